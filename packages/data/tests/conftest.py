@@ -1,4 +1,4 @@
-"""What the tests share: a watchdog, scripts run as programs of their own, counts of what a process holds."""
+"""Fixtures: a watchdog, scripts that run as separate programs, and counts of the resources of a process."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from rushlight_data.transport import PicklingTransport, ThreadTransport
 
 WATCHDOG_SECONDS = 60
 
-# Forked children have no watchdog thread: an alarm ends them.
+# Forked children have no watchdog thread, so an alarm ends them.
 os.register_at_fork(after_in_child=lambda: signal.alarm(WATCHDOG_SECONDS))
 
 
 @pytest.fixture(autouse=True)
 def watchdog() -> Iterator[None]:
-    """A test that hangs ends the run, with a traceback of every thread."""
+    """End the run with a traceback of every thread if a test hangs."""
     faulthandler.dump_traceback_later(WATCHDOG_SECONDS, exit=True)
     yield
     faulthandler.cancel_dump_traceback_later()
@@ -33,7 +33,7 @@ def watchdog() -> Iterator[None]:
 
 @pytest.fixture
 def run_script(tmp_path: Path) -> Callable[..., str]:
-    """Run a program and return what it prints; it fails the test if it fails, or does not end."""
+    """Run a program and return its output. The test fails if the program fails or does not end."""
 
     def run(source: str, *args: str) -> str:
         script = tmp_path / "script.py"
@@ -55,7 +55,7 @@ def run_script(tmp_path: Path) -> Callable[..., str]:
 
 
 def transports() -> list[Any]:
-    """Every transport that can be tried here; shared memory only where its package is installed."""
+    """Return the available transports. Shared memory is included only if its package is installed."""
     found = [PicklingTransport(), ThreadTransport()]
     try:
         from rushlight_multiprocessing.transport import SharedMemoryTransport
@@ -65,7 +65,7 @@ def transports() -> list[Any]:
 
 
 def swapped(transport: Any) -> Any:
-    """A parameter; the transports beside the shared memory that loaders take by themselves are its second
+    """Return a parameter. Loaders use shared memory by default, so the other transports are marked as second
     implementations."""
     marks = () if transport.name == "shared_memory" else pytest.mark.swap
     return pytest.param(transport, id=transport.name, marks=marks)
@@ -73,29 +73,29 @@ def swapped(transport: Any) -> Any:
 
 @pytest.fixture(params=[swapped(t) for t in transports()])
 def transport(request: pytest.FixtureRequest) -> Any:
-    """Each transport in turn."""
+    """Return each transport in turn."""
     return request.param
 
 
 @pytest.fixture(params=[swapped(t) for t in transports() if t.isolated])
 def processes(request: pytest.FixtureRequest) -> Any:
-    """Each transport whose workers are processes."""
+    """Return each transport whose workers are processes."""
     return request.param
 
 
 class Held:
-    """What this process holds; `path` is a folder that its workers can write to."""
+    """Counts the resources of this process. Its workers can write to the folder `path`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @staticmethod
     def descriptors() -> int:
-        return len(os.listdir("/proc/self/fd")) - 1  # without the one that lists them
+        return len(os.listdir("/proc/self/fd")) - 1  # without the descriptor of the list itself
 
     @staticmethod
     def mappings() -> int:
-        """Count the arenas that are mapped; an arena's data and its table are mapped separately."""
+        """Count the mapped arenas. The data and the table of an arena are mapped separately."""
         lines = Path("/proc/self/maps").read_text().splitlines()
         return len({line.split()[4] for line in lines if "memfd:rushlight" in line})
 
@@ -110,7 +110,7 @@ class Held:
 
 @pytest.fixture
 def held(tmp_path: Path) -> Held:
-    """Counts of what this process holds. What tests before have left in cycles (pytest's tracebacks) is
-    collected now, and nothing after: what is dropped must be gone at once."""
+    """Return counts of the resources of this process. Reference cycles of earlier tests (pytest's tracebacks) are
+    collected now. Nothing is collected later, because dropped objects must be freed immediately."""
     gc.collect()
     return Held(tmp_path)

@@ -132,7 +132,7 @@ def test_batches_are_written_into_the_memory_that_is_offered():
         got = default_collate([core.ones(2, 3), core.zeros(2, 3)])
         assert got is offered[0] or got.data_ptr() == offered[0].data_ptr()
         assert got[0].tolist() == [[1, 1, 1]] * 2
-        # What the offered memory does not fit goes the ordinary way, with the ordinary result or error.
+        # If the offered memory does not fit, the batch is collated as usual, with the usual result or error.
         assert default_collate([core.ones(2), core.ones(2, dtype=core.float64)]).dtype == core.float64
         with pytest.raises(RuntimeError):
             default_collate([core.ones(2), core.ones(3)])

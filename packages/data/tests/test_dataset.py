@@ -1,4 +1,4 @@
-"""Datasets: what is at an index, and how datasets are put together."""
+"""Datasets: the sample at an index, and combinations of datasets."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_random_split_by_fractions():
         4,
         10,
         5,
-    ]  # two were left over
+    ]  # two remaining samples are distributed
     with pytest.raises(ValueError, match="add up"):
         random_split(range(10), [3, 3])
     with pytest.raises(ValueError, match="between 0 and 1"):

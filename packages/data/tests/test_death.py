@@ -1,4 +1,4 @@
-"""The training process dies: by Ctrl-C, by a signal, at its end. Its workers end, whatever they are doing."""
+"""Workers end, whatever they are doing, when the training process ends: by Ctrl-C, by a signal or normally."""
 
 from __future__ import annotations
 
@@ -122,5 +122,5 @@ INTERRUPTED_FINALIZER = """
 
 
 def test_ctrl_c_within_a_finalizer_ends_the_loop(run_script):
-    """Python prints and drops exceptions of finalizers; the loader must not go on and wait."""
+    """Python prints and discards exceptions of finalizers. The loader must not continue to wait after a discarded Ctrl-C."""
     assert run_script(INTERRUPTED_FINALIZER) == "interrupted interrupted interrupted "

@@ -83,7 +83,7 @@ def test_report_is_about_one_epoch(capsys, num_workers):
     loader = DataLoader(range(8), 2, num_workers=num_workers, report=True)
     stats = loader.stats()
     list(loader)
-    stats.waited += 1e6  # of an epoch before
+    stats.waited += 1e6  # waiting time of an earlier epoch
     list(loader)
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 2

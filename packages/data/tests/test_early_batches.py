@@ -37,7 +37,7 @@ class Slotted:
 
 
 class Rows(Dataset):
-    """Each read writes one byte to a pipe."""
+    """A dataset that writes one byte to a pipe for each read."""
 
     shift = 0
 
@@ -170,7 +170,7 @@ def made(options, pipe, num_workers, **more):
 
 
 def count_reads(pipe, count):
-    """Wait for this many reads."""
+    """Wait for `count` reads."""
     while count:
         count -= len(os.read(pipe, count))
 
@@ -194,7 +194,7 @@ def test_a_change_drops_early_batches(name, processes, pipe):
         count_reads(pipe[0], N + EARLY)
         assert loader._pool.early is not None
         for each in (plain, loader):
-            if name != "a default of collate_fn" or each is plain:  # both have one function
+            if name != "a default of collate_fn" or each is plain:  # both loaders have the same function
                 change(each)
         second = [batch.tolist() for batch in plain]
         assert second != first
@@ -223,5 +223,5 @@ def test_nothing_changes_and_nothing_is_read_again(processes, pipe):
     first = [batch.tolist() for batch in loader]
     count_reads(pipe[0], N + EARLY)
     assert [batch.tolist() for batch in loader] == first
-    count_reads(pipe[0], N - EARLY + EARLY)  # the rest, and the third epoch's first batches
+    count_reads(pipe[0], N - EARLY + EARLY)  # the rest of this epoch, and the first batches of the third
     assert loader._pool.early is not None

@@ -1,4 +1,4 @@
-"""What happens when loading fails: the error, and what is left."""
+"""Failures while loading: the error, and the resources that remain."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rushlight_data import DataLoader, Dataset, IterableDataset, LoaderTimeout, 
 
 
 class Fails(Dataset):
-    """Does something bad at sample 5."""
+    """A dataset that fails at sample 5 by calling `what`."""
 
     def __init__(self, what):
         self.what = what
@@ -79,7 +79,7 @@ def test_exception_keeps_its_class_and_says_where(transport, num_workers):
         assert (cause.pid != os.getpid()) if transport.isolated else cause.pid is None
         assert "raise_key_error" in cause.traceback
         assert "raise_key_error" in str(cause)
-    # The loop may go on behind it.
+    # The loop may continue with the batch after the failed one.
     assert batches(iterator) == [[6, 7], [8, 9], [10, 11]]
 
 
@@ -208,7 +208,7 @@ def test_worker_that_ends(processes, held, end, code, match, persistent):
     assert error.index == 5
     assert held.children() == []
     assert next(iterator, "end") == "end"
-    # The loader itself can go on with new workers.
+    # The loader can continue with new workers.
     loader.dataset.what = lambda: None
     assert len(batches(loader)) == 6
     del loader, iterator, error, caught
@@ -463,7 +463,7 @@ class HoldsGenerators(Dataset):
         self.rngs = {"a": [np.random.RandomState(0), np.random.default_rng(0)]}
         self.own = core.Generator()
         self.other = Fails(random.Random(0))
-        # Those that the loader seeds, and one without a state.
+        # The generators that the loader seeds, and a generator without a state.
         self.fine = [core.default_generator, np.random.mtrand._rand, random.SystemRandom()]
 
     def __len__(self):
@@ -498,7 +498,7 @@ def test_generators_that_do_not_repeat_or_are_seeded(options, capfd, recwarn):
 
 
 def test_break_returns_while_workers_read(processes, held):
-    """Samples after the first take far longer than the test may."""
+    """All samples except the first take far longer than the test may take."""
 
     class Slow(Dataset):
         def __len__(self):

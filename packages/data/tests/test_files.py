@@ -108,7 +108,7 @@ def test_arrays(tmp_path, transport):
             batches = list(DataLoader(dataset, 3, sampler=[5, 1, 2, -1], **options))
             assert [batch[0].tolist() for batch in batches] == [x[[5, 1, 2]].tolist(), x[[7]].tolist()]
             assert [batch[1].tolist() for batch in batches] == [[5, 1, 2], [7]]
-            batches[0][0].zero_()  # batches are copies
+            batches[0][0].zero_()  # batches are copies, so the array does not change
         assert x[5, 0] == 15
         with pytest.raises(IndexError):
             list(DataLoader(dataset, 3, sampler=[8]))

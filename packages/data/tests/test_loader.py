@@ -1,4 +1,4 @@
-"""The DataLoader: what it gives, for every number of workers and every transport."""
+"""The batches of the DataLoader, for every number of workers and every transport."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Numbers(Dataset):
 
 
 class Stream(IterableDataset):
-    """0 … n - 1, shared out between workers, with a random draw each."""
+    """A stream of 0 … n - 1, divided between the workers, each with a random number."""
 
     def __init__(self, n):
         self.n = n
@@ -169,7 +169,7 @@ def test_without_streams_workers_are_seeded_once(processes):
     one = run(1)
     assert one == run(1)
     draws = [tuple(draw) for batch in run(2)[0] for draw in batch[3]]
-    assert len(set(draws)) == len(draws)  # two workers do not draw the same
+    assert len(set(draws)) == len(draws)  # two workers draw different numbers
 
 
 def test_sizes_and_last_batch():
@@ -237,7 +237,7 @@ def test_as_they_come(transport):
 
 
 def test_a_held_up_batch_lets_others_pass(transport, tmp_path):
-    # Sample 0 waits until sample 3 has been taken: only possible out of order.
+    # Sample 0 waits until sample 3 has been returned, which is only possible out of order.
     mark = tmp_path / "taken"
 
     class Waits(Dataset):
@@ -308,7 +308,7 @@ def test_getitems(transport):
 
 
 def test_large_batches_of_other_objects(transport):
-    # More than any pipe holds, in both directions: nobody may wait for the other.
+    # The messages in both directions exceed the capacity of a pipe: neither process may wait for the other.
     loader = DataLoader(
         range(120_000),
         60_000,
@@ -351,7 +351,7 @@ def test_end_stays_the_end():
 
 
 def test_start_methods(run_script, processes):
-    # Workers of a fresh interpreter; the loader's arguments are pickled.
+    # Workers run in a new interpreter, for which the loader's arguments are pickled.
     run_script(
         """
         import sys
@@ -505,7 +505,7 @@ def test_import_is_light(run_script):
 
 
 class FalsyCollation(list):
-    """A callable without elements, which is false as a condition."""
+    """A callable that is an empty list, and therefore false in a condition."""
 
     def __call__(self, samples):
         return len(samples)
@@ -542,7 +542,7 @@ def test_a_context_that_is_none() -> None:
 
 
 def test_numpy_that_another_thread_is_importing(monkeypatch):
-    """Worker threads may import NumPy lazily: until then its module has no attributes."""
+    """Worker threads may import NumPy lazily. Until the import ends, the module `numpy` has no attributes."""
     import importlib.machinery
     import types
 

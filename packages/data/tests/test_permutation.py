@@ -77,7 +77,7 @@ def test_sampler_is_resumed_at_once():
     loader = make()
     iterator = iter(loader)
     next(iterator)
-    state = dict(loader.state_dict(), batches=10**9)  # as if that many batches had been taken
+    state = dict(loader.state_dict(), batches=10**9)  # as if 10**9 batches had been returned
     other = make()
     other.load_state_dict(state)
     order = Permutation(10**10, state["order"]["seed"])

@@ -30,7 +30,7 @@ N = 12
 
 
 class Rows(Dataset):
-    """Sample i has the state of the dataset; each read writes one byte to a pipe, its index."""
+    """Sample i contains the state of the dataset. Each read writes its index to a pipe, as one byte."""
 
     def __init__(self, pipe=None):
         self.pipe = pipe
@@ -63,7 +63,7 @@ def epoch(loader):
 
 
 def count_reads(pipe, count):
-    """Wait for this many reads and return the indices."""
+    """Wait for `count` reads and return the indices."""
     got = b""
     while len(got) < count:
         got += os.read(pipe[0], count - len(got))
@@ -74,7 +74,7 @@ def test_workers_are_kept_and_read_ahead_of_the_next_epoch(processes, pipe):
     loader = DataLoader(Rows(pipe[1]), 2, num_workers=2, transport=processes)
     values, pids = epoch(loader)
     assert sorted(count_reads(pipe, N)) == list(range(N))
-    assert sorted(count_reads(pipe, 8)) == list(range(8))  # 4 batches of the epoch that has not begun
+    assert sorted(count_reads(pipe, 8)) == list(range(8))  # 4 batches of the next epoch
     assert epoch(loader) == (values, pids)
     assert sorted(count_reads(pipe, N - 8)) == list(range(8, N))  # nothing was read again
     assert loader.state_dict()["epoch"] == 2
@@ -137,7 +137,7 @@ def test_set_epoch_drops_what_was_read_early(processes, pipe):
         sampler.set_epoch(number)
         values, pids = epoch(loader)
         count_reads(pipe, N)
-        count_reads(pipe, 8)  # of the epoch that would begin without set_epoch
+        count_reads(pipe, 8)  # batches of the epoch that would begin without set_epoch
         orders.append((values, list(sampler), pids))
     assert all(values == order for values, order, _ in orders)
     assert orders[0][2] == orders[1][2]  # the workers themselves are kept
@@ -155,7 +155,7 @@ def samplers():
         "weighted": lambda: WeightedRandomSampler([1.0] * N, N),
         "permutation": lambda: PermutationSampler(data),
         "list": lambda: [4, 2, 6],
-        "iterator": lambda: iter([4, 2, 6]),  # can be read once only
+        "iterator": lambda: iter([4, 2, 6]),  # can be read only once
     }
 
 
@@ -218,7 +218,7 @@ def test_exact_resume_beside_early_batches(processes, shuffle):
         other = make(0)
         other.load_state_dict(state)
         expected = expected or rest(other)
-        loader.load_state_dict(state)  # with batches of another epoch read early
+        loader.load_state_dict(state)  # batches of another epoch have been read early
         assert rest(loader) == expected
 
 
@@ -248,7 +248,7 @@ class FromOpenFile(FromFile):
 
 
 class FromElsewhere(FromFile):
-    """Reads what no signature shows; the socket says so."""
+    """Reads data that file signatures do not cover; opening a socket indicates this."""
 
     def read(self):
         socket.socket().close()
@@ -263,7 +263,7 @@ def test_files_that_change_between_epochs_are_read_again(kind, replaced, tmp_pat
     descriptor = os.open(path, os.O_RDONLY)
     loader = DataLoader(kind(pipe[1], descriptor if kind is FromElsewhere else path), 3, num_workers=2)
     assert [batch[0] for batch in loader] == ["a"] * 4
-    count_reads(pipe, 2 * N)  # the epoch, and all of the next
+    count_reads(pipe, 2 * N)  # all samples of this epoch and of the next one
     if replaced and kind is FromFile:
         other = tmp_path / "other"
         other.write_text("b")
@@ -366,13 +366,13 @@ def test_list_of_batches_that_changes_in_place(processes, pipe):
     batches = [[0, 1], [2, 3]]
     loader = DataLoader(Rows(pipe[1]), batch_sampler=batches, num_workers=1, transport=processes)
     assert epoch(loader)[0] == [0, 1, 2, 3]
-    count_reads(pipe, 8)  # the second epoch, too
+    count_reads(pipe, 8)  # both epochs
     batches[0][0] = 5
     assert epoch(loader)[0] == [5, 1, 2, 3]
 
 
 class Proxy:
-    """Pretends to be another object, and fails."""
+    """An object whose class and attributes cannot be read, like a proxy without a target."""
 
     @property
     def __class__(self):

@@ -26,7 +26,7 @@ DRAWS = {
 
 
 class Sometimes(Dataset):
-    """Samples draw a number by one of `DRAWS` from sample `first` on."""
+    """A dataset whose samples from `first` on draw a number with one of the functions `DRAWS`."""
 
     def __init__(self, what, first):
         self.what = what
@@ -42,9 +42,9 @@ class Sometimes(Dataset):
 
 
 def epoch(loader):
-    """Return the batches, and what the program draws between them."""
+    """Return the batches, and the numbers that the program draws between them."""
     random.seed(1), np.random.seed(1), core.manual_seed(1)
-    random.gauss(0, 1), np.random.randn()  # both generators keep a second Gaussian for the next call
+    random.gauss(0, 1), np.random.randn()  # both generators cache a second Gaussian for the next call
     seen = []
     for batch in loader:
         seen.append((batch.tolist(), random.random(), np.random.rand(), core.rand(()).item()))
@@ -52,7 +52,7 @@ def epoch(loader):
 
 
 def seeding_loader(*args, **options):
-    """A loader that seeds the streams for each batch."""
+    """Return a loader that seeds the streams for each batch."""
     loader = DataLoader(*args, **options)
     loader._quiet.quiet = False
     return loader

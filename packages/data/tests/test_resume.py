@@ -1,4 +1,4 @@
-"""A loader goes on exactly where it was, in another process or another loader."""
+"""A loader resumes exactly at its position, in another process or another loader."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_mid_epoch(kind, taken):
     state = json.loads(json.dumps(loader.state_dict()))
     second += [plain(b) for b in iterator]
 
-    core.manual_seed(12345)  # the state needs no global stream
+    core.manual_seed(12345)  # the state does not depend on the global stream
     other = make(kind)
     other.load_state_dict(state)
     assert other.state_dict() == state
@@ -64,9 +64,9 @@ def test_mid_epoch(kind, taken):
     rest = [plain(b) for b in other]
     if taken < 5:
         assert rest == second[taken:]
-        assert len(Draws.read) == 19 - 4 * taken  # nothing is read to get there
+        assert len(Draws.read) == 19 - 4 * taken  # the earlier batches are not read again
     else:
-        # All batches were taken, but not the end: nothing is left of this epoch.
+        # All batches were returned, but not the StopIteration: the resumed epoch has no batches left.
         assert rest == []
     assert len(first) == len(second) == 5
 
@@ -124,7 +124,7 @@ class Stream(IterableDataset):
 
 
 class StatefulStream(Stream):
-    """Knows where it is."""
+    """A stream whose state contains its position."""
 
     at = 0
 

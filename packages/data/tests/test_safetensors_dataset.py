@@ -16,7 +16,7 @@ safetensors = pytest.importorskip("safetensors")
 
 
 def write(path, tensors, **entries):
-    """Write tensors given as (name of the dtype, array)."""
+    """Write a safetensors file. Each tensor is a tuple (name of the dtype, array)."""
     header, data = {"__metadata__": {"made by": "a test"}}, b""
     for name, (kind, array) in tensors.items():
         content = array.tobytes()
@@ -46,7 +46,7 @@ def test_rows(path, transport):
     assert list(dataset[2]) == ["y", "x"]
     assert dataset[2]["x"].tolist() == [6, 7, 8]
     assert dataset[-1]["y"].item() == 7
-    dataset[2]["x"].zero_()  # a copy
+    dataset[2]["x"].zero_()  # the sample is a copy
     assert dataset[2]["x"].tolist() == [6, 7, 8]
     for options in ({}, {"num_workers": 1, "transport": transport}):
         (batch,) = DataLoader(dataset, 3, sampler=[7, 0, -2], **options)

@@ -1,4 +1,4 @@
-"""Samplers: each order, from any start, again from its state."""
+"""Samplers: their orders, iteration from any start, and resuming from a state."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_order_is_drawn_when_the_iteration_begins():
 
 
 def test_order_of_every_random_sampler_is_even():
-    # Chi-square over which index comes first: 10 cells, 9 degrees of freedom, 27.9 is the 0.999 quantile.
+    # Chi-squared test of the first index: 10 cells, 9 degrees of freedom, and 27.9 is the 0.999 quantile.
     generator = seeded(5)
     for sampler in (
         RandomSampler(range(10), generator=generator),
@@ -174,7 +174,7 @@ def test_sampler_of_another_make():
 
 
 class Pairs(BatchSampler):
-    """A batch sampler that shares nothing with its base class but the name."""
+    """A batch sampler that uses nothing of its base class."""
 
     def __init__(self, n):
         self.n = n
@@ -193,7 +193,7 @@ class Backwards(RandomSampler):
 
 def test_subclass_with_an_order_of_its_own():
     assert list(iterate(Pairs(6), 1)) == [[2, 3], [4, 5]]
-    assert list(iterate(Backwards(range(4)), 1)) == [2, 1, 0]  # not the `iter_from` of RandomSampler
+    assert list(iterate(Backwards(range(4)), 1)) == [2, 1, 0]  # does not use the `iter_from` of RandomSampler
 
 
 def test_subclass_of_distributed_sampler_without_its_init():
@@ -261,7 +261,7 @@ def test_a_distributed_sampler_takes_rank_and_size_from_the_group() -> None:
 
 @pytest.mark.parametrize("own", [False, True], ids=["global", "own generator"])
 def test_orders_of_pytorchs_stream_are_resumed(own):
-    """In the stream "torch" a sampler's state is its generator's, of which the order follows anywhere."""
+    """In the stream "torch", a sampler's state is the state of its generator, which determines the order."""
     with stream("torch"):
         generator = core.Generator().manual_seed(3) if own else None
         samplers = {
@@ -278,7 +278,7 @@ def test_orders_of_pytorchs_stream_are_resumed(own):
             assert list(other.iter_from(4)) == order[4:], name
             assert other.state_dict().keys() == state.keys()
             assert list(sampler) != order, name
-    # The state brings its stream with it.
+    # The state contains the random stream, so the order is the same outside of the stream "torch".
     sampler = make()
     sampler.load_state_dict(state)
     assert list(sampler) == order

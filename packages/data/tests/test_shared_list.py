@@ -64,7 +64,7 @@ def test_equality():
     assert SharedList([1, 2]) == [1, 2]
     assert SharedList([1, 2]) != [1, 2, 3]
     assert SharedList([1, 2]) != [1, 3]
-    assert SharedList([1, 2]) != (1, 2)  # as a list
+    assert SharedList([1, 2]) != (1, 2)  # as for a list
     with pytest.raises(TypeError, match="unhashable"):
         hash(SharedList([]))
     assert repr(SharedList(range(9))) == "SharedList([0, 1, 2, 3, ...]) of 9 items"
@@ -106,7 +106,7 @@ def test_loaders_keep_workers_of_shared_lists():
 
 
 def test_workers_do_not_copy_the_memory(run_script):
-    # Private memory is what a process has written to since the fork.
+    # Private memory consists of the pages that a process has written to since the fork.
     out = run_script("""
         import gc, os, sys
         from rushlight_data import SharedList

@@ -1,4 +1,4 @@
-"""Snapshots notice every change, and say when they could not."""
+"""Snapshots detect every change, and report if they could not detect one."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ READ: list[int] = []
 
 
 def read(shard):
-    """Shards of different lengths; each sample has a draw from a random stream."""
+    """Yield the samples of a shard. Shards have different lengths, and each sample has a random number."""
     for i in range(shard, shard + 3 + shard % 7):
         READ.append(i)
         yield i
@@ -93,7 +93,7 @@ def test_resume_with_another_number_of_workers(kind, saved_by, resumed_by):
         assert begin + batches(other) == whole
         again = load(kind)
         again.load_state_dict(state)
-        iterator = iter(again)  # a resume of a resume
+        iterator = iter(again)  # resume from a loader that was itself resumed
         some = [
             (batch.tolist(), draw)
             for batch, draw in (next(iterator) for _ in range(min(2, len(whole) - taken)))
@@ -113,7 +113,7 @@ def test_resume_reads_little_again():
     other.load_state_dict(state)
     READ.clear()
     next(iter(other))
-    assert len(READ) <= 2 * 6 + 3  # a block, and the beginning of a shard
+    assert len(READ) <= 2 * 6 + 3  # one block, and the beginning of a shard
 
 
 def test_shuffle_mixes_within_blocks_only():
@@ -133,7 +133,7 @@ def test_weights_of_a_mixture():
     streams = [ShardStream([range(i * 10_000, (i + 1) * 10_000)], iter) for i in range(3)]
     iterator = iter(MixStream(streams, [6, 3, 1]))
     counts = collections.Counter(next(iterator) // 10_000 for _ in range(5000))
-    # Three standard deviations of a binomial distribution are at most 106.
+    # Three standard deviations of these binomial counts are at most 106.
     for which, share in enumerate((0.6, 0.3, 0.1)):
         assert counts[which] == pytest.approx(5000 * share, abs=106)
 

@@ -8,7 +8,7 @@ from time import perf_counter
 from .stats import LoaderStats
 
 _WIDTH = 30
-_SECONDS = 0.1  # between two states of the bar
+_SECONDS = 0.1  # minimum time between two updates of the bar
 
 
 class Display:

@@ -51,7 +51,7 @@ class EarlyBatches:
 def predict(loader: DataLoader[Any], count: int) -> EarlyBatches | None:
     """Return the first `count` batches of the next epoch if nothing changes, or None if they are unknown."""
     generators = _Copies()
-    # The seed is drawn before the sampler's, as when an epoch begins.
+    # Draw the seed before the sampler draws its seed, as at the beginning of an epoch.
     if loader.seed is None:
         seed = new_seed(generators.copy(loader.generator))
     else:

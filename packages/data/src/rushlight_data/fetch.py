@@ -49,7 +49,8 @@ class Fetcher:
         self.reseed: Callable[[int], None] = seed_streams
         self.doing: str = "starting"
         self.index: tuple[Any, ...] = ()
-        # Called before each sample is read with its batch and its position in the batch, and with -1 after them.
+        # Called with the batch and a position in it: before each sample is read with its position, and after the last
+        # with -1.
         self.reading: Callable[[int, int], None] | None = None
         # Called between samples; returns whether the loader has cancelled the batch.
         self.stopped: Callable[[], bool] | None = None
@@ -176,7 +177,7 @@ class IterableFetcher(Fetcher):
         self.iterators: dict[int, Iterator[Any]] = {}  # by lane
 
     def start_epoch(self, seed: int) -> None:
-        # New dicts: the fetchers of worker threads are shallow copies of one fetcher.
+        # Create new dicts, because the fetchers of worker threads are shallow copies of one fetcher.
         self.epoch_seed, self.seeds, self.iterators = seed, {}, {}
 
     def start_lane(self, lane: int, batches: int, batch: int | None, state: Any) -> None:

@@ -135,11 +135,11 @@ class SerialIterator(LoaderIterator):
         super().__init__(loader, progress, order)
         self._fetcher = fetcher
         self._preserved = PreservedStreams() if fetcher.streams is not None else None
-        # A stream cannot be read again.
+        # An iterable dataset cannot read the samples of a batch again.
         self._quiet = loader._quiet if fetcher.streams == "batch" and not self._iterable else None
         fetcher.start_epoch(progress.seed)
         self._to_begin = isinstance(fetcher, IterableFetcher)
-        self._ended: set[int] = set()  # lanes
+        self._ended: set[int] = set()  # lanes that have ended
 
     def _next(self) -> Any:
         begun = perf_counter()
@@ -229,13 +229,13 @@ class WorkersIterator(LoaderIterator):
         self._timeout = loader.timeout or None
         self._room = loader.num_workers * (loader.prefetch_factor or 2)
         self._memory_left = getattr(pool.transport, "memory_left", None)
-        self._batch_bytes = 0  # of the largest batch so far
+        self._batch_bytes = 0  # size of the largest batch so far
         self._next_out = self._sent = progress.batches  # the next batch to return, and to assign
         self._ready: dict[int, tuple[Task, Any, Any]] = {}  # read but not yet returned, by number
         self._order_ended = False
         self._turn = progress.turn
         self._sent_of = [batches for batches, _ in progress.streams]  # by lane
-        self._ended: set[int] = set()  # lanes
+        self._ended: set[int] = set()  # lanes that have ended
         early, pool.early = pool.early, None
         if early is not None and self._adopts(early):
             for worker in pool.workers:
@@ -443,7 +443,7 @@ def _none() -> None:
 def _same_indices(first: list[Any], second: list[Any]) -> bool:
     try:
         return bool(first == second)
-    except Exception:  # indices without a truth value of their comparison, such as tensors
+    except Exception:  # the comparison has no truth value, for example of tensors
         return False
 
 

@@ -188,7 +188,7 @@ class DataLoader(Generic[T_co]):
         self._resume: dict[str, Any] | None = None
         self._epoch = 0
         self._quiet = QuietStreams()
-        self._warned = False  # of generators that the dataset holds
+        self._warned = False  # whether the warning about generators in the dataset was given
         self._stats = LoaderStats(num_workers)
         self._made = True
 
@@ -272,7 +272,7 @@ class DataLoader(Generic[T_co]):
 
         A loader with the same arguments that loads this state continues with the next batch. It does not read
         the batches before it, except those of an iterable dataset without `state_dict`."""
-        if self._resume is not None:  # a state is loaded, and the epoch has not begun
+        if self._resume is not None:  # a state was loaded, and its epoch has not begun
             return dict(self._resume)
         if not self.in_order and self._progress is not None and not self._progress.finished:
             raise ValueError(

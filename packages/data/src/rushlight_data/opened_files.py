@@ -12,14 +12,15 @@ Signatures = dict[str, tuple[int, ...] | None]
 
 # Events of Python's audit hooks after which a sample may depend on something other than files.
 _UNSEEN = ("socket.", "subprocess.", "os.exec", "os.fork", "os.posix_spawn", "os.system", "pty.", "sqlite3.")
-_NEVER: Signatures = {"": ()}  # there is no such file
+_NEVER: Signatures = {"": ()}  # no file has this signature
 
 
 class OpenedFiles:
     """Records the files that this process opens through Python while `start` and `stop` enclose the reading."""
 
     def __init__(self) -> None:
-        # Such as logs. Those that can only be read are watched.
+        # Files that are open for writing, such as logs, are ignored; files that are open for reading only are
+        # watched.
         self._inherited = _regular_files() - _regular_files(read_only=True)
         self._installed = self._recording = False
         self._signatures: Signatures = {}
@@ -28,13 +29,13 @@ class OpenedFiles:
         """Begin to record."""
         if not self._installed:
             self._installed = True
-            sys.addaudithook(self._hook)  # cannot be removed
-        # Files that were opened for earlier samples and are still open.
+            sys.addaudithook(self._hook)  # an audit hook cannot be removed
+        # Begin with the files that were opened for earlier samples and are still open.
         self._signatures = {path: signature(path) for _, path in _regular_files() - self._inherited}
         self._recording = True
 
     def stop(self) -> Signatures:
-        """End recording and return the files' signatures. If other sources were read as well, one of them never matches."""
+        """End recording and return the files' signatures. If other sources were read, one signature never matches."""
         self._recording = False
         return self._signatures
 

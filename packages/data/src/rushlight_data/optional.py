@@ -13,7 +13,7 @@ def require(module: str, user: str, extra: str) -> Any:
 
     Arguments:
         module: name of the module.
-        user: the name that the error gives to the caller.
+        user: the name of the caller in the error.
         extra: the extra of this package that installs it.
 
     Example:

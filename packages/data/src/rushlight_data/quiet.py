@@ -2,14 +2,15 @@
 
 Note [Quiet datasets]
 Seeding the streams of `random` and NumPy and restoring those of the training process takes longer than reading a
-batch of tiny samples, and most samples draw nothing. Streams that are not drawn from need neither. So the first batch of a
-loader is read with seeded streams. If it leaves them as they were seeded, the dataset is taken for quiet, and later batches
-are read without seeds. If a later batch draws after all, which is detected in the memory of the generators, the streams of
-the training process are restored. This batch is read again with seeded streams, and so is every batch after it. Batches are
-therefore the same in both cases. The samples of the first batch that draws are read twice.
+batch of tiny samples, and most samples draw nothing. In that case neither is necessary. So the first batch of a
+loader is read with seeded streams. If their states are unchanged afterwards, the dataset is treated as quiet, and
+later batches are read without seeding. If a later batch draws after all, which is detected in the memory of the
+generators, the streams of the training process are restored. This batch is read again with seeded streams, and so is
+every batch after it. Batches are therefore the same in both cases. The samples of the first batch that draws are read
+twice.
 
-The stream of core is seeded and restored for every batch, which takes 0.2 microseconds. NumPy's generator is replaced
-by one of the loader's for the time of the batch, which also drops the Gaussian that NumPy caches.
+The stream of core is seeded and restored for every batch, which takes 0.2 microseconds. While a batch is read,
+NumPy's generator is replaced by a generator of the loader, which also drops the Gaussian that NumPy caches.
 """
 
 from __future__ import annotations
@@ -55,15 +56,15 @@ def _memory(address: int, size: int) -> memoryview:
 
 
 class QuietStreams:
-    """Reads batches of a map-style dataset, without seeded streams while its samples draw nothing from them."""
+    """Reads batches of a map-style dataset, without seeding the streams as long as the samples draw nothing from them."""
 
     def __init__(self) -> None:
         self._random = memory_of_random()
         # Whether batches are read without seeds: None before the first batch, which is read with seeds.
         self.quiet: bool | None = False if self._random is None else None
-        self._generator: Any = None  # in NumPy's place; None before NumPy is imported
+        self._generator: Any = None  # replaces NumPy's generator; None before NumPy is imported
         self._numpy: memoryview | None = None
-        self._unused = b""  # the memory of that generator, which no sample has drawn from
+        self._unused = b""  # the memory of that generator before any draw
 
     def __reduce__(self) -> Any:
         return QuietStreams, ()  # a loader that is copied or unpickled reads its first batch with seeds again
@@ -94,7 +95,7 @@ class QuietStreams:
         data = fetcher.fetch(task)
         random_of, numpy_of = seeded
         if numpy_of is None and imported_numpy() is not None:
-            self.quiet = None  # the dataset has imported NumPy: see about the next batch
+            self.quiet = None  # the dataset has imported NumPy: decide at the next batch
         else:
             self.quiet = self._snapshot() == random_of and _state_of_numpy() == numpy_of
         return data
@@ -125,7 +126,7 @@ class QuietStreams:
                 numpy.random.set_bit_generator(replaced)
                 drawn = drawn or bytes(self._numpy) != self._unused  # type: ignore[arg-type]
             else:
-                # What a dataset draws that has just imported NumPy was not watched.
+                # The dataset has just imported NumPy, so its draws were not observed.
                 drawn = drawn or imported_numpy() is not None
         if error is not None and not drawn:
             raise error

@@ -1,13 +1,13 @@
 """Seeding of the random streams that datasets draw from.
 
 Note [Streams]
-A dataset draws from the global streams of `random`, NumPy and core. What it draws must not
-depend on which worker reads a sample, on how many there are, or on where a run was resumed. So before each
-batch (or, by choice, each sample) the streams are seeded by a hash of the epoch's seed and the batch's number
-(the sample's position) in the epoch. Without workers this happens in the training process, whose own streams
-are saved before and restored after each batch, so that training also draws the same numbers for any number of
-workers. Note [Quiet datasets] describes how this is avoided if samples draw nothing. One value is not restored: the second
-Gaussian that NumPy's legacy generator caches.
+A dataset draws from the global streams of `random`, NumPy and core. The drawn numbers must not depend on which worker
+reads a sample, on the number of workers, or on the position at which a run was resumed. Therefore the streams are
+seeded before each batch, by a hash of the epoch's seed and the batch's number in the epoch (or, if this is chosen,
+before each sample, by a hash of the epoch's seed and the sample's position). Without workers this happens in the
+training process. Its own streams are saved before each batch and restored after it, so that training also draws the
+same numbers for any number of workers. Note [Quiet datasets] describes how this is avoided if samples draw nothing.
+One value is not restored: the second Gaussian that NumPy's legacy generator caches.
 """
 
 from __future__ import annotations
@@ -131,5 +131,5 @@ class PreservedStreams:
         core.default_generator.set_state(self._core)
         numpy = imported_numpy()
         if numpy is not None and self._numpy is not None:
-            # If the dataset itself imports NumPy, there was no state to save, and NumPy stays seeded.
+            # If the dataset itself imports NumPy, no state was saved, and NumPy stays seeded.
             numpy.random.set_bit_generator(self._replaced)

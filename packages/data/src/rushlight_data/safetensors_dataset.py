@@ -14,7 +14,7 @@ from .optional import require
 
 __all__ = ["SafetensorsDataset"]
 
-# The format's names of dtypes: NumPy's dtype of the bytes, and core's dtype.
+# For each dtype of the format, NumPy's dtype of the bytes and core's dtype.
 _DTYPES = {
     "BOOL": ("bool", core.bool),
     "U8": ("u1", core.uint8),

@@ -6,9 +6,10 @@ indices again. A random order is a function of one 63-bit seed, which is drawn f
 core's global one, when an iteration begins.
 
 Note [Orders of PyTorch]
-In the random stream "torch" the orders are PyTorch's, whose samplers draw from the generator itself. All samplers do so with
-a generator that is passed to them; SubsetRandomSampler and WeightedRandomSampler also do so with the global one. The whole
-order is then drawn when an iteration begins, and the state of the generator at that time replaces the seed.
+In the random stream "torch", samplers have the same orders as in PyTorch. PyTorch's samplers draw directly from a
+generator that is passed to them. SubsetRandomSampler and WeightedRandomSampler also draw directly from the global
+generator. In these cases the whole order is drawn when an iteration begins, and the state of the generator at that
+time replaces the seed.
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ class _Seeded(Sampler[int]):
     """Base class of samplers whose random order is a function of a seed, or of a generator's state."""
 
     generator: Any = None
-    _global: Any = None  # in place of core's global generator
+    _global: Any = None  # a generator that replaces core's global one
     _seed: Any = None
     _next_seed: Any = None
 
@@ -232,7 +233,7 @@ class RandomSampler(_Seeded):
         round_, start = divmod(start, n)
         left = total - round_ * n - start
         while left > 0:
-            # The first permutation is that of the seed itself, as PyTorch's is.
+            # The first permutation uses the seed itself, as in PyTorch.
             yield from itertools.islice(
                 permutation(n, mix(seed, round_) >> 1 if round_ else seed, start), left
             )
@@ -251,7 +252,7 @@ class RandomSampler(_Seeded):
             return
         for _ in range(total // n):
             yield core.randperm(n, generator=generator)
-        yield core.randperm(n, generator=generator)[: total % n]  # drawn also where nothing of it is left
+        yield core.randperm(n, generator=generator)[: total % n]  # also drawn if unused
 
     def __len__(self) -> int:
         return self.num_samples

@@ -35,7 +35,7 @@ class SharedList(Sequence[T]):
         (3, 'emmy', True)
     """
 
-    draws_random: bool = False  # for a DataLoader that reads the list itself
+    draws_random: bool = False  # if a DataLoader uses the list as its dataset
 
     def __init__(self, items: Iterable[T]) -> None:
         items = items if isinstance(items, (list, tuple)) else list(items)

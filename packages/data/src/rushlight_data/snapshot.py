@@ -5,8 +5,8 @@ Workers have a copy of the dataset, made when they started. They can be kept for
 epoch can be read before it begins, only if nothing has changed in between. A snapshot walks over everything that
 is reachable from the dataset, the collate function and the other arguments of workers: attributes, containers,
 the elements of tensors and arrays, closures, the attributes of classes, and the globals that functions use. It keeps
-one entry per mutable object: the object, and references to its parts. A comparison goes over the entries and compares
-parts by identity, so a value that is replaced by an equal one counts as a change, which only costs time.
+one entry per mutable object: the object, and references to its parts. A comparison compares the parts of each entry
+by identity. Replacing a value by an equal one therefore counts as a change, which only costs time.
 
 Code of the standard library and of installed packages is not followed, but its objects are. A snapshot is not `known`
 if it contains an object whose state cannot be read (a file, a lock, shared memory of another kind), or too much to
@@ -38,7 +38,7 @@ import rushlight_core as core
 from .random_streams import imported_numpy
 
 _OBJECTS = 10_000
-_ITEMS = 1_000_000  # of lists whose items are plain values
+_ITEMS = 1_000_000  # limit for the items of lists of plain values
 _BYTES = 16 << 20
 
 _PLAIN: frozenset[type] = frozenset({
@@ -59,7 +59,7 @@ class Snapshot:
         self.known: bool = True
         self._entries: list[tuple[Callable[[Any], list[Any]], Any, list[Any]]] = []
         self._contents: list[tuple[Any, bytes]] = []
-        self._seen: dict[int, Any] = {}  # keeps the objects, so that no other one gets their identity
+        self._seen: dict[int, Any] = {}  # keeps the objects, so that no new object gets the same id()
         self._items = self._bytes = 0
         self._stack: list[Any] = list(roots)
         try:
@@ -125,7 +125,7 @@ class Snapshot:
             self._add(_dict_parts, obj)
             self._visit_attributes(obj)
         elif isinstance(obj, set):
-            # The order of a set that is not changed stays.
+            # The order of a set stays the same as long as the set is not changed.
             self._add(_set_parts, obj)
         elif _has_only_attributes(kind):
             self._stack.append(kind)
@@ -189,7 +189,7 @@ def _set_parts(obj: set[Any]) -> list[Any]:
 def _cell_parts(cell: types.CellType) -> list[Any]:
     try:
         return [cell.cell_contents]
-    except ValueError:  # it is empty
+    except ValueError:  # the cell is empty
         return []
 
 

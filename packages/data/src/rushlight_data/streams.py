@@ -160,8 +160,8 @@ class _ShardIterator(StreamIterator[T]):
 class ShuffleStream(Stream[T]):
     """A stream that shuffles blocks of consecutive samples of another one.
 
-    Each lane reads `buffer_size` samples, returns them in random order, and then reads the next ones. A resumed
-    loader reads one block per lane again; the state contains no samples.
+    Each lane reads `buffer_size` samples, returns them in random order, and then reads the next `buffer_size`
+    samples. A resumed loader reads one block per lane again; the state contains no samples.
 
     Arguments:
         stream: the stream to shuffle.
@@ -192,14 +192,14 @@ class _ShuffleIterator(StreamIterator[T]):
         self._size = size
         self._seed = seed
         self._number = self._taken = 0
-        self._begin = source.state_dict()  # where the block begins
-        self._block: list[T] | None = None  # what is left of it, the next one last
+        self._begin = source.state_dict()  # position of the source at the beginning of the block
+        self._block: list[T] | None = None  # the remaining samples of the block, the next one last
 
     def __next__(self) -> T:
         if self._block is None:
             self._read_block()
         if not self._block:
-            # An empty block is the end; the position stays behind the last sample.
+            # An empty block is the end of the stream. The position remains after the last sample.
             if self._taken < self._size:
                 raise StopIteration
             self._number, self._taken = self._number + 1, 0

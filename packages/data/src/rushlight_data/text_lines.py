@@ -83,7 +83,7 @@ def _load_ends(fd: int, index: str | None) -> Any:
     import numpy as np
 
     status = os.fstat(fd)
-    # The saved array begins with what identifies the state of the text file.
+    # The saved array begins with the size and the modification time of the text file.
     head = [status.st_size, status.st_mtime_ns]
     if index is not None and os.path.exists(index):
         saved = np.load(index, mmap_mode="r")

@@ -190,7 +190,7 @@ class _ThreadConnection:
         try:
             return self._incoming.objects.popleft()
         except IndexError:
-            os.eventfd_write(self._incoming.fd, 1)  # the end stays readable
+            os.eventfd_write(self._incoming.fd, 1)  # the end of the stream stays readable
             raise EOFError from None
 
     def poll(self, timeout: float | None = 0.0) -> bool:

@@ -38,7 +38,7 @@ def _find(obj: Any, path: str, seen: set[int], depth: int) -> tuple[str, Any] | 
 
 
 def _can_be_pickled(obj: Any) -> bool:
-    from multiprocessing.reduction import ForkingPickler  # workers that are started have imported it
+    from multiprocessing.reduction import ForkingPickler  # already imported if workers are processes
 
     try:
         ForkingPickler(io.BytesIO()).dump(obj)

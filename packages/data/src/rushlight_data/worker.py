@@ -94,8 +94,8 @@ def run(conn: Any, setup: Setup) -> None:
     isolated = setup.transport.isolated
     info = WorkerInfo(setup.worker_id, setup.num_workers, setup.seed, setup.fetcher.dataset)
     if isolated:
-        # Ctrl-C reaches every process of the terminal, and the loader decides what follows. The handler does
-        # nothing; SIG_IGN would be inherited by programs that the worker starts.
+        # Ctrl-C reaches every process of the terminal, but only the loader's process handles it. A handler that does
+        # nothing is used instead of SIG_IGN, which programs that the worker starts would inherit.
         signal.signal(signal.SIGINT, lambda *_: None)
         core.set_num_threads(1)
         seed_streams(setup.seed)
@@ -174,7 +174,7 @@ class _WorkerLoop:
         if self.setup.init_fn is not None:
             try:
                 self.setup.init_fn(self.setup.worker_id)
-            except StopIteration as error:  # which would end the worker's part of the epoch
+            except StopIteration as error:  # it would end the worker's part of the epoch
                 self.broken = RuntimeError("worker_init_fn raised StopIteration")
                 self.broken.__cause__ = error
             except Exception as error:

@@ -27,9 +27,9 @@ from .worker import Setup, run
 # When the pool stops, a worker that is still reading a sample is killed after this many seconds. Ctrl-C and
 # `break` return after at most one second, unless the machine is overloaded.
 STOP_SECONDS = 0.5
-# How long to wait for the end of a worker that was killed. Only an overloaded machine comes near.
+# Seconds to wait for the end of a worker that was killed. Only an overloaded machine needs nearly as long.
 END_SECONDS = 30.0
-# How long to wait for the exit code of a worker that has closed its connection.
+# Seconds to wait for the exit code of a worker that has closed its connection.
 LOST_SECONDS = 5.0
 
 # The loader's ends of all pipes. They are closed in forked children: a worker detects that the loader has
@@ -97,7 +97,7 @@ class WorkerPool:
     ) -> None:
         self.generation: int = 0
         self.streams: Streams = fetcher.streams
-        # The workers' copies are made after this. Threads have none.
+        # The workers copy these objects later. Workers that are threads have no copies.
         self.snapshot: Snapshot | None = (
             Snapshot(fetcher, init_fn, default_collate_fn_map) if transport.isolated else None
         )
@@ -106,10 +106,10 @@ class WorkerPool:
         self.iterator: Callable[[], Any] = _none
         self.transport = transport
         self._iterable = isinstance(fetcher, IterableFetcher)
-        # The position of other streams may be part of the dataset's state.
+        # Other iterable datasets may store their position in the dataset, so a copy may not begin at the start.
         self._begins_anew = not self._iterable or isinstance(fetcher.dataset, Stream)
         self.workers: list[WorkerHandle] = []
-        # A thread cannot crash alone.
+        # A crash of a worker thread also ends this process, so no error could name the sample.
         self._marks = Marks(num_workers) if transport.isolated else None
         self._by_fd: dict[int, WorkerHandle] = {}
         self._poller = select.poll()
@@ -227,7 +227,7 @@ class WorkerPool:
         for task in tasks:
             if reading is not None and task.number == reading[0]:
                 offset = reading[1]
-                # The samples of a stream are numbered.
+                # Samples of an iterable dataset have no indices, so their numbers are used.
                 sample = (
                     task.number,
                     task.indices[offset]
