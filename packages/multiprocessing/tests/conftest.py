@@ -1,5 +1,4 @@
-"""What the tests share: a watchdog, scripts run as programs of their own, and counts of what a process
-holds."""
+"""Fixtures: a watchdog, scripts that run as separate programs, and counts of the resources of a process."""
 
 from __future__ import annotations
 
@@ -18,19 +17,19 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # ranks.py
 
-# Where gradients are installed, tensors are tried with them.
+# If rushlight-autograd is installed, tensors are also tested with gradients.
 with contextlib.suppress(ModuleNotFoundError):
     import rushlight_autograd  # noqa: F401
 
 WATCHDOG_SECONDS = 60
 
-# Forked children have no watchdog thread: an alarm ends them.
+# Forked children have no watchdog thread, so an alarm ends them.
 os.register_at_fork(after_in_child=lambda: signal.alarm(WATCHDOG_SECONDS))
 
 
 @pytest.fixture(autouse=True)
 def watchdog() -> Iterator[None]:
-    """A test that hangs ends the run, with a traceback of every thread."""
+    """End the run with a traceback of every thread if a test hangs."""
     faulthandler.dump_traceback_later(WATCHDOG_SECONDS, exit=True)
     yield
     faulthandler.cancel_dump_traceback_later()
@@ -38,7 +37,7 @@ def watchdog() -> Iterator[None]:
 
 @pytest.fixture
 def run_script(tmp_path: Path) -> Callable[..., str]:
-    """Run a program and return what it prints; it fails the test if it fails, or does not end."""
+    """Run a program and return its output. The test fails if the program fails or does not end."""
 
     def run(source: str, *args: str) -> str:
         script = tmp_path / "script.py"
@@ -60,15 +59,15 @@ def run_script(tmp_path: Path) -> Callable[..., str]:
 
 
 class Held:
-    """What this process holds."""
+    """Counts the resources of this process."""
 
     @staticmethod
     def descriptors() -> int:
-        return len(os.listdir("/proc/self/fd")) - 1  # without the one that lists them
+        return len(os.listdir("/proc/self/fd")) - 1  # without the descriptor of the list itself
 
     @staticmethod
     def mappings() -> int:
-        """Count the arenas that are mapped; an arena's data and its table are mapped separately."""
+        """Count the mapped arenas. The data and the table of an arena are mapped separately."""
         lines = Path("/proc/self/maps").read_text().splitlines()
         return len({line.split()[4] for line in lines if "memfd:rushlight" in line})
 
@@ -79,7 +78,7 @@ class Held:
 
 @pytest.fixture
 def held() -> Held:
-    """Counts of what this process holds. What tests before have left in cycles (pytest's tracebacks) is
-    collected now, and nothing after: what is dropped must be gone at once."""
+    """Return counts of the resources of this process. Reference cycles of earlier tests (pytest's tracebacks) are
+    collected now. Nothing is collected later, because dropped objects must be freed immediately."""
     gc.collect()
     return Held()

@@ -27,7 +27,7 @@ def _rank(connection: Any, function: Callable[..., Any], rank: int, size: int, p
 
 
 def run_ranks(function: Callable[..., Any], size: int, tmp_path: Path, *args: Any) -> list[Any]:
-    """Run `function(rank, *args)` in processes of one group; return the results, "died" for killed ones."""
+    """Run `function(rank, *args)` in the processes of one group. Return the results, with "died" for killed processes."""
     context = multiprocessing.get_context("fork")
     path = tmp_path / f"store-{len(os.listdir(tmp_path))}"
     ends, processes = [], []

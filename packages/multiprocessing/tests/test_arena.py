@@ -1,4 +1,4 @@
-"""Who holds a block: tables that count while their process lives, and locks of messages."""
+"""Holders of a block: tables, which count while their process runs, and the locks of messages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def block_of(t):
 
 
 def is_held_elsewhere(arena, offset) -> bool:
-    """Whether another open file description holds the block."""
+    """Return whether another open file description holds the block."""
     return not arena.is_free(offset)
 
 
@@ -34,7 +34,7 @@ def test_a_message_holds_its_blocks_until_it_is_read():
     writer.send(t)
     del t, block
     assert is_held_elsewhere(arena, offset)
-    # What comes next must not get the block.
+    # The next tensors must not get the block.
     others = [mp.share_memory_(core.zeros(1000)) for _ in range(20)]
     got = reader.recv()
     assert got.tolist() == core.arange(1000.0).tolist()
@@ -56,7 +56,7 @@ def test_a_message_that_nobody_reads_frees_its_blocks():
 def test_arenas_grow():
     own = Heap()
     held = [own.allocate(FIRST_ARENA_BYTES, solo=False) for _ in range(20)]
-    assert len(own.arenas) == 5  # of 1, 2, 4, 8 and 16 blocks
+    assert len(own.arenas) == 5  # arenas of 1, 2, 4, 8 and 16 blocks
     del held
 
 
@@ -89,9 +89,9 @@ def test_a_forked_child_keeps_what_it_inherited():
     if pid == 0:
         code = 1
         try:
-            theirs.recv()  # the parent has dropped the tensor, and filled others
+            theirs.recv()  # the parent has dropped the tensor and filled other tensors
             theirs.send(sum(t.tolist()))
-            # What the child shares, it takes from an arena of its own.
+            # The child shares its tensors in an arena of its own.
             u = mp.share_memory_(core.ones(10))
             code = int(block_of(u).arena is block_of(t).arena)
         finally:
@@ -122,7 +122,7 @@ def test_a_tensor_that_comes_back_is_the_same_memory():
 
 
 def test_blocks_of_any_size_are_used_again():
-    """A sequence of batches of different sizes uses little more memory than those that are in use."""
+    """A sequence of batches of different sizes needs little more memory than the batches that are in use at once."""
     a, b = Pipe(gives=True)
     own = heap()
     a.send(core.ones(300_000))
@@ -249,13 +249,13 @@ def test_finalisers_that_run_under_the_lock_are_dealt_with_later():
     t = mp.share_memory_(core.ones(100))
     block = block_of(t)
     with guard:
-        del t  # as if the collector ran here
+        del t  # as if the garbage collector ran here
         assert block.views == 1
     assert block.views == 0
 
 
 def locks_of(arena) -> int:
-    """Count the kernel's locks of an arena's file, which every operation on its locks searches."""
+    """Count the kernel's locks of an arena's file. Every operation on a lock of the file searches all of them."""
     inode = os.fstat(arena.locks).st_ino
     return sum(int(line.split()[5].split(":")[-1]) == inode for line in open("/proc/locks"))
 
@@ -282,7 +282,7 @@ def lines_run(function) -> int:
 
 @pytest.mark.parametrize("at_once", [False, True])
 def test_cost_of_a_held_tensor_does_not_grow_with_their_number(at_once, held):
-    """Counted per tensor: locks in the kernel, lines of Python, and descriptors."""
+    """The costs that are counted per tensor are locks in the kernel, lines of Python, and descriptors."""
     a, b = Pipe()
     kept = []
 
@@ -295,7 +295,7 @@ def test_cost_of_a_held_tensor_does_not_grow_with_their_number(at_once, held):
                 a.send(core.full((1 + i % 300,), float(i)))
                 kept.append(b.recv())
 
-    receive(100)  # the pipe's first arena is mapped
+    receive(100)  # this maps the pipe's first arena
     arenas = {id(block_of(t).arena): block_of(t).arena for t in kept}
     descriptors = held.descriptors()
     lines, locks = [], []

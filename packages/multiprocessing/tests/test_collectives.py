@@ -1,4 +1,4 @@
-"""Collectives over shared memory, against sums that are computed one after the other in this process."""
+"""Collectives over shared memory, compared with sums that this process computes rank by rank."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ import rushlight_core as core
 from rushlight_multiprocessing import distributed as dist
 from rushlight_multiprocessing.distributed import world
 
-SIZES = [(), (0,), (1,), (3, 5), (70_001,)]  # in float32 the last is longer than a buffer
+SIZES = [(), (0,), (1,), (3, 5), (70_001,)]  # in float32, the last one is longer than a buffer
 FLOATING = ["float16", "bfloat16", "float32", "float64"]
 INTEGERS = ["bool", "uint8", "int8", "int16", "int32", "int64"]
 DTYPES = [*FLOATING, *INTEGERS, "complex64"]
 
 
 def value(rank: int, shape: tuple[int, ...], dtype: str) -> Any:
-    """Return what a rank contributes: values of which sums are exact in no half type."""
+    """Return the tensor of a rank. Sums of its values are not exact in float16 and bfloat16."""
     random = np.random.default_rng(100 * rank + len(shape))
     if dtype == "bool":
         return core.tensor(random.integers(0, 2, shape).astype(bool))
@@ -200,7 +200,7 @@ def test_views_and_written_tensors(tmp_path: Path) -> None:
 
 
 def order_of_sums(rank: int) -> list[float]:
-    numbers = [1e8, 1.0, -1e8]  # in another order the sum is another one
+    numbers = [1e8, 1.0, -1e8]  # the sum depends on the order
     tensor = core.full((100_000,), numbers[rank])
     dist.all_reduce(tensor)
     return core.unique(tensor).tolist()
@@ -215,7 +215,7 @@ def queued(rank: int) -> list[float]:
     tensors = [core.full((1000,), float(i + rank)) for i in range(20)]
     works = [dist.all_reduce(tensor, async_op=True) for tensor in tensors]
     last = core.ones(1)
-    dist.all_reduce(last)  # runs after those that were begun before
+    dist.all_reduce(last)  # runs after the collectives that were begun before
     assert all(work.is_completed() for work in works)
     return [tensor[7].item() for tensor in tensors]
 
@@ -427,7 +427,7 @@ def again(rank: int, port: int) -> int:
         dist.init_process_group("shm", address, rank=rank, world_size=2, timeout=timedelta(seconds=20))
         dist.barrier()
         if rank == 0:
-            time.sleep(0.02)  # rank 1 begins again while this one still serves
+            time.sleep(0.02)  # rank 1 starts again while rank 0 still serves the store
         dist.destroy_process_group()
     return rank
 

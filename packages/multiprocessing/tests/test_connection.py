@@ -1,4 +1,4 @@
-"""Pipes: messages with and without tensors, their ends, and what they leave open."""
+"""Pipes: messages with and without tensors, closed ends, and leaks of descriptors and memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The package as a drop-in for the standard module."""
+"""The package as a replacement for the standard module."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_every_start_method(run_script, method):
 
 
 def test_standard_queue_and_executor(run_script):
-    # Through the standard module's own queues a tensor's descriptor is fetched from its sender.
+    # With the standard module's own queues, the receiver fetches a tensor's descriptor from the sender.
     run_script("""
         import concurrent.futures, multiprocessing
         import rushlight_core as core

@@ -1,4 +1,4 @@
-"""Queues and pools of which a process is killed: the others go on."""
+"""Queues and pools keep working for the other processes when one process is killed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import rushlight_core as core
 import rushlight_multiprocessing as mp
 
 fork = mp.get_context("fork")
-SECONDS = 40  # until a wait without end is an error
+SECONDS = 40  # after this time, a wait counts as endless
 
 QUEUES = {
     "Queue": lambda: fork.Queue(),
@@ -32,7 +32,7 @@ def kill(process):
 
 
 def busy(q, started, seed):
-    """Put and get objects and tensors, without end."""
+    """Put and get objects and tensors forever."""
     values = [seed, "x" * 3000, core.ones(600), b"y" * 100_000]
     started.set()
     i = seed
@@ -79,9 +79,9 @@ def test_a_queue_of_which_processes_are_killed_at_any_time(kind):
             assert q.qsize() == 0
     if "3" in kind:
         for i in range(3):
-            q.put(i, timeout=SECONDS)  # no room was lost,
+            q.put(i, timeout=SECONDS)  # no slot of the queue was lost,
         with pytest.raises(queue.Full):
-            q.put_nowait(4)  # and none was gained
+            q.put_nowait(4)  # and no slot was gained
 
 
 @pytest.mark.parametrize("kind", list(QUEUES))
@@ -99,7 +99,7 @@ def test_objects_that_a_killed_process_had_not_sent_need_no_room():
     filled = fork.Event()
 
     def put():
-        for _ in range(300):  # more than the pipe takes
+        for _ in range(300):  # more than fits into the pipe
             q.put("x" * 5000)
         filled.set()
         time.sleep(60)
@@ -122,7 +122,7 @@ def test_one_that_waits_for_room_learns_of_a_death():
     filled = fork.Event()
 
     def put():
-        q._writer.try_send_packed = lambda *args: False  # what it puts is never sent
+        q._writer.try_send_packed = lambda *args: False  # objects that are put are never sent
         q._writer.wait_for_room = lambda: time.sleep(60)
         q.put(1)
         filled.set()
@@ -179,7 +179,7 @@ def test_places_of_ended_processes_are_used_again():
         process.join()
         assert q.get(timeout=SECONDS).tolist() == [1, 1, 1], i
     with q._ledger:
-        assert q._ledger._end() == 4 + 2  # one place
+        assert q._ledger._end() == 4 + 2  # one slot is in use
 
 
 def sleep_or_die(i):
@@ -291,7 +291,7 @@ def receive_and_die():
     def die(connection):
         message = receive(connection)
         if message is not None and b"fatal" in bytes(message[1]):
-            os.kill(os.getpid(), signal.SIGKILL)  # before it says which task it has received
+            os.kill(os.getpid(), signal.SIGKILL)  # before the process records which task it has received
         return message
 
     mp.Connection.try_recv_tagged = die

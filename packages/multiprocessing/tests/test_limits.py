@@ -1,4 +1,4 @@
-"""Limits of memory, and the errors when they have no room."""
+"""Memory limits, and the errors when they are exceeded."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def sent_and_received(rank: int) -> list[str]:
             tensor = value(number, shape, dtype)
             if rank == 0:
                 dist.send(tensor, 1)
-                tensor.zero_()  # what was sent is not changed
+                tensor.zero_()  # this does not change the message
             else:
                 got = core.zeros(shape, dtype=tensor.dtype)
                 version = got._version
@@ -67,7 +67,7 @@ def test_views(tmp_path: Path) -> None:
 
 
 def exchanged(rank: int, count: int) -> list[Any]:
-    """Every rank sends to every rank, itself included, before it receives."""
+    """Send to every rank, including this one, before receiving from any."""
     size = dist.get_world_size()
     mine = [core.full((count,), float(10 * rank + to)) for to in range(size)]
     theirs = [core.zeros(count) for _ in range(size)]
@@ -91,7 +91,7 @@ def test_all_ranks_send_before_they_receive(count: int, tmp_path: Path) -> None:
 
 def small_first(rank: int) -> list[float]:
     tensor = core.full((3,), float(rank))
-    dist.send(tensor, 1 - rank)  # both: what fits into the memory of the group does not wait for the receiver
+    dist.send(tensor, 1 - rank)  # both ranks send first: a message that fits into the memory does not wait
     dist.recv(tensor, 1 - rank)
     return tensor.tolist()
 
@@ -217,7 +217,7 @@ def killed(rank: int) -> str:
         dist.send(core.ones(3), 0)
         os.kill(os.getpid(), signal.SIGKILL)
     got = core.zeros(3)
-    dist.recv(got, 1)  # what was sent before arrives
+    dist.recv(got, 1)  # the message that was sent before the end of the rank arrives
     assert got.tolist() == [1.0] * 3
     work = dist.irecv(got)
     with pytest.raises(RuntimeError) as error:
@@ -295,7 +295,7 @@ def destroyed(rank: int) -> str:
 
 
 def test_receives_end_with_the_group(tmp_path: Path) -> None:
-    # Which of these a rank sees depends on who is first.
+    # The error of a rank depends on which rank leaves first.
     for text in run_ranks(destroyed, 2, tmp_path):
         assert re.search("the group was destroyed|left the group before|ended before", text)
 

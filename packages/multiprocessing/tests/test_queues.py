@@ -131,14 +131,14 @@ def test_an_object_is_counted_before_the_pipe():
     q = fork.Queue(1)
     count, seen = q._in_pipe, []
     q._in_pipe = lambda: seen.append(q._ledger.unsent()) or count()
-    q.put(0)  # with the ledger locked, to claim a place
+    q.put(0)  # with the ledger locked, to claim a slot
     q.get()
-    q.put(1)  # without
+    q.put(1)  # without the lock
     assert seen == [1, 1]
     with pytest.raises(queue.Full):
         q.put_nowait(
             2
-        )  # without, and with the lock before and after processes that have ended are looked for
+        )  # without the lock, then with the lock, before and after looking for processes that have ended
     assert seen == [1] * 5
     assert (q.qsize(), q._ledger.unsent()) == (1, 0)
 
@@ -156,7 +156,7 @@ def test_the_only_writer_counts_again_when_it_has_used_the_room():
     del counts[:]
     q.put(4)
     assert counts == [2]
-    process = fork.Process(target=q.put, args=(5,))  # another writer, which takes the room that was counted
+    process = fork.Process(target=q.put, args=(5,))  # another writer, which uses the room that was counted
     process.start()
     process.join()
     with pytest.raises(queue.Full):
@@ -196,7 +196,7 @@ def test_what_cannot_be_pickled_raises_in_put():
     q = fork.Queue(1)
     with pytest.raises(Exception, match="pickle"):
         q.put(lambda: 0)
-    q.put(1)  # the place was not taken
+    q.put(1)  # the failed put does not count
     assert q.get() == 1
 
 

@@ -1,4 +1,4 @@
-"""Moving tensors to shared memory, and what a message makes of them."""
+"""Moving tensors to shared memory, and sending them."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def test_arrays_over_memory_that_was_moved():
     t.share_memory_()
     assert t.data_ptr() != address
     more = [core.zeros(1000) for _ in range(10)]
-    assert array.tolist() == list(range(1000))  # the old memory is not freed below it
+    assert array.tolist() == list(range(1000))  # the array keeps the old memory allocated
     del more
 
 
@@ -227,12 +227,12 @@ def test_sparse_tensors_arrive(layout, gives):
     arrived = through_pipe([sparse, sparse], gives)[0]
     assert (arrived.layout, arrived.requires_grad, arrived.shape) == (sparse.layout, True, (n, n))
     assert core.equal(arrived.detach().to_dense(), plain)
-    # The parts are in memory that both see, unless they were given.
+    # Both tensors use the same memory for their parts, unless the parts were sent with gives=True.
     with core.no_grad():
         core._C._sparse_parts(arrived)[3].zero_()
     assert bool(core._C._sparse_parts(sparse)[3].any()) is gives
     product = sparse * 2
-    if product.requires_grad:  # with rushlight-autograd
+    if product.requires_grad:  # only with rushlight-autograd
         with pytest.raises(RuntimeError, match="not a leaf"):
             through_pipe(product, gives)
 

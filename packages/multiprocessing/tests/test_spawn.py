@@ -1,4 +1,4 @@
-"""`spawn` and how it reports."""
+"""`spawn`, and the errors that it raises."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_spawned_interpreters(run_script):
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_processes_end_with_a_killed_parent(run_script, method):
-    # A program starts workers that sleep without end and is killed; they must not survive it.
+    # A program that has started workers is killed. The workers, which sleep forever, must end too.
     run_script(
         """
         import os, signal, subprocess, sys, time

@@ -1,4 +1,4 @@
-"""Stores, and how processes meet through them and through the environment."""
+"""Stores, and how processes form a group through a store or the environment."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_the_default_timeout_of_sockets_is_not_that_of_stores() -> None:
         waiting.start()
         assert store.get("late") == b"value"
         waiting.join()
-        other = dist.TCPStore("localhost", store.port)  # the server still accepts
+        other = dist.TCPStore("localhost", store.port)  # the server still accepts connections
         assert other.get("late") == b"value"
     finally:
         socket.setdefaulttimeout(before)

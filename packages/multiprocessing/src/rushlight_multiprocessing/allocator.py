@@ -21,8 +21,8 @@ FIRST_ARENA_BYTES = 64 << 20
 # After this many consecutive allocations of one size, blocks are kept for reuse with their pages, even if each
 # is shared by itself.
 _STREAM = 4
-# Lent blocks that an allocation checks, which takes a few microseconds each: for small blocks, and for blocks
-# that take longer to fill.
+# The number of lent blocks that an allocation of a small and of a large block checks. A check takes a few
+# microseconds, and large blocks take longer to fill.
 _CHECKS, _CHECKS_IF_LARGE = 2, 16
 _LARGE_BYTES = 64 << 10
 
@@ -35,10 +35,10 @@ class Slab:
     def __init__(self, start: int, end: int) -> None:
         self.start: int = start
         self.end: int = end
-        self.next: int = start  # pieces from here on were never used
+        self.next: int = start  # the pieces from this offset on were never used
         self.free: list[int] = []
         self.used: int = 0
-        self.listed: bool = False  # in the arena's list of usable slabs
+        self.listed: bool = False  # whether the slab is in the arena's list of usable slabs
 
     def take(self, size: int) -> int | None:
         """Reserve a piece and return its offset, or None if the slab is full."""
@@ -73,7 +73,8 @@ class OwnedArena(ArenaOwner):
         self.starts: list[int] = [0]
         self.ends: list[int] = [size]
         self.slabs: dict[int, Slab] = {}  # by start
-        # By size of the pieces. The lists may contain slabs that are full, or free and no longer in `slabs`.
+        # Slabs by the size of their pieces. The lists may contain full slabs, and free ones that are no longer in
+        # `slabs`.
         self.usable: dict[int, list[Slab]] = {}
 
     @property
@@ -155,13 +156,13 @@ class OwnedArena(ArenaOwner):
 
 
 class Heap:
-    """The arenas that this process has created. Call all methods but `allocate` and `trim` under `guard`."""
+    """The arenas that this process has created. Hold `guard` to call any method other than `allocate` and `trim`."""
 
     def __init__(self) -> None:
         self.arenas: list[OwnedArena] = []
         self.lent: deque[tuple[OwnedArena, Block]] = deque()
         self.used_bytes: int = 0  # of held and lent blocks
-        self._next_bytes = 0  # what is about to be allocated
+        self._next_bytes = 0  # size of the block that is about to be allocated
         self._last_size = 0
         self._run = 0  # consecutive allocations of this size
         self._patience = 0  # allocations until all lent blocks are checked again

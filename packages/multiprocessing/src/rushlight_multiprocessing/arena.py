@@ -16,10 +16,10 @@ which counts only while the process runs:
   sender may drop the tensor, or end, before the message is read. If a message is never read, its blocks are
   freed when the socket is closed.
 * A forked child gets a new slot, with the blocks that the parent held at the fork.
-* A block is free if an exclusive lock on it can be taken, so that it is in no message, and no locked slot has
-  it in its table. The tables are read under the exclusive lock: a block can pass from a table to a message
-  only before or after, and passes from a message to a table before the message's lock is released. The owner
-  checks this when it needs memory.
+* A block is free if it is in no message, which is the case if an exclusive lock on it can be taken, and if it is in
+  the table of no locked slot. The tables are read while the exclusive lock is held. A message that takes a block from
+  a table needs a lock on the block, so this cannot happen at the same time. A receiver enters a block in its table
+  before it releases the message's lock. The owner checks blocks when it needs memory.
 * The last process that drops a large block shared by itself returns its pages to the system; see
   `Arena.release`.
 
@@ -51,7 +51,7 @@ PAGE = mmap.PAGESIZE
 # The pages of a block of at least this many bytes that was shared by itself are returned to the system as
 # soon as the block is dropped.
 PUNCH_BYTES = 1 << 20
-# The same for blocks of a sequence, whose pages are otherwise kept for the next block.
+# The same limit for blocks of a sequence of batches. The pages of smaller blocks are kept for the next block.
 KEEP_BYTES = 8 << 20
 
 # The data of a block begins at a multiple of this. Tables have one byte per granule.
@@ -304,7 +304,7 @@ class ArenaOwner:
     """Interface of the owner of an arena, which the heap implements."""
 
     def take_back(self, block: Block, returned: bool) -> None:
-        """Take back a block without a view in this process. `returned` is whether it is unused or its pages are released."""
+        """Take back a block without views in this process. `returned`: no process uses it, and its pages were released."""
         raise NotImplementedError
 
 

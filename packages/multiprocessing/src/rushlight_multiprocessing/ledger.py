@@ -7,17 +7,18 @@ reason), so that the numbers of a process that has ended are recognized and remo
 changed under a lock of the same kind, which is also released when its holder is killed.
 
 Note [Room without a lock]
-Locking the ledger takes a sixth of the time of a small message, so an object is put into a queue with a limit without
-this lock if there is room. The process counts its object as unsent. It then reads the counts of all processes, and after
-them that of the pipe. If they are within the limit, it sends the object and then subtracts it. A process that has locked the
-ledger does the same in the same order. Of two processes that do so at the same time at least one reads the other's count,
-because `_own` is released between the write and the reads, which is a memory barrier. So together they never exceed the
-limit. An object that has just been sent may be counted twice for a moment, and two processes that compete for the last free
-element of the queue may both find no room. The counted room may be too small, never too large. In this case the ledger is
-locked, and the counts of processes that have ended are removed.
+Locking the ledger takes a sixth of the time of a small message. If a queue with a limit has room, an object is
+therefore put into it without this lock. The process first counts its object as unsent. It then reads the counts of
+all processes, and after them the count of the pipe. If their sum is within the limit, it sends the object and then
+subtracts it from its count. A process that has locked the ledger takes the same steps in the same order. If two
+processes do so at the same time, at least one of them reads the other's count, because each releases `_own` between
+the write and the reads, which is a memory barrier. So together they never exceed the limit. An object that has just
+been sent may be counted twice for a moment, and two processes that compete for the last free element of the queue may
+both find no room. So the counted room may be too small, but never too large. If there seems to be no room, the ledger
+is locked, and the counts of processes that have ended are removed.
 
-Processes without a slot can only take objects, which makes room. A process that is the only one with a slot therefore
-counts again only when it has used the room that it counted last, and until then only checks that it is still alone.
+Processes without a slot can only take objects, which makes room. If only one process has a slot, it counts again only
+when it has used the room that it counted last. Until then it only checks that no other process has a slot.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class Ledger:
 
     def _start_here(self, inherited: bool = False) -> None:
         self._threads = threading.Lock()
-        self._own = threading.Lock()  # for the number of unsent objects of this process
+        self._own = threading.Lock()  # protects the number of unsent objects of this process
         self._slot: int | None = None
         self._inherited = inherited
 
@@ -115,7 +116,7 @@ class Ledger:
 
         The process must have a slot; the ledger need not be locked."""
         with self._own:
-            self._words[self._mine()] = 1  # and not one more than before, which an interrupt may have left
+            self._words[self._mine()] = 1  # not += 1: an interrupted call may have left a count
 
     def remove_unsent(self) -> None:
         """Count no object as unsent in this process. With a slot, the ledger need not be locked."""
@@ -138,7 +139,7 @@ class Ledger:
         return self._words[_LOST]
 
     def finish_one(self) -> bool:
-        """Subtract a task that was taken: by this process if possible, otherwise by any. Return False if there is none."""
+        """Subtract a task taken by this process, or otherwise by any process. Return False if no task is taken."""
         taken = range(_FIRST + 1, self._end(), 2)
         for word in [self._mine() + 1, _ORPHANED, *taken, _LOST]:
             if self._words[word] > 0:

@@ -10,10 +10,10 @@ The sockets keep the boundaries of messages (SOCK_SEQPACKET). The kernel sends a
 call, or not at all: a process that is killed meanwhile leaves no part of a message, and any number of processes
 may send and receive without a lock, which a killed process could not release.
 
-The kernel also counts the messages that wait in a pipe, which is right whenever a process is killed. It reports only their
-total size, so each message of a pipe with `counted=True` is padded to a length that leaves the remainder 1 when it is
-divided by `_UNIT`: the remainder of the total is the number of messages. The buffer of the socket is limited such that fewer
-than `_UNIT` messages fit.
+The kernel also counts the messages that wait in a pipe, and its count stays correct when a process is killed. It
+reports only their total size. Therefore each message of a pipe with `counted=True` is padded to a length that leaves
+the remainder 1 when it is divided by `_UNIT`, and the remainder of the total size is the number of messages. The
+buffer of the socket is limited such that fewer than `_UNIT` messages fit.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Connection(standard.Connection):
         self.gives = gives
         self.counted = counted
         self._socket = socket.socket(fileno=self._handle)
-        self._socket.settimeout(None)  # socket.setdefaulttimeout() is not for pipes
+        self._socket.settimeout(None)  # socket.setdefaulttimeout() must not affect pipes
         # Arenas stay mapped as long as the connection exists, so that repeated messages map them only once.
         self._arenas: dict[int, Arena] = {}
 

@@ -102,7 +102,7 @@ class Queue:
         self._maxsize = maxsize if maxsize > 0 else SEM_VALUE_MAX
         self._reader, self._writer = Pipe(duplex=False, counted=True)
         self._ledger = Ledger()
-        self._room = ctx.Semaphore(0)  # wakes a process that waits for room: it looks whether there is any
+        self._room = ctx.Semaphore(0)  # wakes a process that waits for room, which then counts the room
         self._start_here()
         util.register_after_fork(self, type(self)._start_here)
 
@@ -188,11 +188,11 @@ class Queue:
             return self._ledger.unsent() + self._in_pipe()
 
     def _in_pipe(self) -> int:
-        # A process that has closed its reading end does not see what is in the pipe.
+        # A process that has closed its reading end cannot count the messages in the pipe.
         return 0 if self._reader.closed else self._reader.waiting()
 
     def _count_room(self) -> int:
-        """Return how many more objects the queue takes; negative if it has too many. The ledger must be locked."""
+        """Return how many more objects fit into the queue; negative if it has too many. The ledger must be locked."""
         room = self._maxsize - self._ledger.unsent() - self._in_pipe()
         if room < 0:
             self._ledger.forget_dead()
@@ -280,7 +280,7 @@ class Queue:
         """Initialize the state that is separate in each process."""
         self._changed = threading.Condition(threading.Lock())
         self._backlog = None
-        self._spare = 0  # room that is known to be left
+        self._spare = 0  # a lower bound of the room that is left
         self._join: Any = None
         self._closed = False
 
@@ -321,7 +321,7 @@ class JoinableQueue(Queue):
             if not self._ledger.finish_one():
                 if self._unfinished() <= 0:
                     raise ValueError("task_done() called more often than put()")
-                self._ledger.add_taken(-1)  # of an object that nobody has taken yet
+                self._ledger.add_taken(-1)  # the object may not have been taken yet
             finished = self._unfinished() <= 0
         if finished:
             self._announce(self._done)
@@ -344,7 +344,7 @@ class JoinableQueue(Queue):
             self._done.acquire(True, _LOOK_AGAIN)
 
     def _close_reader(self) -> None:
-        pass  # `join`, which is called after `close`, counts what is in the pipe
+        pass  # `join`, which is called after `close`, counts the messages in the pipe
 
     def _unfinished(self) -> int:
         return self._ledger.unsent() + self._in_pipe() + self._ledger.taken()
@@ -354,7 +354,7 @@ class JoinableQueue(Queue):
         if self._leave is None:
             self._leave = util.Finalize(self, _leave, [self._ledger, os.getpid()], exitpriority=-10)
         while True:
-            # A task is always counted: as one in the pipe, or as one that was taken.
+            # A task is counted at any time, either as a task in the pipe or as a taken task.
             with self._ledger:
                 self._ledger.add_taken(1)
                 packed = None
@@ -416,7 +416,7 @@ def _feed(
                 print(text, file=sys.stderr)
                 traceback.print_exc()
         del packed
-        backlog.popleft()  # only now, so that `put` does not write an object before this one
+        backlog.popleft()  # only now, so that `put` does not send a later object before this one
 
 
 def _send_unsent(payload: Any, outgoing: OutgoingBlocks, writer: Connection, ledger: Ledger) -> None:

@@ -126,7 +126,8 @@ class Copies:
 
     def __init__(self) -> None:
         self.used: dict[core.UntypedStorage, list[tuple[int, int]]] = {}
-        # The ranges that are copied once, sorted, with their copies: set for the second time.
+        # Sorted ranges that several tensors share, with one copy of each. They are set before the message is pickled
+        # again.
         self.ranges: dict[core.UntypedStorage, list[tuple[int, int, core.UntypedStorage]]] = {}
 
     def copy(self, tensor: core.Tensor) -> tuple[Any, ...]:
@@ -140,7 +141,7 @@ class Copies:
                     return copied, *geometry, (start - first) // tensor.dtype.itemsize
         self.used.setdefault(storage, []).append((start, end))
         nbytes = tensor.numel() * tensor.dtype.itemsize
-        if end - start > nbytes:  # a view with gaps is sent without them
+        if end - start > nbytes:  # send a view with gaps as a contiguous copy
             flat = tensor_over(
                 _new_storage(nbytes), tensor.dtype, tensor.shape, contiguous_stride(tensor.shape), 0
             )

@@ -110,7 +110,7 @@ class _Tasks:
         self.results = results
         self.words = _Words()
         self._free_words = deque(range(_MAX_PROCESSES))
-        self._workers: dict[int, _Worker] = {}  # by word
+        self._workers: dict[int, _Worker] = {}  # by the index of its word
         self._failed_starts = 0
         self._sending = threading.Lock()
         self._sent = 0  # number of messages to the processes
@@ -118,10 +118,10 @@ class _Tasks:
         self._received: deque[tuple[Any, Any, Any]] = deque()
         self._stopped = False
 
-    # For the threads that hand tasks out and collect results.
+    # The following methods are called by the threads that send tasks and receive results.
 
     def put(self, task: tuple[Any, ...] | None) -> None:
-        """Send a task to the processes, or None, which tells one of them to end."""
+        """Send a task to the processes. None ends one of the processes."""
         payload, outgoing = dumps(task)
         payload = self.writer.place(payload, outgoing)
         while True:
@@ -151,7 +151,7 @@ class _Tasks:
             tags, result = message
             if result[0]:
                 self._failed_starts = 0
-            # Tasks that were given up before are not open.
+            # Tasks for which an error was raised before are not in `_open` any more.
             found = [self._open.pop(tag) for tag in tags if tag in self._open]
             self._received.extend((job, i, result) for job, i in found)
         return self._received.popleft()
@@ -167,7 +167,7 @@ class _Tasks:
             message[1].close()
         return message is not None
 
-    # For the thread that manages the processes.
+    # The following methods are called by the thread that manages the processes.
 
     def started(self, worker: _Worker) -> int:
         """Return a word for a new process."""
@@ -197,7 +197,7 @@ class _Tasks:
             what = f" before it asked for a task, and so did {_FAILED_STARTS - 1} others before it"
         error = exited(f"worker {worker.word} (pid {worker.pid}) of a pool", worker.word, worker, what)
         payload, outgoing = dumps((tags, (False, error)))
-        # After the results that processes have sent before.
+        # The error is queued after the results that the processes have already sent.
         while tags and not self._stopped and not self.results._writer.try_send_packed(payload, outgoing):
             self.results._writer.wait_for_room(0.1)
 
@@ -209,7 +209,7 @@ class _Tasks:
         kept = set()
         for word, worker in self._workers.items():
             while (tag := self.words.values[word]) == _RECEIVING and worker.exitcode is None:
-                time.sleep(0.001)  # it is about to write what it has received
+                time.sleep(0.001)  # it is about to write the number of the task
             kept.add(tag)
         return [tag for tag in received if tag not in kept]
 
@@ -246,7 +246,7 @@ class _Side:
     ) -> None:
         self._words, self._word = words, word
         self._tasks, self._results = tasks, results
-        # Ends that the standard module's worker closes.
+        # The standard module's worker closes these ends.
         self._writer, self._reader = tasks_writer, results._reader
 
     def get(self) -> Any:

@@ -50,7 +50,7 @@ class ReduceOp(Enum):
     RedOpType: type[ReduceOp]
 
 
-ReduceOp.RedOpType = ReduceOp  # PyTorch's reductions are of this class, in another one
+ReduceOp.RedOpType = ReduceOp  # in PyTorch, RedOpType is the class of ReduceOp.SUM and others
 
 
 class Work:

@@ -38,7 +38,7 @@ class Store:
     def __init__(self) -> None:
         self._timeout: timedelta = DEFAULT_TIMEOUT
 
-    # What a store defines: run one of `_Table`'s methods where the values are.
+    # A subclass defines this method, which runs a method of `_Table` on the store's values.
     def _call(self, method: str, *args: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} must define _call()")
 
@@ -205,8 +205,8 @@ class FileStore(Store):
     """A store in a file that all processes can open.
 
     Arguments:
-        file_name: the file, which is created if it is missing. A job must not find the file of an earlier one.
-        world_size: the number of processes; accepted for PyTorch's signature; it is stored but has no effect.
+        file_name: the file, which is created if it is missing. The file of an earlier job must not be used again.
+        world_size: the number of processes; stored, but without effect; PyTorch's signature has it.
 
     Example:
         >>> store = FileStore("meeting-point", 2)
@@ -250,7 +250,7 @@ class FileStore(Store):
 
 
 class PrefixStore(Store):
-    """A part of another store, in which its keys have a prefix.
+    """A view of another store, in which the keys have a prefix.
 
     Arguments:
         prefix: the prefix.
@@ -437,7 +437,7 @@ class _Server:
             self.socket.listen(512)
         self.socket.settimeout(
             None
-        )  # as for connections: socket.setdefaulttimeout() is for the program's own
+        )  # socket.setdefaulttimeout() applies to the program's own sockets, not to those of stores
         self.port: int = self.socket.getsockname()[1]
         self.table: HashStore = HashStore()
         self.process: int = os.getpid()

@@ -403,10 +403,11 @@ def new_group(
         timeout: how long a collective of the group waits for other ranks; by default 30 minutes.
         backend: as for `init_process_group`.
         pg_options, device_id: must be None.
-        use_local_synchronization: must be False: processes that are not in the group number it too.
+        use_local_synchronization: must be False: processes outside of the group must call this too, since they count
+            the groups.
         group_desc: a name for people; has no effect.
-        sort_ranks: whether processes are numbered in their order in the group of all processes, or in that of
-            `ranks`.
+        sort_ranks: whether ranks in the group follow the order of the ranks in the group of all processes, rather
+            than the order of `ranks`.
 
     Return the group, or `GroupMember.NON_GROUP_MEMBER` in a process that is not in it.
 
@@ -434,7 +435,7 @@ def new_group(
         raise ValueError(f"new_group(ranks): must be at least one rank, without duplicates, got {ranks}")
     if not 0 <= min(chosen) <= max(chosen) < world.size():
         raise ValueError(f"new_group(ranks): must be from 0 to {world.size() - 1}, got {ranks}")
-    # Ranks that are missing are found here: nothing detects later that a group is not complete.
+    # This detects ranks that do not call new_group(). Nothing later detects that a group is incomplete.
     world.run("barrier", label=f"new_group({chosen})")
     _World.made += 1
     if world.rank() not in chosen:
