@@ -23,7 +23,7 @@ def guard_allocator(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def toy_device_test(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The toy device's own test."""
+    """Compile the C++ test of the toy device."""
     program = tmp_path_factory.mktemp("cpp") / "test_toy_device"
     compile_cpp(Path(__file__).parent / "cpp" / "test_toy_device.cpp", program)
     return program

@@ -1,4 +1,4 @@
-"""The allocator kit: core's own, and one that counts and guards its blocks."""
+"""The allocator kit, for core's allocator and for an allocator that counts and guards its blocks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rushlight_testing.conformance import AllocatorContract
 
 class TestDefault(AllocatorContract):
     def live(self) -> int | None:
-        """Large blocks exactly; small ones stay in a thread's cache."""
+        """Return None: released small blocks stay in a thread's cache, so only large blocks are counted exactly."""
         return None
 
 
@@ -66,7 +66,7 @@ class TestGuard(AllocatorContract):
         assert self.live() == before
 
     def test_a_step_beyond_the_end_is_found(self, guard_allocator: Path) -> None:
-        """The guard can bark: a write behind a block ends the process."""
+        """The guard works: a write beyond the end of a block ends the process."""
         program = (
             "import ctypes, sys\nimport rushlight_core as core\n"
             "from rushlight_core.seams.allocator import set_allocator\n"

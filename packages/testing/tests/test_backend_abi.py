@@ -1,4 +1,4 @@
-"""Plug-ins of other versions of the contract: another ABI is refused, a shorter or longer struct of the same one works."""
+"""Plug-ins of other versions: another ABI is rejected, and a shorter or longer struct of the same ABI works."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.swap
 
 
 def run(program: str, library: Path) -> None:
-    """In a process of its own: a process has one backend of a name."""
+    """Run a program in a new process, because a process can have only one backend of a name."""
     text = f"import rushlight_core as core\nfrom rushlight_core import devices\nlibrary = {str(library)!r}\n{program}"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
@@ -92,7 +92,7 @@ else:
 
 
 def test_device_fallback(tmp_path: Path) -> None:
-    """Operators without a kernel run on the CPU where that is asked for, and say so once."""
+    """With a device fallback, operators without a kernel run on the CPU, and warn once."""
     run(
         COMPUTES
         + """
@@ -154,7 +154,7 @@ for wrong, kind in (("always", ValueError), (1, TypeError)):
 
 
 def test_dtypes_that_a_kernel_lacks(tmp_path: Path) -> None:
-    """They are served as if there were no kernel, and `duty` prints them."""
+    """Calls with these dtypes are handled as if there were no kernel, and `duty` prints the dtypes."""
     library = compile_plugin(
         "small_backend", tmp_path, ["-DSMALL_LACKS=1u<<int(DType::Float64)|1u<<int(DType::Int64)"]
     )

@@ -1,4 +1,4 @@
-"""The device kit: the CPU, and a toy device behind the contract of rushlight/backend.h."""
+"""The device kit, for the CPU and for a toy device that implements rushlight/backend.h."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class TestToy(DeviceContract):
                 view()
 
     def test_it_has_every_kernel_of_the_cpu(self) -> None:
-        """Those of operators that exist in place alone too."""
+        """Kernels of operators that have only an in-place form are included."""
         names = set(_C._kernels("toy"))
         assert set(_C._kernels("cpu")) <= names
         assert {"normal_", "scatter_", "index_add_", "add", "mm"} <= names
@@ -56,7 +56,7 @@ class TestToy(DeviceContract):
 
 @pytest.mark.swap
 class TestToyWithAllocatorOfCore(DeviceContract):
-    """Its last device, whose memory core's caching allocator serves."""
+    """The last toy device, whose memory is managed by core's caching allocator."""
 
     device = "toy"
 
@@ -70,7 +70,7 @@ class TestToyWithAllocatorOfCore(DeviceContract):
 
 @pytest.mark.swap
 def test_a_backend_is_found_by_its_entry_point(toy_device: Path, tmp_path: Path) -> None:
-    """An installed package offers it; nothing is loaded before its device is named."""
+    """An installed package provides the backend, which is loaded only when its device is used."""
     info = tmp_path / "toy_backend-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toy-backend\nVersion: 1.0\n")

@@ -1,4 +1,4 @@
-"""Graphs of a device: what is recorded, replayed, kept, and refused."""
+"""Graphs of a device: recording, replaying, the memory that they keep, and errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rushlight_core._streams import current_stream
 
 pytestmark = pytest.mark.swap
 
-TOY = "toy:1"  # the one whose memory core's allocator serves
+TOY = "toy:1"  # the device whose memory core's allocator manages
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +65,7 @@ def test_memory_of_a_graph_is_used_within_it_and_by_nobody_else() -> None:
     with Capture(graph):
         y = x
         for _ in range(64):
-            y = y + 1  # all but two blocks are free again
+            y = y + 1  # all blocks except two are free again
     assert devices.memory_stats(TOY)["allocated_bytes_peak"] <= before + 3 * 4096
     graph.replay()
     others = [core.full((1024,), -1.0, device=TOY) for _ in range(64)]
@@ -90,7 +90,7 @@ def test_memory_that_recorded_work_uses_is_kept() -> None:
 def test_each_replay_draws_other_numbers_the_same_as_without_a_graph() -> None:
     graph = Graph(TOY)
     core.manual_seed(5)
-    core.rand(3, device=TOY)  # the graph begins in the middle of a stream
+    core.rand(3, device=TOY)  # the graph begins after other random numbers were drawn
     with Capture(graph):
         a = core.rand(4, device=TOY)
         b = core.randn(4, device=TOY)
@@ -195,7 +195,7 @@ def test_what_waits_is_refused_where_it_is_called(what: object) -> None:
     assert x.tolist() == [1.0, 2.0]
     with pytest.raises(RuntimeError, match="nothing has been recorded"):
         graph.replay()
-    with Capture(graph):  # it can be used again
+    with Capture(graph):  # the graph can be used again
         y = x + 1
     graph.replay()
     assert y.tolist() == [2.0, 3.0]

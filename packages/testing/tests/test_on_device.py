@@ -1,4 +1,4 @@
-"""The plug-in of pytest that runs tests on another device."""
+"""The pytest plug-in that runs tests on another device."""
 
 from __future__ import annotations
 

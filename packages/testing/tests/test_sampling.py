@@ -1,4 +1,4 @@
-"""Generated tests of which a part is run."""
+"""The pytest plug-in that runs a part of the generated tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams, events, pinned memory and late errors, on the toy device, whose work runs when somebody waits for it."""
+"""Streams, events, pinned memory and late errors on the toy device, whose work runs only when a caller waits for it."""
 
 from __future__ import annotations
 
@@ -110,12 +110,12 @@ def test_on_the_cpu_there_is_one_stream() -> None:
     core.ones(1).record_stream(stream)
 
 
-# --- memory that crosses streams ---
+# --- memory that several streams use ---
 
 
 @pytest.mark.parametrize("device", ["toy:0", "toy:1"])
 def test_memory_is_not_reused_before_other_streams_are_done(device: str) -> None:
-    """The tensor dies while work of another stream still reads it; new tensors of its own stream may not take its place."""
+    """The tensor is freed while another stream still reads it. New tensors of its own stream must not reuse its memory."""
     side = Stream(device)
     for call in (
         lambda x: x + 1,  # pointwise
@@ -123,7 +123,7 @@ def test_memory_is_not_reused_before_other_streams_are_done(device: str) -> None
         lambda x: x.cumsum(0)[:1],  # a kernel
         lambda x: x.clone(),  # a copy of bytes
         lambda x: x[::2].clone(),  # a strided copy
-        lambda x: x.to(core.float64),  # a copy that converts
+        lambda x: x.to(core.float64),  # a copy with a conversion
     ):
         x = core.full((5000,), 3.0, device=device)
         wanted = call(x).cpu().tolist()
@@ -195,7 +195,7 @@ def test_copies_from_pinned_memory_do_not_wait() -> None:
     source = core.full((1000,), 2.0).pin_memory()
     there = source.to("toy", non_blocking=True)
     event = current_stream("toy").record_event()
-    assert not event.query()  # nothing waited
+    assert not event.query()  # the copy did not wait for the stream
     assert there.cpu().tolist() == [2.0] * 1000
     target = core.zeros(1000).pin_memory()
     target.copy_(there + 1, non_blocking=True)
@@ -250,7 +250,7 @@ def test_peer_copies_follow_the_streams_of_both_devices() -> None:
         assert z.cpu().tolist() == [6.0] * 100
 
 
-# --- what core's allocator keeps for a device ---
+# --- memory that core's allocator keeps for a device ---
 
 
 def test_core_s_allocator_serves_a_device() -> None:
@@ -261,7 +261,7 @@ def test_core_s_allocator_serves_a_device() -> None:
     assert held["allocated_bytes"] - before["allocated_bytes"] == 1 << 20
     place = x.data_ptr()
     del x
-    assert core.empty(1 << 18, device="toy:1").data_ptr() == place  # reused on its own stream at once
+    assert core.empty(1 << 18, device="toy:1").data_ptr() == place  # reused at once by its stream
     blocks = [b for s in json.loads(devices.memory_snapshot("toy:1")) for b in s["blocks"]]
     assert any(b["state"] == "free" for b in blocks)
     devices.empty_cache("toy:1")
@@ -304,7 +304,7 @@ def test_a_late_error_names_its_operator_and_line() -> None:
     assert "index_select at " in text
     assert "test_streams.py:" in text
     assert "out of range" in text
-    assert z.cpu().tolist() == [float(i + 1) for i in range(10)]  # the process goes on
+    assert z.cpu().tolist() == [float(i + 1) for i in range(10)]  # the process continues
     del y
 
 
@@ -315,7 +315,7 @@ def test_scratch_memory_runs_out_late(guard_allocator: Path) -> None:
     x = core.arange(12.0, device="toy").reshape(4, 3).t()
     former = set_allocator(library.guard_allocator())
     try:
-        y = x.sort(dim=0, descending=True).values  # queued: its kernel copies lines into memory of the host
+        y = x.sort(dim=0, descending=True).values  # queued; its kernel allocates host memory when it runs
         library.guard_refuse_after(0)
         with pytest.raises(core.OutOfMemoryError, match=r"sort at .*test_streams\.py"):
             devices.synchronize("toy")
@@ -341,7 +341,7 @@ def test_a_failure_in_the_middle_of_a_list() -> None:
     xs = [core.full((size,), 2.0, device="toy:1") for size in (4, 4 << 18, 20 << 18, 20 << 18, 4)]
     before = devices.memory_stats("toy:1")["allocated_bytes"]
     with pytest.raises(MemoryError, match="toy:1: out of memory"):
-        core._foreach_mul(xs, 3.0)  # the first two fit
+        core._foreach_mul(xs, 3.0)  # only the first two results fit into memory
     assert devices.memory_stats("toy:1")["allocated_bytes"] == before
     with pytest.raises(RuntimeError, match="dtype"):
         core._foreach_mul_([xs[0], core.ones(2, dtype=core.int64, device="toy:1"), xs[4]], 0.5)
@@ -387,7 +387,7 @@ assert x.cpu().tolist() == [2.0] * 3
 
 @pytest.mark.parametrize("seed", range(3))
 def test_any_order_of_streams_gives_the_same(seed: int, toy_device: Path) -> None:
-    """Streams that are ordered by events, in whatever order the rest runs."""
+    """Streams that are ordered by events give the same results in any order of the other work."""
     program = f"""
 import rushlight_core as core
 core.devices.load_backend({str(toy_device)!r})

@@ -1,6 +1,7 @@
-"""The autograd kit with the pure-Python tape: the stage and state that rushlight-autograd uses, on the same formulas.
+"""The autograd kit with the pure-Python tape, which uses the same stage, state and formulas as rushlight-autograd.
 
-A process has one provider of gradients, and so has this folder: whatever needs rushlight-autograd is tested in its own.
+A process has only one provider of gradients, which is the tape in this folder. Tests that need rushlight-autograd are
+in that package.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ CASES = [
 
 @pytest.mark.parametrize(("derivative", "text"), CASES)
 def test_every_formula_can_be_evaluated(derivative, text: str) -> None:
-    """The text that autograd compiles, evaluated: first derivatives against differences."""
+    """Evaluate the formulas that autograd compiles, and compare first derivatives with differences."""
     function = getattr(core, derivative.op.base)
     known = {n for names, f in derivative.grads.items() if "_no_gradient" not in f.text for n in names}
     names = [a.name for a in derivative.op.schema.arguments]
@@ -79,7 +80,7 @@ def test_every_formula_can_be_evaluated(derivative, text: str) -> None:
 
 
 def test_gradients_on_another_device(toy_device: Path) -> None:
-    """Two swapped parts at once: what the tape records runs wherever the tensors are."""
+    """Two second implementations together: the operators that the tape records run on the toy device."""
     core.devices.load_backend(toy_device)
     x = core.tensor([1.0, 2.0, 3.0], device="toy", requires_grad=True)
     y = core.tensor(2.0, device="toy", requires_grad=True)

@@ -1,4 +1,4 @@
-"""The toy device keeps its own side of the contract. What core makes of it, test_devices.py asks."""
+"""The toy device satisfies the backend contract. test_devices.py tests core with the toy device."""
 
 from __future__ import annotations
 

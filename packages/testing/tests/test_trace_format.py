@@ -1,4 +1,4 @@
-"""The check of traces finds each thing that may be wrong with one."""
+"""The check of traces reports each kind of error in a trace."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def without(entry: dict, field: str) -> dict:
 
 def test_a_right_trace():
     assert problems(*RIGHT) == ""
-    assert trace_problems(json.dumps(RIGHT)) == []  # a bare list is a trace too
+    assert trace_problems(json.dumps(RIGHT)) == []  # a list without an enclosing object is a trace too
 
 
 @pytest.mark.parametrize("field", ["ph", "pid", "tid", "ts", "dur", "name"])
@@ -58,7 +58,7 @@ def test_entries_by_themselves(entry, said):
 def test_slices_that_cross():
     assert "ends 1000 ns after it" in problems(OUTER, INNER | {"dur": 9.5})
     assert problems(OUTER, INNER | {"dur": 9.5, "tid": 3}) == ""
-    assert problems(OUTER, INNER | {"ts": 11.0}) == ""  # one after the other
+    assert problems(OUTER, INNER | {"ts": 11.0}) == ""  # the events do not overlap
 
 
 @pytest.mark.parametrize(

@@ -164,7 +164,7 @@ def _is_sequence(x: Any) -> bool:
 def _tensor(x: Any) -> Tensor:
     if isinstance(x, Tensor):
         return x.detach()
-    # A number of Python compares as the widest type of its kind.
+    # A Python number is compared as the widest dtype of its category.
     kinds = ((bool, core.bool), (int, core.int64), (float, core.float64), (complex, core.complex128))
     for kind, dtype in kinds:
         if isinstance(x, kind):

@@ -20,7 +20,7 @@ from rushlight_testing.samples import Sample, arguments_of
 
 __all__ = ["DTYPES", "accepted_dtypes", "samples_of_dtype"]
 
-# Samples are written for these; those of wider unsigned integers have the values of uint8.
+# Samples of wider unsigned integers are written like those of uint8.
 _WRITTEN = {"uint16": "uint8", "uint32": "uint8", "uint64": "uint8"}
 
 
@@ -49,7 +49,7 @@ def samples_of_dtype(op: Op, dtype: str) -> Iterator[Sample]:
         wanted = getattr(core, dtype)
         if all(t.dtype != core.float32 for t in tensors):
             chosen, replaced = sample, [tensors[0].dtype]
-        else:  # literals in samples are of float32
+        else:  # tensors from literals in samples are float32
             chosen, replaced = other, [core.float32, getattr(core, _WRITTEN.get(dtype, dtype))]
 
         def convert(t: Any, replaced: list[Any] = replaced, wanted: Any = wanted) -> Any:

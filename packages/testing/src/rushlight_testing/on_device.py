@@ -26,10 +26,10 @@ from rushlight_testing.sampling import is_chosen
 
 # Patterns of tests ("file::name"; a "[" is literal), and why they do not apply to another device.
 _HERE = "the lengths of sequences and the split indices are on the CPU, as in PyTorch"
-_DTYPES = "a kernel of the CPU refuses a dtype when it runs, which is late, and rules do not look at declared dtypes"
-_UNASKED = "values of the CPU alone are looked at before the call: a device would have to be waited for"
-_LATE = "an index that a batch moves out of range is refused late"
-_OF_THE_CPU = "it expects the CPU, or memory that the host can address"
+_DTYPES = "a CPU kernel rejects a dtype only when it runs, and the device runs it late"
+_UNASKED = "values are checked before the call only on the CPU, since this would block on another device"
+_LATE = "an index that becomes out of range in a batch is rejected late"
+_OF_THE_CPU = "it requires the CPU, or memory that the host can address"
 EXCEPTIONS: dict[str, str] = {
     "test_examples.py::*": "a printed tensor names its device",
     "test_*::*[*.data*]": _HERE,
@@ -41,8 +41,8 @@ EXCEPTIONS: dict[str, str] = {
     "test_edges.py::test_what_is_said_of_a_new_tensor_is_said_of_out[*]": _OF_THE_CPU,
     "test_laws_dtypes.py::test_operators_take_the_declared_dtypes[cpu]": _OF_THE_CPU,
     "test_bad_input.py::test_*": _OF_THE_CPU,
-    "test_device_threads.py::*": "it attaches a toy device of its own",
-    "test_branches.py::*": "a pass of one device has one thread",
+    "test_device_threads.py::*": "it attaches its own toy device",
+    "test_branches.py::*": "a backward pass on one device has one thread",
     "test_laws_dtypes.py::test_operators_take_the_declared_dtypes[*]": _DTYPES,
     **{
         f"test_forms.py::test_in_place_is_out_of_place[{op}-*": _DTYPES
@@ -50,15 +50,15 @@ EXCEPTIONS: dict[str, str] = {
     },
     "test_derivatives.py::test_formula_of_complex_numbers[*max_pool*]": _DTYPES,
     "test_derivatives.py::test_formula*[cpu-*": "its result is on the CPU",
-    "test_laws_fresh_memory.py::test_what_is_not_written_is_noticed": "the device's own memory is not the tested filling",
+    "test_laws_fresh_memory.py::test_what_is_not_written_is_noticed": "the device fills new memory itself",
     "test_laws.py::test_a_write_to_a_view_of_a_result_is_recorded[gather]": _LATE,
     "test_laws.py::test_a_write_to_a_view_of_a_result_is_recorded[scatter*]": _LATE,
-    "test_laws_out_of_memory.py::*": "a kernel of a device asks for memory late, when other results may have been written",
+    "test_laws_out_of_memory.py::*": "a device kernel allocates late, when results may have been written",
     "test_vmap.py::test_a_batched_tensor_shows_its_level": "a printed tensor names its device",
     "test_library.py::test_writing_an_argument": "the array of a device's tensor is a copy",
-    "test_vmap.py::test_operator[_embedding_bag-*": "a variant that is refused is refused late",
+    "test_vmap.py::test_operator[_embedding_bag-*": "an invalid variant is rejected late",
     "test_scatter.py::test_a_bad_index_writes_nothing*": "the write has been counted when a device finds the index",
-    "test_scatter.py::test_indices_out_of_range_are_named_by*": "several errors come late, of which the first is told",
+    "test_scatter.py::test_indices_out_of_range_are_named_by*": "of late errors, only the first is reported",
     "test_integers.py::test_division_by_zero*": _UNASKED,
     "test_oracles.py::test_errors[binary_cross_entropy]": _UNASKED,
     "test_oracles.py::test_errors[masked_fill]": _UNASKED,
@@ -83,14 +83,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--missing-kernels",
         choices=("fail", "skip"),
         default="fail",
-        help="what a test does for want of a kernel",
+        help="what to do with a test if a kernel is missing",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     device = config.getoption("--device")
     if device.partition(":")[0] == "toy":
-        core.linalg.qr(core.ones(2, 2))  # imports LAPACK, which the device's thread would do under its lock
+        core.linalg.qr(core.ones(2, 2))  # imports LAPACK here, not in the device's thread, which holds a lock
         folder = Path(tempfile.mkdtemp(prefix="toy-device-"))
         devices.load_backend(compile_plugin("toy_device", folder, ["-DRUSHLIGHT_TOY_MEMORY_MIB=4096"]))
     elif plugin := config.getoption("--plugin"):
@@ -151,7 +151,7 @@ def _wait_where_errors_are_expected(device: str, skip_missing: bool) -> None:
             return self._inner.__exit__(kind, error, traceback)
 
     def expected(error: Any, *args: Any, **kwargs: Any) -> Any:
-        # The old form: a function, and what it is called with.
+        # The older form, with a function and its arguments.
         return raises(error, *args, **kwargs) if args else Raises(error, **kwargs)
 
     pytest.raises = expected  # type: ignore[assignment]

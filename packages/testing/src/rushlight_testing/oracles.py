@@ -368,7 +368,7 @@ def col2im(
     channels = batch.shape[1] // int(np.prod(kernel_size))
     size = int(np.prod(output_size))
     image = np.arange(channels * size).reshape(1, channels, *output_size) + 1
-    places = im2col(image, kernel_size, dilation, padding, stride)[0]  # 0: in the padding
+    places = im2col(image, kernel_size, dilation, padding, stride)[0]  # the padding is position 0
     result = np.zeros((len(batch), channels * size + 1), dtype=np.result_type(batch, np.float64))
     for n, columns in enumerate(batch):
         np.add.at(result[n], places, columns)
@@ -395,7 +395,7 @@ def pixel_shuffle(x: Array, r: int) -> Array:
 
 
 def scattered(x: Array, dim: int, index: Array, src: Array, reduce: str, include_self: bool) -> Array:
-    """Scatter `src`: reduce all values that `index` sends to a position, for one position after the other."""
+    """Scatter `src`: for each position, reduce all values whose index is that position."""
     if x.ndim == 0:
         return scattered(x.reshape(1), 0, index.reshape(-1), src.reshape(-1), reduce, include_self).reshape(
             ()
@@ -498,7 +498,7 @@ def istft(
     """Return the inverse STFT of a centered signal: the sum of the frames divided by the sum of the squared windows."""
     hop = hop or n_fft // 4
     taper = np.ones(n_fft) if window is None else window
-    if not return_complex:  # a real signal is that of the first half of its frequencies
+    if not return_complex:  # the first half of the frequencies determines a real signal
         x = x[..., : n_fft // 2 + 1, :]
         rest = np.conj(x[..., 1 : n_fft - n_fft // 2, :][..., ::-1, :])
         x = np.concatenate([x, rest], -2)

@@ -18,7 +18,7 @@ def _each(function: Callable[..., Any], *arrays: Array, ndims: tuple[int, ...] |
     batch = np.broadcast_shapes(*(a.shape[: a.ndim - n] for a, n in zip(arrays, ndims, strict=True)))
     wide = [np.broadcast_to(a, batch + a.shape[a.ndim - n :]) for a, n in zip(arrays, ndims, strict=True)]
     results = [function(*(a[index] for a in wide)) for index in np.ndindex(*batch)]
-    if not results:  # the shapes of one result, for a batch of none
+    if not results:  # an empty batch: compute one item to determine the shapes
         ones = function(*(np.zeros(a.shape[len(batch) :]) + (np.eye(*a.shape[-2:]) if n == 2 else 0)
                           for a, n in zip(wide, ndims, strict=True)))  # fmt: skip
         if isinstance(ones, tuple):

@@ -53,7 +53,7 @@ def cross_entropy(
         wanted = target * (1 - smoothing) + smoothing / classes
         losses = -np.sum(wanted * weights * scores, axis=axis)
         return losses.sum() / max(losses.size, 1) if reduction == 1 else reduced(losses, reduction)
-    target = target.reshape(()) if x.ndim == 1 else target  # one class may have a dimension
+    target = target.reshape(()) if x.ndim == 1 else target  # a single target may have one dimension
     kept = target != ignore_index
     chosen = np.expand_dims(np.where(kept, target, 0), axis)
     own = np.take_along_axis(np.broadcast_to(weights, x.shape), chosen, axis).squeeze(axis) * kept

@@ -82,7 +82,7 @@ def promote(*operands: Any) -> str | None:
         >>> promote(torch.ones(2, dtype=torch.int8), torch.tensor(1))
         'int8'
     """
-    levels: list[str | None] = [None, None, None]  # with dimensions, without, Python's numbers
+    levels: list[str | None] = [None, None, None]  # tensors with dimensions, 0-d tensors, Python numbers
 
     def add(level: int, name: str) -> None:
         known = levels[level]

@@ -1,7 +1,7 @@
 """Derive samples from samples: the same call on tensors of other sizes, with other memory layouts, or without dimensions.
 
-A variant may be a call that the operator rejects. If the call succeeds, its result must satisfy the same laws as that of the
-sample.
+A variant may be a call that the operator rejects. If the call succeeds, its result must satisfy the same laws as the
+result of the sample.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rushlight_testing.samples import Sample
 
 __all__ = ["LAYOUTS", "SIZES", "one_element", "with_layout"]
 
-# Arguments that name dimensions: of a tensor of one dimension or none there is only 0.
+# Arguments that specify dimensions. For a tensor with at most one dimension they can only be 0.
 _DIMS = (
     *("dim", "dim0", "dim1", "dim2", "dims", "axis", "axis0", "axis1", "source", "destination", "dimension"),
     *("start_dim", "end_dim"),
@@ -87,7 +87,7 @@ def _dense(t: Any) -> Any:
     return t.contiguous()
 
 
-# Sizes of 1 and 0: what a kernel or a view may treat as a case of its own.
+# Sizes of 1 and 0, which kernels and views may treat as special cases.
 SIZES: dict[str, Callable[[Any], Any]] = {
     "dense": _dense,
     "one element": _cut(1, None),
@@ -132,7 +132,8 @@ def _windows(t: Any) -> Any:
     return line.as_strided((rows, columns), (1, 1)).expand(t.shape)
 
 
-# Each makes of a tensor one of the same shape and dtype: of the same values, or of fewer, which the dense copy has too.
+# Functions that return a tensor of the same shape and dtype in another layout. It may contain fewer different values;
+# the dense copy then has the same values.
 LAYOUTS: dict[str, Callable[[Any], Any]] = {
     "gaps": _gaps,
     "offset": _offset,

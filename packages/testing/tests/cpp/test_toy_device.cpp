@@ -1,4 +1,4 @@
-// The toy device, through the interface alone. Prints the first violation and exits with 1.
+// Tests the toy device through the backend interface. Prints the first violation and exits with 1.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -24,7 +24,7 @@ static const HostTable host = [] {
     table.describe = [](const DeviceCall* call, char* text, size_t size) {
         std::snprintf(text, size, "%s", call->op);
     };
-    // Of two operators: one that writes a seven, and one that fails.
+    // Two operators have kernels: "seven" writes 7, and "fails" fails.
     table.cpu_kernel = [](const char* name, uint64_t, KernelPart, const void** kernel) {
         *kernel = std::strcmp(name, "seven") == 0 || std::strcmp(name, "fails") == 0 ? name : nullptr;
         return BackendStatus::Ok;
@@ -164,7 +164,7 @@ static void work_is_late() {
     a.fill(ones);
     run("add", {a.view(), a.view(), a.view()}, {number(1)});
     float early;
-    std::memcpy(&early, a.data, sizeof early);  // nothing has run: a program that reads now gets junk
+    std::memcpy(&early, a.data, sizeof early);  // no work has run, so reading now gives arbitrary bytes
     CHECK(early != 1 && early != 2);
     OK(toy->synchronize_device(0));
     std::memcpy(&early, a.data, sizeof early);
@@ -188,7 +188,7 @@ static void released_memory_lives_until_its_work_is_done() {
     run("sum", {sum.view(), a.view()});
     OK(toy->release(0, a.data, a.nbytes()));  // before the sum has run
     CHECK(sum.read()[0] == 1000);
-    CHECK(toy->release(0, a.data, a.nbytes()) == BackendStatus::Runtime);  // twice
+    CHECK(toy->release(0, a.data, a.nbytes()) == BackendStatus::Runtime);  // a second release fails
     OK(toy->release(0, sum.data, sum.nbytes()));
 }
 
@@ -227,7 +227,7 @@ static void without_an_event_streams_race_and_lose() {
     const float one[] = {1};
     a.fill(one);
     run("add", {b.view(), a.view(), a.view()}, {number(1)}, other);
-    CHECK(b.read(other)[0] != 2);  // the fill had not run: the mistake shows, every time
+    CHECK(b.read(other)[0] != 2);  // the fill has not run: the error is found in every run
     OK(toy->synchronize_device(0));
     OK(toy->release(0, a.data, a.nbytes()));
     OK(toy->release(0, b.data, b.nbytes()));
@@ -254,11 +254,11 @@ static void other_operators_are_the_hosts() {
     std::memcpy(&early, a.data, sizeof early);
     CHECK(early != 7);
     CHECK(a.read()[0] == 7);
-    run("fails", {a.view()});  // when it runs, and not before
+    run("fails", {a.view()});  // fails when it runs, not when it is queued
     run("seven", {a.view()});
     CHECK(toy->synchronize_device(0) == BackendStatus::Index);
     CHECK(last_error == "queued by fails: index 9 is out of range");
-    OK(toy->synchronize_device(0));  // once
+    OK(toy->synchronize_device(0));  // the error is reported once
     CHECK(a.read()[0] == 7);
     OK(toy->release(0, a.data, a.nbytes()));
 }

@@ -27,7 +27,7 @@ DTYPES = (
     *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
 )
 MOST_DIMENSIONS = 64
-# What these give depends on where the elements lie.
+# The results of these operators depend on the strides.
 LOOK_AT_STRIDES = ("as_strided", "as_strided_copy", "as_strided_scatter", "as_strided_")
 NOTHING: Any = object()
 
@@ -53,7 +53,7 @@ class Call:
     arguments: dict[str, Any]
     out: Any = NOTHING
     inplace: bool = False
-    # The same call on tensors that share nothing and lie densely: where both work, they agree.
+    # The same arguments as dense tensors that share no memory. If both calls succeed, their results must agree.
     safe: dict[str, Any] | None = None
 
 
@@ -266,7 +266,8 @@ class _Maker:
         yield "63 dimensions", lambda: x.new_ones((1,) * (MOST_DIMENSIONS - 1))
         huge = 2 ** (56 // max(n - 1, 1)) + 1
         for d in range(min(n, 5)):
-            # Nothing to compute, but sizes whose products nearly overflow, and do with any more of them.
+            # The tensor is empty, but the product of its other sizes nearly overflows, and overflows with one more
+            # factor.
             yield (
                 f"size {d} is 0, the rest huge",
                 lambda d=d: x.new_empty(tuple(0 if i == d else huge for i in range(n))),
@@ -275,7 +276,7 @@ class _Maker:
             yield "size 0 is 0, the last 2**50", lambda: x.new_empty((0, *shape[1:-1], 2**50))
 
     def cast(self, x: Any, dtype: str) -> Any:
-        return x.to(getattr(self.library, dtype), copy=True)  # some are written
+        return x.to(getattr(self.library, dtype), copy=True)  # a copy, because some calls write to it
 
     def fillings(self, x: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
         """Yield tensors of the same shape with NaN, invalid indices, or the limits of the dtype's range."""
@@ -317,7 +318,7 @@ class _Maker:
         if n > 1:
             order = (
                 self.library.contiguous_format
-            )  # a copy in any case: what is written must not be the sample
+            )  # always a copy, because a call must not write to the sample
             yield (
                 "transposed in memory",
                 lambda: x.transpose(0, -1).clone(memory_format=order).transpose(0, -1),
@@ -395,7 +396,7 @@ class _Maker:
         if self.op.kind == "pointwise" and not self.op.bool_inputs and not self.op.check:
             with contextlib.suppress(RuntimeError):  # int64 and uint64 have no common dtype
                 common = self.library.result_type(*(arguments[n] for n in dtypes))
-                if common not in (self.library.float16, self.library.bfloat16):  # which round what was wide
+                if common not in (self.library.float16, self.library.bfloat16):  # these round wider values
                     safe = arguments | {n: arguments[n].to(common) for n in dtypes}
         return Call(arguments, safe=safe)
 

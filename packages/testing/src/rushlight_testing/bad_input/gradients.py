@@ -49,14 +49,14 @@ def judge_gradients(op: Any, library: Any, gradient: Gradient, case: Case) -> st
     outputs = [t for t in [*flat(result, library), *written] if t.requires_grad and t.grad_fn is not None]
     outputs = list({id(t): t for t in outputs}.values())
     if not outputs or not leaves or len({t.device for t in [*outputs, *leaves]}) > 1:
-        return None  # nothing comes back from where there are no values
+        return None  # there is nothing to differentiate, or several devices
     try:
         found = gradient(outputs, leaves, [library.ones_like(t.detach()) for t in outputs], allow_unused=True)
     except (NotImplementedError, MemoryError):
         return None
     except Exception as error:
         if any(limit in str(error) for limit in ("at most 64 dimensions", "overflows a 64-bit")):
-            return None  # of a formula whose parts are larger than the input
+            return None  # an intermediate tensor of the formula is larger than the input
         return f"worked, but its gradient raised {type(error).__name__}: {error}"
     for leaf, grad in zip(leaves, found, strict=True):
         if grad is None:
@@ -80,7 +80,7 @@ def _require_grad(op: Any, library: Any, given: Call) -> list[Any]:
             return value
         if value._read_only or (is_written and not value.is_contiguous()):
             return value
-        leaf = value.detach().requires_grad_()  # the same memory, and no tensor that a sample keeps
+        leaf = value.detach().requires_grad_()  # a new tensor: samples keep their own
         leaves.append(leaf)
         return leaf.clone() if is_written else leaf
 

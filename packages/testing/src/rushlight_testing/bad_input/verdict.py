@@ -7,7 +7,7 @@ from typing import Any
 from rushlight_testing.bad_input.cases import NOTHING, Call, Case, call
 
 TYPED = (ValueError, TypeError, IndexError, RuntimeError, MemoryError, OverflowError, BufferError)
-# Larger results are not checked: only views have them.
+# Larger results are not checked. Only views can be so large.
 LARGE = 1 << 16
 
 
@@ -48,7 +48,7 @@ def judge(op: Any, library: Any, case: Case) -> str | None:
     written = {id(t) for t in flat(given.out, library)}
     for name in written_names(op, given):
         written |= {id(t) for t in flat(given.arguments.get(name), library)}
-    # Whatever shares memory with what was written has changed with it.
+    # Tensors that share memory with a written tensor change with it.
     storages = {t.untyped_storage().data_ptr() for t in tensors if id(t) in written}
     changed = _changed([s for s in before if s.storage not in storages and id(s.tensor) not in written])
     if changed:
@@ -115,7 +115,7 @@ def _unnamed(op: Any, error: Exception) -> str | None:
         return None
     text = str(error)
     base = op.base.strip("_")
-    module, _, rest = base.partition("_")  # linalg_inv is linalg.inv to its users
+    module, _, rest = base.partition("_")  # the public name of linalg_inv is linalg.inv
     names = (base, f"{module}.{rest}", op.body, *op.synonyms)
     if any(name and name in text for name in names):
         return None
@@ -130,7 +130,7 @@ def _touch(result: Any, library: Any, read: bool) -> str | None:
     """
     if result.device.type != "cpu":
         return None
-    if str(result.layout) != "torch.strided":  # no memory of its own: read what it consists of
+    if str(result.layout) != "torch.strided":  # a sparse tensor: read its parts
         result = result.to_dense()
     reach = result.storage_offset()
     if result.numel():
@@ -161,7 +161,7 @@ def _compared(op: Any, library: Any, given: Call, result: Any) -> str | None:
         wanted = call(op, library, safe)
     except TYPED as error:
         if given.out is not NOTHING or given.inplace:
-            return None  # it raised the second time, with other tensors: the first result stands for itself
+            return None  # the second call raised for other tensors, so the results cannot be compared
         return f"works, but not on dense copies: {type(error).__name__}: {error}"
     for got, want in zip(flat(result, library), flat(wanted, library), strict=True):
         if got.shape != want.shape:
@@ -175,7 +175,7 @@ def _close(a: Any, b: Any, library: Any) -> bool:
     if a.device.type != "cpu" or a.numel() > LARGE or bits(a, library) == bits(b, library):
         return True
     if a.dtype != b.dtype:
-        # Written to an out= of another dtype: as a conversion of the result.
+        # The result was converted to the dtype of out=.
         b = b.to(a.dtype)
     if not (a.is_floating_point() or a.is_complex()):
         return bits(a, library) == bits(b, library)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 STATE = 4096
-DEATHS = 20  # of one operator, until its other cases are given up
+DEATHS = 20  # crashes of one operator after which its remaining cases are skipped
 
 
 @dataclass
@@ -127,7 +127,7 @@ def _note(line: str, reports: dict[str, Report]) -> bool:
     """Add a message of the process to the reports, and return whether it says that all cases of an operator have run."""
     try:
         message = json.loads(line)
-    except ValueError:  # something that a library printed
+    except ValueError:  # output of a library
         return False
     report = reports[message["op"]]
     if "fault" in message:

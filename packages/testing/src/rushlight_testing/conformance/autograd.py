@@ -514,7 +514,7 @@ def _compare(
     value = function(*inputs)
     if value.requires_grad:
         found = grad(value, inputs, materialize_grads=True)
-    else:  # the slopes of a linear function
+    else:  # the gradient does not depend on the inputs
         found = tuple(core.zeros_like(x) for x in inputs)
     for i, got in enumerate(found):
         for g, w in zip(got.detach().reshape(-1).tolist(), _differences(function, inputs, i), strict=True):

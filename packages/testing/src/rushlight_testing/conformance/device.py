@@ -172,7 +172,7 @@ class DeviceContract(Contract):
                 a + b
             assert str(here.device) in str(caught.value)
             assert str(there.device) in str(caught.value)
-        if self.device != "cpu":  # a 0-d tensor is a number to other devices on the host only
+        if self.device != "cpu":  # only a 0-d tensor of the host is accepted like a number by other devices
             with pytest.raises(RuntimeError, match="on one device"):
                 core.ones(2) + core.tensor(1.0, device=self.device)
 
@@ -196,7 +196,7 @@ class DeviceContract(Contract):
                             silent.append(f"{op.name}({here.text}): {error}")
                         continue
                     except (RuntimeError, ValueError) as error:
-                        # Of a tensor that the operator makes on the host, or that belongs there.
+                        # The operator creates a tensor on the host, or requires an argument there.
                         if not re.search("on one device|on the CPU", str(error)):
                             silent.append(f"{op.name}({here.text}): {error}")
                         continue

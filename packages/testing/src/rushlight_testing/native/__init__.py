@@ -30,7 +30,7 @@ def compile_cpp(source: Path, target: Path, options: Sequence[str] = ()) -> None
 
         compile_cpp(Path("backend.cpp"), Path("backend.so"), ["-shared", "-fPIC"])
     """
-    # Of an editable package the headers lie beside what was built, not beside the Python files.
+    # If the package is an editable install, the headers are in the build folder, not beside the Python files.
     folders = [Path(folder) / "include" for folder in rushlight_core.__path__]
     include = next(folder for folder in folders if folder.is_dir())
     command = [*shlex.split(os.environ.get("CXX", "c++")), "-std=c++20", "-O1", "-Wall", "-Wextra", *options]

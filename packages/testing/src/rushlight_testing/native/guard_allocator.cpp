@@ -1,8 +1,8 @@
 // An allocator that counts blocks, and places the end of each block at an inaccessible page.
 //
-// A read or write beyond the end of a block (rounded up to the alignment) ends the process at the faulty instruction. A
-// write before the beginning or into the rounding is detected when the block is released, and so is a block that is released
-// twice or with another size. Compile this file against core's headers: c++ -std=c++20 -shared -fPIC -I<core>/include
+// A read or write beyond the end of a block (rounded up to the alignment) ends the process at the faulty instruction.
+// When a block is released, a write before its beginning or into the rounding is detected, and also a second release
+// or a wrong size. Compile this file against core's headers: c++ -std=c++20 -shared -fPIC -I<core>/include
 // guard_allocator.cpp
 #include <sys/mman.h>
 
@@ -28,7 +28,7 @@ std::atomic<int64_t> until_refusal = -1;
 
 struct Layout {
     size_t rounded, mapped,
-        before;  // of the block; of the mapping with its guard; from the mapping to the block
+        before;  // bytes of the block, bytes of the mapping with its guard, offset of the block
 
     explicit Layout(size_t nbytes)
         : rounded((nbytes + kAlignment - 1) / kAlignment * kAlignment),

@@ -85,7 +85,7 @@ const Later small = [] {
     b.synchronize_device = [](int32_t) { return BackendStatus::Ok; };
     b.synchronize_stream = [](int32_t, void*) { return BackendStatus::Ok; };
     b.kernel = kernel;
-#ifdef SMALL_LACKS  // bits of dtypes
+#ifdef SMALL_LACKS  // a bit mask of dtypes
     b.lacks = [](const char* name, uint64_t, uint64_t* dtypes) {
         if (std::strcmp(name, "add") == 0) *dtypes = SMALL_LACKS;
         return BackendStatus::Ok;

@@ -35,7 +35,7 @@ using namespace rushlight;
 
 constexpr int kDevices = 2;
 #ifndef RUSHLIGHT_TOY_MEMORY_MIB
-#define RUSHLIGHT_TOY_MEMORY_MIB 64  // of each device: small, so that a test can run out of it
+#define RUSHLIGHT_TOY_MEMORY_MIB 64  // memory of each device; small, so that a test can exhaust it
 #endif
 constexpr size_t kMemory = size_t{RUSHLIGHT_TOY_MEMORY_MIB} << 20;
 constexpr unsigned char kFresh = 0xCB, kDead = 0xDD;
@@ -47,7 +47,7 @@ BackendStatus fail(BackendStatus status, const std::string& text) {
     return status;
 }
 
-// --- Streams: queues that one thread executes, up to what a caller waits for -------------------------
+// --- Streams: queues that one thread executes, up to the work that a caller waits for ----------------
 
 /// A mutex that is acquired by a single atomic exchange if it is free. Every call holds it briefly. The thread that runs the
 /// work holds it longer, so other threads sleep while they wait for that thread. That thread may acquire it again: a kernel
@@ -76,7 +76,7 @@ class Lock {
   private:
     std::atomic<bool> taken_{false};
     std::atomic<const char*> owner_{nullptr};
-    int again_ = 0;  // of the owner
+    int again_ = 0;  // further acquisitions by the owner
 };
 
 /// A first-in, first-out queue of work: records of a fixed size that are not moved, in chunks that are reused.
@@ -129,11 +129,12 @@ class Tasks {
 
     std::deque<Chunk*> chunks_;
     std::vector<Chunk*> spare_;
-    size_t first_ = 0, last_ = 0;  // counted from the first chunk
-    Record *next_ = nullptr, *end_ = nullptr;  // of the last chunk
+    size_t first_ = 0, last_ = 0;  // positions, counted from the start of the first chunk
+    Record *next_ = nullptr, *end_ = nullptr;  // the free part of the last chunk
 };
 
-/// Recorded work, which can be run any number of times. It is a single list in the order of recording, whatever the streams.
+/// Recorded work, which can be run any number of times. The work of all streams is in one list, in the order of
+/// recording.
 struct Graph {
     struct Step {
         virtual ~Step() = default;
@@ -153,7 +154,7 @@ struct Graph {
 
 struct Stream {
     Tasks queue;
-    std::shared_ptr<Graph> graph;  // where its work is recorded; null: it is done
+    std::shared_ptr<Graph> graph;  // where work is recorded; null if it is executed
     uint64_t queued = 0, done = 0;  // tickets: the n-th piece of work has ticket n
     uint64_t wanted = 0;  // run up to this ticket
 };
@@ -240,7 +241,7 @@ class Queue {
     // The work runs while the mutex is held: kernels are short.
     void run_to(Stream* stream, uint64_t ticket) {
         while (stream->done < ticket) {
-            // Not within a task: the task that another stream's task waits for may be the running one.
+            // Not within a task, because a task of another stream may wait for the running one.
             const bool any = random_ && depth_ == 0 && (*random_)() % 2 == 0;
             run_one(any ? busy_[(*random_)() % busy_.size()] : stream);
         }
@@ -256,7 +257,7 @@ class Queue {
     std::condition_variable_any wake_, finished_;
     std::vector<Stream*> waited_, busy_;
     std::unique_ptr<std::mt19937> random_;
-    int depth_ = 0;  // tasks that wait for others
+    int depth_ = 0;  // number of nested tasks that wait for other tasks
     std::thread worker_;
 };
 
@@ -287,7 +288,7 @@ BackendStatus create_stream(int32_t index, int32_t, void** stream) {
 BackendStatus destroy_stream(int32_t index, void* stream) {
     std::unique_lock lock(queue().mutex);
     auto* own = stream_of(index, stream);
-    queue().wait(lock, own, own->queued);  // kept until the end: events and blocks may still name it
+    queue().wait(lock, own, own->queued);  // not deleted: events and blocks may still refer to it
     return BackendStatus::Ok;
 }
 /// Reports the first error since the last call. Releases the lock first, since core may need another lock to describe where
@@ -519,7 +520,7 @@ BackendStatus unpin(void* data, size_t) {
     return BackendStatus::Ok;
 }
 
-// --- Kernels, which run late: the device's own, or otherwise the CPU's ----------------------------
+// --- Kernels, which run late: the device's own kernels, or otherwise those of the CPU --------------
 
 /// How an operator is computed: by the device's own kernel if it supports the dtypes, otherwise by the CPU's kernel.
 struct Choice {
@@ -576,7 +577,7 @@ struct Kept {
 
     /// The number of elements that a parameter points to.
     static size_t behind(const Param& p) {
-        if (p.kind <= Param::Kind::Float) return 0;  // most are plain numbers
+        if (p.kind <= Param::Kind::Float) return 0;  // most parameters are numbers
         if (p.kind == Param::Kind::Ints) return p.length;
         return p.kind == Param::Kind::String ? p.length / sizeof(int64_t) + 1 : 2;
     }
@@ -589,8 +590,8 @@ struct Kept {
     KernelArgs args;
     DeviceCall call;
     PhiloxKey random;
-    std::unique_ptr<int64_t[]> large;  // for the views and parameters of calls with many
-    int64_t room[64];  // for those of others
+    std::unique_ptr<int64_t[]> large;  // views and parameters that do not fit into `room`
+    int64_t room[64];  // views and parameters of most calls
 };
 static_assert(sizeof(View) % sizeof(int64_t) == 0 && sizeof(Param) % sizeof(int64_t) == 0);
 

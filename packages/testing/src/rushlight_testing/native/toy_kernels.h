@@ -45,7 +45,7 @@ struct Number {
     int64_t as_int() const { return floating ? static_cast<int64_t>(f) : i; }
 };
 
-/// A view that owns its geometry, since that of the caller no longer exists when the work runs.
+/// A view that owns its geometry, since the geometry of the caller no longer exists when the work runs.
 struct Operand {
     explicit Operand(const View& v) : data(static_cast<char*>(v.data)), dtype(v.dtype), present(v.defined()) {
         if (!present) return;
@@ -155,7 +155,7 @@ void mul_kernel(const KernelArgs* args) {
 /// The output has the dimensions of the input; reduced dimensions have size 1.
 void sum_kernel(const KernelArgs* args) {
     const Operand out(args->out(0)), in(args->in(0));
-    std::vector<int64_t> strides;  // of the output, along the input's dimensions
+    std::vector<int64_t> strides;  // strides of the output along the input's dimensions
     for (size_t d = 0; d < in.sizes.size(); ++d) strides.push_back(out.sizes[d] == 1 ? 0 : out.strides[d]);
     const bool floating = is_floating(out.dtype);
     std::map<int64_t, Number> totals;

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rushlight_testing.tape import attach
 
-_spec = find_spec("rushlight_autograd")  # not imported: it would attach itself
+_spec = find_spec("rushlight_autograd")  # not imported, because importing it would attach it
 if _spec is None or _spec.origin is None:
     raise ImportError(
         "rushlight_testing.tape evaluates the formulas of rushlight-autograd, which is not installed\n"

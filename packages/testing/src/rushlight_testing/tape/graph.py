@@ -51,10 +51,10 @@ class Node:
         self.title, self.edges, self.num_results = title, list(edges), num_results
         self.sequence: int = next(
             _sequence
-        )  # edges are made first: what is consumed is older than its consumer
+        )  # a node is younger than the nodes that its edges lead to, which are created first
         self.released: bool = False
-        self.tensor_hooks: dict[int, Hooks] = {}  # by the number of the result
-        self.retained: list[tuple[int, Keep]] = []  # of retain_grad(): called after all of those
+        self.tensor_hooks: dict[int, Hooks] = {}  # by the index of the result
+        self.retained: list[tuple[int, Keep]] = []  # set by retain_grad(), and called after all tensor_hooks
 
     def name(self) -> str:
         return self.title
@@ -89,7 +89,7 @@ class State:
     def __init__(self, node: Node | None = None, index: int = 0, generation: int = 0) -> None:
         self.node, self.index, self.generation = node, index, generation
         self.accumulator: weakref.ref[Accumulate] | None = None
-        self.hooks: Hooks = {}  # of a leaf, as the next
+        self.hooks: Hooks = {}  # only for leaves, like post_accumulate
         self.post_accumulate: Hooks = {}
         self.retained: Keep | None = None
 

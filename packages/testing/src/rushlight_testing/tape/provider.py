@@ -18,7 +18,7 @@ from rushlight_testing.tape.function import Function, FunctionCtx
 from rushlight_testing.tape.graph import Accumulate, Edge, Gradients, Node, edge_of, history_of
 from rushlight_testing.tape.record import Recorder
 
-# With backward and grad what `rushlight.autograd` has under this provider.
+# The names that `rushlight.autograd` has with this provider.
 __all__ = [
     "Function",
     "FunctionCtx",
@@ -229,7 +229,7 @@ def _leading_to(roots: list[Node], ends: list[Edge | None]) -> set[Node]:
                 waiting.append(edge.node)
     captured = {edge.node for edge in ends if edge}
     chosen: set[Node] = set()
-    # What leads somewhere is younger than where it leads; the accumulator of a leaf has no edges.
+    # A node is younger than the nodes that its edges lead to. The accumulator of a leaf has no edges.
     for node in sorted(seen, key=_age):
         if any(edge and (edge.node in chosen or edge.node in captured) for edge in node.edges):
             chosen.add(node)

@@ -74,7 +74,7 @@ class FormulaNode(Node):
         self.saved: dict[str, Any] = {}
         self.shapes: dict[str, Any] = {}
         self.result_shapes: list[Shape] = []
-        # In place the first argument's value is about to change.
+        # An in-place operator is about to overwrite the first argument.
         overwritten = derivative.op.schema.arguments[0].name if inplace else None
         self.uses_of_arguments: set[Use] = {use for use in self.uses() if _argument(use) in bound}
         for use in self.uses_of_arguments:
