@@ -51,7 +51,7 @@ class RemovableHandle:
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.id = state[0]
         self._tables = [weakref.ref(HookTable() if table is None else table) for table in state[1]]
-        # Hooks registered in this process must not collide with ones that came in by pickle.
+        # New ids must differ from the ids of hooks that were unpickled.
         RemovableHandle._ids = itertools.count(max(next(RemovableHandle._ids), self.id + 1))
 
 
@@ -72,8 +72,8 @@ class HookTable(dict[Any, Any]):
         return handle
 
 
-# What a module without hooks shows for each of its tables. Tables are made when the first hook is registered:
-# most modules never have one, and a module is quicker to build without ten empty dictionaries.
+# The tables of a module without hooks. Tables are created when the first hook is registered, because most modules
+# have no hooks, and creating a module is faster without ten empty dictionaries.
 class _NoHooks(HookTable):
     __slots__ = ()
 
@@ -104,7 +104,7 @@ class _GlobalBackwardHooks(_GlobalHooks):
 
     def __init__(self) -> None:
         super().__init__()
-        self.full: bool | None = None  # the kind of those that are there
+        self.full: bool | None = None  # whether the registered hooks are full ones
 
     def add_kind(self, hook: Any, full: bool) -> RemovableHandle:
         self.full = _one_kind(self.full if self else None, full, "the set of all modules")
@@ -457,7 +457,7 @@ class Hooks:
                     hook(self, args, kwargs, None)
                 else:
                     hook(self, args, None)
-            except Exception as error:  # the first error is the one to report
+            except Exception as error:  # the error that is already being raised is reported
                 warnings.warn(
                     f"an always-called forward hook of {type(self).__name__} raised {error!r} "
                     "while another error was being handled",
@@ -513,7 +513,7 @@ class BackwardGate:
             passed[i] = tensor
         if not isinstance(result, tuple):
             return passed[0]
-        # A named tuple takes its fields one by one.
+        # The constructor of a named tuple takes the fields as separate arguments.
         return type(result)(*passed) if hasattr(result, "_fields") else tuple(passed)
 
     def _backward_hooks(self) -> list[Any]:
@@ -527,7 +527,7 @@ class BackwardGate:
         for hook in [*_global_backward_pre_hooks.values(), *self.module._backward_pre_hooks.values()]:
             current = _replaced(hook(self.module, current), current, "grad_output", self.module)
         self.grad_output = current
-        if not self.watches_inputs:  # no input will get a gradient: this is the moment
+        if not self.watches_inputs:  # no input gets a gradient, so call the backward hooks now
             for hook in self._backward_hooks():
                 if hook(self.module, (None,) * self.count, current) is not None:
                     raise RuntimeError(
@@ -587,7 +587,7 @@ def _make_identity_function() -> Any:
             ctx.ready = ready
             ctx.set_materialize_grads(False)
             ctx.mark_non_differentiable(*[t for t in tensors if not t.requires_grad])
-            return tensors  # each comes out as another tensor over the same memory
+            return tensors  # as new tensors over the same memory
 
         @staticmethod
         def backward(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:

@@ -210,7 +210,7 @@ def trunc_normal_(
 
 
 def _reject_normal(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Any) -> None:
-    low, high = (tensor.new_tensor(bound, device="cpu").item() for bound in (a, b))  # as `tensor` holds them
+    low, high = (tensor.new_tensor(bound, device="cpu").item() for bound in (a, b))  # rounded to the dtype
     tensor.normal_(mean, std, generator=generator)
     while (outside := (tensor < low) | (tensor > high)).any():
         tensor.copy_(
@@ -552,7 +552,8 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     return tensor
 
 
-# PyTorch's names of before 0.4, when only what ends in an underscore was to write into its argument.
+# PyTorch's names before version 0.4. They were deprecated when functions that write to their argument got an
+# underscore.
 _DEPRECATED = (
     "constant", "dirac", "eye", "kaiming_normal", "kaiming_uniform", "normal", "orthogonal", "sparse", "uniform",
     "xavier_normal", "xavier_uniform",

@@ -43,7 +43,7 @@ class LazyModuleMixin:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # A function, not a bound method: that would be a cycle, which keeps dropped models alive.
+        # A function, because a bound method would be a reference cycle, which keeps unused models in memory.
         handle = self.register_forward_pre_hook(_infer_parameters, with_kwargs=True)  # type: ignore[attr-defined]
         self._initialize_hook = handle
 
@@ -72,7 +72,7 @@ def _infer_parameters(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
         or module._backward_hooks
         or module._backward_pre_hooks
     ):
-        module.__dict__.pop("_hooked", None)  # it is called as quickly as any other from now on
+        module.__dict__.pop("_hooked", None)  # later calls are as fast as those of other modules
     if module.cls_to_become is not None:
         module.__class__ = module.cls_to_become
 

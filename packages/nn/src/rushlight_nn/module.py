@@ -50,7 +50,7 @@ class _GetattrFromTables:
     __slots__ = ()
 
     def __getattr__(self, name: str) -> Any:
-        if name in self.__dict__:  # called directly, not because the ordinary lookup failed
+        if name in self.__dict__:  # this method was called directly, not after a failed lookup
             return self.__dict__[name]
         for table in TABLES:
             entries = self.__dict__.get(table)
@@ -133,13 +133,13 @@ class Module(Traversal, Hooks, State):
         return cls._mirrored
 
     if TYPE_CHECKING:
-        # A call takes what `forward` takes and returns what it returns: `model(x)` is a Tensor to an editor.
+        # To a type checker, a call has the arguments and the result of `forward`, so `model(x)` is a Tensor.
         def __call__(self: _HasForward[P, R], *args: P.args, **kwargs: P.kwargs) -> R: ...
 
     else:
 
         def __call__(self, first: Any = _NOTHING, /, *args: Any, **kwargs: Any) -> Any:
-            # One positional argument is the rule. Passing it on by itself, not in a tuple, saves a third of the
+            # Most calls have one positional argument. Passing it directly instead of in a tuple saves a third of the
             # time.
             try:
                 if self._hooked or args or kwargs or first is _NOTHING:
@@ -228,7 +228,8 @@ class Module(Traversal, Hooks, State):
                 "Module.__init__() ran\n"
                 "hint: call super().__init__() first"
             )
-        # Attributes were copied from another instance without our methods, for example by a user's __setstate__.
+        # The attributes were copied from another instance without the methods of Module, for example by a user's
+        # __setstate__.
         for name in TABLES:
             install(self, name, dict(getattr(self, name)))
 
@@ -250,7 +251,7 @@ class Module(Traversal, Hooks, State):
             install(self, name, dict(state.get(name, {})))
 
     def __dir__(self) -> list[str]:
-        # The entries of a Sequential are called "0", "1", …: no attribute one could write.
+        # Leave out names such as "0" of the entries of a Sequential, which are not valid attribute names in Python.
         names = {*super().__dir__(), *self._parameters, *self._buffers, *self._modules}
         return sorted(name for name in names if not name[0].isdigit())
 
@@ -335,7 +336,7 @@ class Module(Traversal, Hooks, State):
                 new_grad = None if grad is None else fn(grad)
             if new is not parameter:
                 if new_grad is not grad:
-                    parameter.grad = None  # of another dtype or device than the parameter is going to have
+                    parameter.grad = None  # its dtype or device would differ from the parameter's
                 parameter.data = new
             if grad is not None and new_grad is not None and new_grad is not grad:
                 parameter.grad = new_grad.requires_grad_(grad.requires_grad)

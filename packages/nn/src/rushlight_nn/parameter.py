@@ -11,7 +11,7 @@ from ._typing import Any, ClassVar, NoReturn
 
 TYPE_CHECKING = False
 
-# A Parameter computes as the tensor it is: the result of an operator on parameters is a plain tensor.
+# Results of operators on parameters are plain tensors.
 _plain_results = getattr(getattr(core, "_C", None), "_disabled_torch_function_impl", None)
 
 
@@ -127,8 +127,8 @@ def _rebuild_buffer(cls: type, data: Tensor, persistent: bool, requires_grad: bo
 
 # --- without a shape ---
 
-# What may be done before the shape is known: moving and converting, and asking for what does not depend on the shape.
-# Everything else would see an empty tensor.
+# Operations that are allowed before the shape is known: moving, converting, and reading properties that do not depend
+# on the shape. Other operations would compute with an empty tensor.
 _CONVERSIONS = frozenset(
     ("to", "cpu", "cuda", "half", "float", "double", "bfloat16", "char", "short", "int", "long", "empty_like")
 )
@@ -301,7 +301,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Buffer):
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        # A module puts what conversion returns in the place of a buffer: that must be lazy too.
+        # A module replaces a buffer by the result of a conversion, so the result must be lazy, too.
         result = super().__torch_function__(func, types, args, kwargs)
         if _is_property(func) or not isinstance(result, Tensor) or result is args[0]:
             return result
@@ -318,7 +318,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Buffer):
         return type(self), (self.requires_grad, self.device, self.dtype, self.persistent)
 
 
-# --- how they are made ---
+# --- arguments for creating parameters ---
 
 
 def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:

@@ -55,7 +55,7 @@ class Registry(dict[str, Any]):
         try:
             object.__setattr__(owner, name, value)
         except AttributeError:
-            # A property of the owner's class without a setter has the name, and defines the attribute.
+            # The owner's class has a property of this name without a setter, which defines the attribute.
             if not isinstance(getattr(type(owner), name, None), property):
                 raise
 

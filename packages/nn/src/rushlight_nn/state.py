@@ -59,7 +59,7 @@ class State:
     copy immediately.
     """
 
-    # Written into the state, for modules whose layout of state changes over time.
+    # Stored in the state, for modules whose state changes its layout between versions.
     _version: int = 1
 
     _state_dict_hooks: HookTable = NO_HOOKS
@@ -157,7 +157,7 @@ class State:
         deferred: list[Callable[[], None]] = []
         has_post_hooks = False
         metadata = getattr(state_dict, "_metadata", None)
-        # Hooks may rename keys: that must not reach the caller's dictionary.
+        # Hooks may rename keys, so copy the caller's dictionary.
         state: Any = OrderedDict(state_dict)
         if metadata is not None:
             state._metadata = metadata
@@ -167,7 +167,7 @@ class State:
             local = dict((metadata or {}).get(prefix[:-1], {}))
             local["assign_to_params_buffers"] = assign
             local["deferred"] = deferred
-            # Always strict: unexpected keys are returned, whether they are an error or not.
+            # Always pass strict=True, because unexpected keys are returned even if they are not an error.
             module._load_from_state_dict(state, prefix, local, True, missing, unexpected, errors)
             for name, child in module._modules.items():
                 if child is not None:
@@ -186,7 +186,7 @@ class State:
 
         load(self, "")
         result = IncompatibleKeys(missing, unexpected)
-        # A post-hook may forgive keys, and expects to see what was loaded.
+        # Post-hooks may remove keys from the lists, and expect that the values are already loaded.
         if not errors and (has_post_hooks or not (strict and (missing or unexpected))):
             for copy in deferred:
                 copy()
@@ -257,7 +257,7 @@ class State:
                 elif not is_lazy(value):
                     run(lambda name=name, value=value: self._load_entry(name, value, assign))
             elif value.shape == (1,) and current.dim() == 0:
-                # Saved by a PyTorch that had no tensors without dimensions.
+                # The state was saved by a version of PyTorch without 0-d tensors.
                 run(lambda name=name, value=value: self._load_entry(name, value.detach()[0], assign))
             elif value.shape != current.shape:
                 error_msgs.append(

@@ -32,7 +32,7 @@ class Traversal:
         recurse: bool = True,
         remove_duplicate: bool = True,
     ) -> Iterator[tuple[str, Any]]:
-        # Libraries call it, so it takes PyTorch's arguments.
+        # Libraries call this method with PyTorch's arguments.
         seen: set[int] = set()
         modules = (
             self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)

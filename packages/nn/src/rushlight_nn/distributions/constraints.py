@@ -237,7 +237,7 @@ class MixtureSameFamilyConstraint(Constraint):
         dims = self.event_dim
         if value.dim() < dims:
             raise ValueError(f"{self!r}: got a value of {value.dim()} dimensions, needs at least {dims}")
-        # Events of one component each, which the components' bounds broadcast with.
+        # Add a dimension for the components, so that events broadcast with the bounds of the components.
         return self.base_constraint.check(value.unsqueeze(-1 - dims)).all(-1)
 
     def __repr__(self) -> str:

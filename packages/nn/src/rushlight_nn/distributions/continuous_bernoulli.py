@@ -93,7 +93,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         if self._validate_args:
             self._validate_sample(value)
         steep, s, x = self._split()
-        # (e^sv - 1) / (e^s - 1), for s > 0 from the other end, where nothing overflows.
+        # (e^sv - 1) / (e^s - 1). For s > 0 the complement is computed, so that the exponentials do not overflow.
         fall = -s.abs()
         share = (fall * core.where(s > 0, 1 - value, value)).expm1() / fall.expm1()
         exact = core.where(s > 0, 1 - share, share)

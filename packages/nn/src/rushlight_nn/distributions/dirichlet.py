@@ -53,7 +53,7 @@ class Dirichlet(ExponentialFamily):
 
     @property
     def mode(self) -> Tensor:
-        # Where all concentrations are below 1 the corners are likeliest: the greatest one's.
+        # If all concentrations are below 1, the mode is the corner of the greatest concentration.
         above = (self.concentration - 1).clamp(min=0)
         mode = above / above.sum(-1, True)
         corner = core.zeros_like(mode).scatter_(-1, self.concentration.argmax(-1, True), 1.0)

@@ -74,7 +74,7 @@ class Distribution:
             if constraints.is_dependent(constraint):
                 continue
             if name not in self.__dict__ and isinstance(getattr(type(self), name, None), lazy_property):
-                continue  # computed from what was given
+                continue  # a parameter that is computed from the given one
             self._check(name, constraint, getattr(self, name))
 
     @staticmethod
@@ -112,7 +112,7 @@ class Distribution:
         try:
             support = self.support
         except NotImplementedError:
-            return  # a user's class, without the attribute
+            return  # a user-defined class without `support`
         if not constraints.is_dependent(support):
             self._check("value", support, value)
 

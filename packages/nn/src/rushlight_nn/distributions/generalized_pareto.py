@@ -91,7 +91,7 @@ class GeneralizedPareto(Distribution):
     def _above(self, log_survival: Tensor) -> Tensor:
         """Return the value that a sample exceeds with a probability, given the logarithm of this probability."""
         curved, xi, nearly = self._split()
-        flat = -log_survival + 0.5 * nearly * log_survival.square()  # a series, for the gradient's sake
+        flat = -log_survival + 0.5 * nearly * log_survival.square()  # a series, which has a gradient
         steps = core.where(curved, (-xi * log_survival).expm1() / xi, flat)
         return self.loc + self.scale * steps
 
@@ -105,7 +105,7 @@ class GeneralizedPareto(Distribution):
         return core.where(curved, -log / xi, 0.5 * nearly * z.square() - z)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        # The density is S(z)^(1 + xi) / scale; of the uniform one, S may be 0.
+        # The density is S(z)^(1 + xi) / scale. For xi = -1 it is uniform, and S may be 0.
         power, log = 1 + self.concentration, self.log_survival_function(value)
         return core.where(power == 0, 0.0, power * log) - self.scale.log()
 

@@ -59,7 +59,8 @@ class LKJCholesky(Distribution):
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with core.no_grad():
-            # Row i has i numbers before the diagonal: a random direction, and as squared length a beta variable.
+            # The i numbers of row i before the diagonal have a random direction, and their squared norm is a beta
+            # variable.
             rows = core.arange(1, self.dim, dtype=self.concentration.dtype, device=self.concentration.device)
             least = self.concentration.unsqueeze(-1) + 0.5 * (self.dim - 2)
             square = Beta(rows / 2, least - 0.5 * (rows - 1), validate_args=False).sample(sample_shape)
@@ -76,7 +77,8 @@ class LKJCholesky(Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        # Diagonal element i, of 2 ... dim, to the power of 2 (concentration - 1) + dim - i; page 1999 of the paper.
+        # The exponent of diagonal element i, for i = 2 ... dim, is 2 (concentration - 1) + dim - i; page 1999 of the
+        # paper.
         diagonal = value.diagonal(dim1=-2, dim2=-1)[..., 1:]
         order = core.arange(2, self.dim + 1, dtype=diagonal.dtype, device=diagonal.device)
         powers = 2 * (self.concentration - 1).unsqueeze(-1) + self.dim - order

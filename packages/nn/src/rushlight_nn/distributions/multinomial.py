@@ -85,13 +85,14 @@ class Multinomial(OverCategories):
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        # 0 of what never happens adds nothing.
+        # A class of probability 0 that does not occur contributes 0.
         logits = self.logits.expand(core.broadcast_shapes(value.shape, self.logits.shape))
         terms = core.where((value == 0) & (logits == -math.inf), 0.0, value * logits)
         return (value.sum(-1) + 1).lgamma() + (terms - (value + 1).lgamma()).sum(-1)
 
     def entropy(self) -> Tensor:
-        # -E log p: the expected logarithms of the factorials are those of binomial variables.
+        # The entropy is -E log p. Each count is a binomial variable, which gives the expected logarithm of its
+        # factorial.
         n = self.total_count
         binomial = Binomial(n, self.probs, validate_args=False)
         values = binomial.enumerate_support(False)[1:]

@@ -159,7 +159,7 @@ def mahalanobis(factor: Tensor, difference: Tensor) -> Tensor:
     batch = core.broadcast_shapes(factor.shape[:-2], difference.shape[:-1])
     size = factor.shape[-1]
     many = factor.dim() == 2 and difference.dim() > 1
-    if many:  # one factor: all vectors are columns of one right-hand side
+    if many:  # for a single factor, use all vectors as columns of one right-hand side
         columns = difference.reshape(-1, size).mT
         return core.linalg.solve_triangular(factor, columns, upper=False).square().sum(0).reshape(batch)
     factor = factor.expand(*batch, size, size)
@@ -167,7 +167,7 @@ def mahalanobis(factor: Tensor, difference: Tensor) -> Tensor:
     return z.square().sum((-2, -1))
 
 
-# By the names that other libraries import.
+# Other libraries import these names.
 _batch_mahalanobis = mahalanobis
 _precision_to_scale_tril = inverse_factor
 

@@ -113,5 +113,5 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
     has_rsample = True
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        probs = self.probs  # kept by the choices, so that gradients add up there
+        probs = self.probs  # stored by `_categorical`, so that gradients are added there
         return self.sample(sample_shape) + (probs - probs.detach())

@@ -72,7 +72,7 @@ class StudentT(Distribution):
         return core.where(self.df > 2, finite, core.where(self.df > 1, math.inf, math.nan).to(finite.dtype))
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        # A normal variable over the root of a chi-squared one, which is over its degrees of freedom.
+        # A normal variable divided by the root of a chi-squared variable that is divided by its degrees of freedom.
         x = standard_normal(self._extended_shape(sample_shape), self.df)
         mean_square = Gamma(self.df / 2, self.df / 2, validate_args=False).rsample(sample_shape)
         return self.loc + self.scale * x * mean_square.rsqrt()

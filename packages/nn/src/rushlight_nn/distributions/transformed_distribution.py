@@ -67,7 +67,8 @@ class TransformedDistribution(Distribution):
                 f"{type(self).__name__}(base_distribution): its samples have {len(shape)} dimensions, "
                 f"the transforms need {needed}"
             )
-        # The transforms' parameters may broadcast the base, and what they take for an event must be one of its events.
+        # Expand the base if parameters of the transforms broadcast it, and make its events as large as the transforms
+        # need.
         wide = tuple(whole.inverse_shape(whole.forward_shape(shape)))
         if wide != shape:
             base_distribution = base_distribution.expand(

@@ -54,7 +54,8 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
         like = {"dtype": tensors[0].dtype, "device": tensors[0].device}
     made = [v if isinstance(v, Tensor) else core.tensor(v, **like) for v in values]
     shape = core.broadcast_shapes(*(v.shape for v in made))
-    # What has that shape stays itself, without a step in the graph that a second backward pass would find used up.
+    # A tensor of this shape is returned as it is. An expand() would add a node to the graph, which a second backward
+    # pass through the tensor could not use again.
     return tuple(v if v.shape == shape else v.expand(shape) for v in made)
 
 
@@ -142,7 +143,7 @@ class lazy_property:  # noqa: N801
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
             return self
-        # With gradients even if the first use needs none: later uses may.
+        # Record gradients even if the first use does not need them, because later uses may.
         with core.enable_grad():
             value = self.wrapped(instance)
         instance.__dict__[self.__name__] = value
@@ -232,7 +233,7 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
                 [3, 4]])
     """
     count = vec.shape[-1]
-    # n (n + 1) / 2 elements, and with diag more or fewer diagonals that are n long.
+    # Invert the number of elements as a function of n, which is n (n + 1) / 2 for diag = 0.
     n = (-(1 + 2 * diag) + math.isqrt((1 + 2 * diag) ** 2 + 8 * count + 4 * abs(diag) * (diag + 1))) // 2
     rows, columns = core.tril_indices(max(n, 0), max(n, 0), diag, device=vec.device)
     if rows.numel() != count:
@@ -244,7 +245,7 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
     return matrix.flatten(-2).scatter(-1, index, vec).unflatten(-1, (n, n))
 
 
-# By the names that other libraries import.
+# Other libraries import these names.
 
 
 def _standard_normal(shape: Sequence[int], dtype: Any, device: Any) -> Tensor:

@@ -72,7 +72,7 @@ class VonMises(Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        # exp(-k) I0(k) does not overflow; cos - 1 keeps its digits as a square.
+        # exp(-k) I0(k) does not overflow, and cos - 1 is computed as -2 sin² of the half angle to avoid cancellation.
         half = (0.5 * (value - self.loc)).sin()
         k = self.concentration
         return -2 * k * half.square() - math.log(2 * math.pi) - core.special.i0e(k).log()
@@ -83,7 +83,7 @@ class VonMises(Distribution):
             shape = self._extended_shape(sample_shape)
             tau = 1 + (1 + 4 * k.square()).sqrt()
             rho = (tau - (2 * tau).sqrt()) / (2 * k)
-            # For small k the difference has no digits, and r is as its series.
+            # For small k the difference cancels, so r is computed from its series.
             r = core.where(k < 1e-5, 1 / k + k, (1 + rho.square()) / (2 * rho))
             k, r = k.expand(shape), r.expand(shape)
             angle, wanted = core.zeros(shape, dtype=core.float64, device=loc.device), None

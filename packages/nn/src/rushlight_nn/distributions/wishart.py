@@ -119,7 +119,7 @@ class Wishart(ExponentialFamily):
         size = self._event_shape[-1]
         less = core.arange(size, dtype=self.df.dtype, device=self.df.device)
         shapes = ((self.df.unsqueeze(-1) - less) / 2).expand(shape[:-1])
-        squares = 2 * core._standard_gamma(shapes)  # chi-squared, of df, df - 1, ... degrees of freedom
+        squares = 2 * core._standard_gamma(shapes)  # chi-squared with df, df - 1, ... degrees of freedom
         noise = standard_normal(shape, self.df).tril(-1) + squares.sqrt().diag_embed()
         factor = self._unbroadcasted_scale_tril @ noise
         return factor @ factor.mT

@@ -1,6 +1,7 @@
 """Stateless functions of neural-network layers: `rushlight.nn.functional`.
 
-A function that would only pass its arguments on is core's operator itself, which avoids the cost of another call.
+If a function would only call core's operator with the same arguments, its name refers to the operator itself, which
+avoids the cost of another call.
 """
 
 from __future__ import annotations

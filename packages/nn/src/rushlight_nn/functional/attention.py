@@ -206,7 +206,7 @@ def _check_inputs(name: str, inputs: tuple[Tensor, Tensor, Tensor], width: int, 
 
 
 def _unsqueezed(inputs: tuple[Tensor, Tensor, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
-    # Tensors that are one object stay one object: self-attention is recognised by it.
+    # Equal objects must remain equal objects, because self-attention is recognised by identity.
     query, key, value = inputs
     q = query.unsqueeze(0)
     k = q if key is query else key.unsqueeze(0)
@@ -217,7 +217,7 @@ def _unsqueezed(inputs: tuple[Tensor, Tensor, Tensor]) -> tuple[Tensor, Tensor, 
 def _project(inputs: tuple[Tensor, Tensor, Tensor], weights: Any, bias: Tensor | None) -> Any:
     query, key, value = inputs
     if not isinstance(weights, tuple):
-        if query is key and key is value:  # one product for all three
+        if query is key and key is value:  # one product for queries, keys and values
             return _linear(query, weights, bias).chunk(3, -1)
         weights = weights.chunk(3)
     biases = (None, None, None) if bias is None else bias.chunk(3)

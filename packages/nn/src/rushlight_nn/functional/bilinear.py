@@ -37,7 +37,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
             f"bilinear(input1, input2): shapes {tuple(input1.shape)} and {tuple(input2.shape)} differ in a "
             "dimension other than the last"
         )
-    # (rows, out, in2): the weight contracted with input1, in one product for all rows.
+    # Contract the weight with input1 in one product for all rows. The result has the shape (rows, out, in2).
     out, first, second = weight.shape
     rows = input1.reshape(-1, first) @ weight.transpose(0, 1).reshape(first, out * second)
     result = rows.reshape(-1, out, second) @ input2.reshape(-1, second, 1)

@@ -35,7 +35,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         True
     """
     check_probability("dropout", p)
-    if inplace:  # what changes nothing writes nothing: the tensor may have been saved for a gradient
+    if inplace:  # do not write if nothing changes: the tensor may be saved for a gradient
         return _dropout_(input, p, training) if training and p > 0.0 else input
     return _dropout(input, p, training)
 
@@ -145,7 +145,7 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     return _drop_channels("dropout3d", 2 if input.dim() == 5 else 1, input, p, training, inplace)
 
 
-# What SELU tends to far below zero.
+# The limit of SELU at minus infinity.
 _SELU_LOWEST = -1.7580993408473766
 
 

@@ -72,7 +72,7 @@ def _limit_rows(weight: Tensor, indices: Tensor, max_norm: float, norm_type: flo
         rows = indices.reshape(-1)
         used = weight[rows]
         norms = used.norm(norm_type, 1, keepdim=True)
-        # Rows within the limit keep their bits; a row used twice is written twice with the same values.
+        # Rows within the limit do not change. A row that is used twice is written twice with the same values.
         weight[rows] = core.where(norms > max_norm, used * (max_norm / (norms + 1e-7)), used)
 
 

@@ -65,8 +65,8 @@ def _fractional_max_pool(
             f"{name}(_random_samples): got shape {tuple(samples.shape)}, needs {(batch, channels, dims)}"
         )
     samples = samples.detach()
-    # The positions in a plane of the elements of every window: (batch, channels, outputs..., window...). Of two
-    # dimensions the first sample is the width's, of three they follow the dimensions.
+    # The positions in a plane of the elements of every window, of shape (batch, channels, outputs..., window...). In
+    # two dimensions the first random number belongs to the width. In three they are in the order of the dimensions.
     order = range(dims) if dims == 3 else reversed(range(dims))
     places: Any = 0
     stride = math.prod(sizes)
@@ -79,7 +79,7 @@ def _fractional_max_pool(
         places = places + index.reshape(shape) * stride
     places = places.reshape(batch, channels, math.prod(output), math.prod(window))
     planes = (input if batched else input.unsqueeze(0)).flatten(2)
-    # The position of the largest element needs no gradient; the graph only records that it is taken.
+    # Finding the largest element is not differentiated. The graph only records that the element is read.
     values = planes.detach().gather(2, places.flatten(2)).reshape(places.shape)
     largest = values.argmax(-1, keepdim=True) if values.numel() else places[..., :1]
     indices = places.gather(3, largest).squeeze(3)

@@ -11,7 +11,7 @@ from .._core import core, operator
 from .._typing import Any
 
 _grid_sampler = operator("grid_sampler")
-# In the order of core's numbers for them.
+# The index of a mode is core's number for it.
 _MODES = ("bilinear", "nearest", "bicubic")
 _PADDINGS = ("zeros", "border", "reflection")
 

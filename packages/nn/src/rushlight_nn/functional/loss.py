@@ -108,7 +108,7 @@ def nll_loss(
 def _warn_of_sizes(function: str, input: Tensor, target: Tensor) -> None:
     if target.shape != input.shape:
         warnings.warn(
-            # In PyTorch's words, by which programs find and filter it.
+            # PyTorch's text, which programs search for and filter.
             f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will likely "
             f"lead to incorrect results due to broadcasting. Please ensure they have the same size. ({function})",
             stacklevel=3,
@@ -234,7 +234,7 @@ def smooth_l1_loss(
     if beta < 0:
         raise ValueError(f"smooth_l1_loss(beta): got {beta}, needs a number of at least 0")
     code = reduction_code("smooth_l1_loss", reduction, size_average, reduce)
-    # At beta 0 the parabola vanishes and its formula would divide by zero.
+    # With beta 0 there is no quadratic part, and its formula would divide by zero.
     return _l1_loss(input, target, code) if beta == 0 else _smooth_l1_loss(input, target, code, beta)
 
 

@@ -324,7 +324,7 @@ def gaussian_nll_loss(
     code = reduction_code(name, reduction)
     var = var.clone()
     with core.no_grad():
-        var.clamp_(min=eps)  # without a kink in the gradient
+        var.clamp_(min=eps)  # not recorded, so that the limit does not affect the gradient
     losses = 0.5 * (var.log() + (input - target) ** 2 / var)
     if full:
         losses = losses + 0.5 * math.log(2 * math.pi)

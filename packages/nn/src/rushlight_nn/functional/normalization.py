@@ -230,7 +230,7 @@ def instance_norm(
     batch, channels = input.shape[:2]
     if running_mean is None or running_var is None:
         return _group_norm(input, channels, weight, bias, eps)
-    # The samples' channels are channels of one sample; of the statistics that come out the mean is kept.
+    # Treat the channels of all samples as channels of one sample, and store the mean of the updated statistics.
     means, variances = running_mean.repeat(batch), running_var.repeat(batch)
     flat = input.reshape(1, batch * channels, *input.shape[2:])
     result = _batch_norm(flat, None, None, means, variances, True, momentum, eps, True).reshape(input.shape)
@@ -272,7 +272,7 @@ def local_response_norm(
         raise ValueError(f"local_response_norm(input): got {input.dim()} dimensions, needs 3 or more")
     if input.numel() == 0:
         return input
-    squares = (input * input).flatten(2).unsqueeze(1)  # (N, 1, C, positions): channels are pooled
+    squares = (input * input).flatten(2).unsqueeze(1)  # (N, 1, C, positions), to pool over channels
     padded = _constant_pad(squares, [0, 0, size // 2, (size - 1) // 2])
     means = _avg_pool2d(padded, (size, 1), 1).reshape(input.shape)
     return input / (means * alpha + k) ** beta

@@ -20,7 +20,7 @@ _area: dict[int, Callable[..., Tensor]] = {
     3: adaptive_avg_pool3d,
 }
 _NEAREST = {"nearest": 0, "nearest-exact": 1}
-# Of each smooth mode core's number and the number of dimensions; the other modes take any.
+# For each interpolating mode, core's number and the number of dimensions. Other modes support any number.
 _SMOOTH = {
     "linear": (2, 1),
     "bilinear": (2, 2),
@@ -91,7 +91,7 @@ def interpolate(
     is_bytes = input.dtype == core.uint8
     if is_bytes and mode in ("bilinear", "bicubic"):
         result = input
-        for d in (1, 0):  # columns before rows: each pass rounds
+        for d in (1, 0):  # the order matters, because each pass rounds
             if sizes[d] != old[d] or (scales[d] is not None and scales[d] != 1.0):
                 result = _resample_bytes(
                     result, d + 2, sizes[d], kind, bool(align_corners), scales[d], antialias
@@ -99,7 +99,7 @@ def interpolate(
         return input.clone() if result is input else result
     whole = is_bytes and mode in _PLAIN
     result = input.float() if whole else input
-    # First the dimensions that shrink most: less is left for the others.
+    # Begin with the dimension that shrinks most, so that later passes have fewer elements.
     for d in sorted(range(dims), key=lambda d: (sizes[d] / max(old[d], 1), -d)):
         if sizes[d] != old[d] or (scales[d] is not None and scales[d] != 1.0):
             result = _resample(result, d + 2, sizes[d], kind, bool(align_corners), scales[d], antialias)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any, NamedTuple
 
     class ASMoutput(NamedTuple):
-        """The log-probabilities of the targets, (N), and the negated mean of them."""
+        """The log-probabilities of the targets, (N), and the negative of their mean."""
 
         output: Tensor
         loss: Tensor
@@ -36,8 +36,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     Args:
         in_features: size of the input's last dimension.
         n_classes: number of classes.
-        cutoffs: the first class of each cluster, in increasing order. The classes below the first cutoff are the
-            head's.
+        cutoffs: the first class of each cluster, in increasing order. The classes below the first cutoff are in the
+            head.
         div_value: the factor by which the number of features decreases from one cluster to the next.
         head_bias: whether the head has a bias.
 
@@ -136,8 +136,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
                 f"needs 0 to {self.n_classes - 1}"
             )
         head = F.log_softmax(self.head(input), 1)
-        column = target.clamp(max=self.shortlist_size - 1)  # where in the head each target stands
-        within = core.zeros_like(head[:, 0])  # the part of it that a cluster adds
+        column = target.clamp(max=self.shortlist_size - 1)  # index of each target in the head
+        within = core.zeros_like(head[:, 0])  # the log-probability within the cluster
         for i, cluster in enumerate(self.tail):
             low, high = self.cutoffs[i], self.cutoffs[i + 1]
             rows = ((target >= low) & (target < high)).nonzero().squeeze(1)
@@ -169,7 +169,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         head = self.head(input)
         best = head.argmax(1)
         rows = (best >= self.shortlist_size).nonzero().squeeze(1)
-        if rows.numel():  # the others are done
+        if rows.numel():  # the other rows are already correct
             some = input.index_select(0, rows)
             likely = self._all(some, F.log_softmax(head.index_select(0, rows), 1)).argmax(1)
             best = best.index_copy(0, rows, likely)

@@ -90,7 +90,7 @@ class MultiheadAttention(Module):
         def new(*shape: int) -> Parameter:
             return Parameter(core.empty(shape, device=device, dtype=dtype))
 
-        # One product makes queries, keys and values where they have the same width.
+        # If queries, keys and values have the same width, one product computes all of them.
         self._qkv_same_embed_dim = self.kdim == embed_dim == self.vdim
         for name, width in (("q", embed_dim), ("k", self.kdim), ("v", self.vdim)):
             self.register_parameter(

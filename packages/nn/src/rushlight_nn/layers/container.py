@@ -29,7 +29,7 @@ class _Numbered(Module):
         return str(self._position(idx))
 
     def _name_at(self, index: Any) -> str:
-        # Sequential's children may have names of their own.
+        # Children of a Sequential may have other names.
         return list(self._modules)[self._position(index)]
 
     def _replace_all(self, modules: Iterable[Module]) -> None:
@@ -191,7 +191,7 @@ class ModuleList(_Numbered):
         return self.extend(other)
 
     def __repr__(self) -> str:
-        # Children that print alike stand in one line, however many there are.
+        # Consecutive children with the same text are printed in one line.
         names = list(self._modules)
         lines = []
         begin = 0

@@ -70,7 +70,7 @@ class _Convolution(Module):
         self.padding_mode = padding_mode
         self.output_padding: tuple[int, ...] = (0,) * dims
         self.padding = padding if isinstance(padding, str) else tuple_of(dims, padding)
-        self._split_padding()  # reports a padding that cannot be
+        self._split_padding()  # raises an error for an invalid padding
         self.weight = Parameter(core.empty(self._weight_shape(), device=device, dtype=dtype))
         if bias:
             self.bias = Parameter(core.empty(out_channels, device=device, dtype=dtype))

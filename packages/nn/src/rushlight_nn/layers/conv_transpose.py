@@ -102,7 +102,7 @@ class _TransposedConvolution(_Convolution):
         if self.output_padding == (0,) * self._dims:
             return text
         part = f", output_padding={self.output_padding}"
-        for mark in (", groups=", ", bias="):  # where PyTorch writes it
+        for mark in (", groups=", ", bias="):  # at the same place as in PyTorch
             if mark in text:
                 return text.replace(mark, part + mark, 1)
         return text + part

@@ -20,7 +20,7 @@ from .join import Join, Joinable, JoinHook
 __all__ = ["DistributedDataParallel"]
 
 _MB = 1 << 20
-_FIRST_BUCKET = _MB  # small, so that the first sum begins early
+_FIRST_BUCKET = _MB  # small, so that the first reduction begins early
 
 
 class DistributedDataParallel(Module, Joinable):
@@ -361,14 +361,14 @@ class _Reducer:
         self.names: list[str] = list(parameters)
         self.parameters: list[Tensor] = list(parameters.values())
         self.cap: int = cap
-        self.unused: bool = unused  # whether parameters may stay without a gradient
-        self.sync: bool = True  # of the last forward pass
+        self.unused: bool = unused  # whether some parameters may get no gradient
+        self.sync: bool = True  # whether the last forward pass was outside of no_sync
         self.buckets: list[list[int]] = []  # empty before the first pass
         self.bucket_of: dict[int, int] = {}
         self.passes: int = 0
-        self.local: set[int] = set()  # got a gradient under no_sync
+        self.local: set[int] = set()  # parameters that got a gradient under no_sync
         self.root: int = 0  # the rank whose order of gradients the first pass takes
-        self.divisor: int | None = None  # if it is not the number of ranks
+        self.divisor: int | None = None  # None for the number of ranks
         self.hook: tuple[object, CommHook] | None = None
         self.lock = threading.RLock()
         self._restart()
@@ -378,17 +378,17 @@ class _Reducer:
 
     def _restart(self) -> None:
         self.ready: dict[int, None] = {}  # parameters in the order of their gradients
-        self.running: bool = False  # a pass has begun and has not ended
+        self.running: bool = False  # whether a backward pass is running
         self.missing: list[int] = [len(bucket) for bucket in self.buckets]
         self.works: list[Any] = []
-        self.futures: list[tuple[Future[Tensor], list[Tensor]]] = []  # of hooks, with the gradients
+        self.futures: list[tuple[Future[Tensor], list[Tensor]]] = []  # results of hooks, with the gradients
         self.stand_ins: dict[int, Tensor] = {}
 
     def begin(self, sync: bool) -> None:
         """Prepare for the backward pass after a forward pass."""
         with self.lock:
             self.sync = sync
-            if self.running and sync:  # the last pass raised
+            if self.running and sync:  # the last backward pass raised an error
                 self.passes += 1
                 self._restart()
 
@@ -461,7 +461,7 @@ class _Reducer:
         _, hook = self.hook or (None, None)
         name = getattr(hook, "__name__", type(hook).__name__)
         text = f"DistributedDataParallel: the communication hook {name} raised on rank {self.group.rank()}: {error!r}"
-        self.group.abort(text)  # other ranks wait for the collectives of the hook
+        self.group.abort(text)  # other ranks would wait for the collectives of the hook
         raise RuntimeError(text) from error
 
     def _take_over(self) -> None:
@@ -564,7 +564,7 @@ class _Reducer:
             f"DistributedDataParallel: on rank {self.group.rank()} the parameters {listed}{more} got no gradient in the "
             "backward pass\nhint: pass find_unused_parameters=True if not every pass uses all parameters"
         )
-        self.group.abort(text)  # other ranks may have gradients of them, and would wait
+        self.group.abort(text)  # other ranks may have these gradients, and would wait
         raise RuntimeError(text)
 
     def _divide(self, order: list[int]) -> None:

@@ -89,7 +89,7 @@ class _NormBase(Module):
         super()._load_from_state_dict(
             state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
         )
-        # States of before version 2, and those that other programs wrote, may not have the count.
+        # States of versions before 2, and states that other programs wrote, may lack the count.
         count = prefix + "num_batches_tracked"
         if (local_metadata.get("version") or 1) < 2 and count in missing_keys:
             missing_keys.remove(count)
@@ -104,8 +104,8 @@ class _NormBase(Module):
             self.num_batches_tracked.add_(1)
             if momentum is None:  # the plain average of all batches
                 momentum = 1.0 / float(self.num_batches_tracked)
-        # Without running statistics the batch's own are used in evaluation too. While training, statistics
-        # that are not tracked (any more) stay as they are.
+        # Without running statistics, the statistics of the batch are used in evaluation mode, too. Running statistics
+        # that are no longer tracked do not change in training mode.
         use_batch = training or self.running_mean is None
         frozen = training and not self.track_running_stats
         return F.batch_norm(

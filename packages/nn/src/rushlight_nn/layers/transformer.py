@@ -209,7 +209,7 @@ class TransformerEncoder(Module):
             return None
         if src.dim() != 3 or tuple(mask.shape) != tuple(src.shape[:2]):
             return None
-        if self.mask_check and _captured():  # the program cannot depend on the mask's values
+        if self.mask_check and _captured():  # a captured program cannot depend on the mask's values
             return None
         tensors = (src, *_parameters_read(first))
         if has_torch_function(tensors):
@@ -514,7 +514,7 @@ class Transformer(Module):
 
 
 def _captured() -> bool:
-    # Imported here: it takes longer than this module.
+    # Imported here, because it takes longer than importing this module.
     from rushlight_core.seams.control_flow import active_recorder
 
     return active_recorder() is not None

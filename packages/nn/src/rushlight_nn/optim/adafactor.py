@@ -77,7 +77,7 @@ class Adafactor(EachParameter):
             raise RuntimeError("Adafactor(params): got a complex parameter, needs real ones")
 
     def _decays(self, group: dict[str, Any]) -> bool:
-        return False  # of the parameter, not through the gradient
+        return False  # weight decay is applied to the parameter, not added to the gradient
 
     def _start(self, group: dict[str, Any], param: Tensor, state: dict[str, Any]) -> None:
         state["step"] = counter()

@@ -83,7 +83,7 @@ class Adagrad(EachParameter):
             "fused": fused,
         }
         super().__init__(params, defaults)
-        for group in self.param_groups:  # the state is there from the start
+        for group in self.param_groups:  # the state exists before the first step
             for param in group["params"]:
                 self._begin(group, param, self.state[param])
 

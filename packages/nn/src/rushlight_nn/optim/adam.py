@@ -145,7 +145,7 @@ class Adam(Optimizer):
             )
         except Exception as error:
             for counter in counters.values():
-                counter.sub_(1)  # the operator checks its arguments before it writes, so no step was taken
+                counter.sub_(1)  # no step was taken: the operator checks its arguments before it writes
             if any(grad.is_sparse for grad in grads):
                 raise RuntimeError(
                     f"{type(self).__name__} does not support sparse gradients, please consider SparseAdam instead"

@@ -42,7 +42,7 @@ def _each(
     settings: dict[str, Any],
 ) -> None:
     """Take a step of an optimizer that updates one parameter at a time."""
-    optimizer = kind.__new__(kind)  # for its rules: it has no parameters
+    optimizer = kind.__new__(kind)  # an object without parameters, for its methods
     optimizer.defaults = settings
     group = {**settings, "params": params}
     with core.no_grad():
@@ -51,7 +51,7 @@ def _each(
             state: dict[str, Any] = dict(given)
             optimizer._update_one(group, param, grad, state)
             for key, value in given.items():
-                if state[key] is not value:  # a number that replaces the given one
+                if state[key] is not value:  # the update has replaced a number of the state
                     value.copy_(state[key])
 
 

@@ -113,7 +113,7 @@ class LBFGS(Optimizer):
 
     def _iterate(self, closure: Callable[[], Any]) -> Any:
         group = self.param_groups[0]
-        state = self.state[self._params[0]]  # all of it is kept with the first parameter
+        state = self.state[self._params[0]]  # the whole state is stored with the first parameter
         state.setdefault("func_evals", 0)
         state.setdefault("n_iter", 0)
         first = self._evaluate(closure)
@@ -185,7 +185,7 @@ class LBFGS(Optimizer):
             inverses.append(1.0 / curvature)
             state["H_diag"] = curvature / float(change.dot(change))
         result = -gradient
-        # Kept with the state, as in PyTorch: one factor for each place of the history.
+        # The factors, one for each entry of the history, are stored in the state, as in PyTorch.
         factors = state.setdefault("al", [None] * self.param_groups[0]["history_size"])
         for i in reversed(range(len(steps))):
             factors[i] = float(steps[i].dot(result)) * float(inverses[i])

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from rushlight_core import Tensor
 
 Evaluate = Callable[[float], "tuple[float, Tensor]"]
-# A step length, the value and the gradient there, and the slope along the direction.
+# A step length, and the value, the gradient and the slope along the direction at this length.
 Point = tuple[float, float, Tensor, float]
 
 
@@ -84,7 +84,7 @@ def strong_wolfe(
         tries += 1
     if bracket is None:
         bracket = [origin, point]
-    bracket.sort(key=lambda p: p[1])  # the better one first
+    bracket.sort(key=lambda p: p[1])  # the end with the smaller value first
     stuck = False
     while tries < most:
         best, other = bracket
@@ -92,7 +92,8 @@ def strong_wolfe(
         if (right - left) * size < tolerance:
             break
         t = cubic_minimum(best, other)
-        # Too near an end, twice in a row or outside: a tenth of the bracket away from it.
+        # If the minimum is near an end twice in a row, or outside, take the point a tenth of the bracket away from
+        # that end.
         if min(right - t, t - left) / (right - left) < 0.1:
             if stuck or t >= right or t <= left:
                 t = (

@@ -90,7 +90,7 @@ class Muon(EachParameter):
                 )
 
     def _decays(self, group: dict[str, Any]) -> bool:
-        return False  # of the parameter, not through the gradient
+        return False  # weight decay is applied to the parameter, not added to the gradient
 
     def _start(self, group: dict[str, Any], param: Tensor, state: dict[str, Any]) -> None:
         state["momentum_buffer"] = core.zeros_like(param)

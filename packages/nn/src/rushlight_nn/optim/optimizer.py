@@ -15,7 +15,7 @@ from rushlight_core import Tensor
 from .._typing import Any
 from ..hooks import HookTable, RemovableHandle
 
-# Stands for a setting that has no default: every group must give it.
+# The default of a setting that every group must contain.
 required: object = object()
 
 
@@ -111,7 +111,7 @@ class Optimizer:
     param_groups: list[dict[str, Any]]
     defaults: dict[str, Any]
 
-    # How many steps have been taken, where `step` counts them; a scheduler warns if it is stepped first.
+    # Number of steps, if `step` counts them. A scheduler warns if it is stepped before the optimizer.
     _step_count: int | None = None
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
@@ -170,7 +170,7 @@ class Optimizer:
                 raise ValueError(f"{name}: a parameter appears in more than one group")
             if ("param_names" in other) != ("param_names" in group):
                 raise ValueError(f"{name}: give names in all parameter groups or in none")
-        # Settings first in the order of defaults, as users print them; "params" leads.
+        # "params" first, and then the settings in the order of `defaults`, as they are printed.
         group["params"] = params
         self.param_groups.append({"params": params, **{k: v for k, v in group.items() if k != "params"}})
 
@@ -309,7 +309,8 @@ class Optimizer:
         return self._add_hook(name, hook)
 
     def _step_through_hooks(self) -> None:
-        # Only an optimizer that has hooks pays for them: its `step` is from now on the one that runs them.
+        # Replace `step` of this optimizer by a function that calls the hooks, so that optimizers without hooks are
+        # not slower.
         if "step" not in self.__dict__:
             self.__dict__["step"] = MethodType(_step_with_hooks, self)
 
@@ -359,7 +360,7 @@ class Optimizer:
 
 
 def _step_with_hooks(optimizer: Optimizer, *given: Any, **kwargs: Any) -> Any:
-    args = (optimizer, *given)  # hooks see the arguments of the function `step`, as PyTorch's do
+    args = (optimizer, *given)  # hooks get the arguments of the function `step`, as in PyTorch
     for hook in [*_global_step_pre_hooks.values(), *optimizer._hooks("_step_pre_hooks")]:
         replacement = hook(optimizer, args, kwargs)
         if replacement is not None:

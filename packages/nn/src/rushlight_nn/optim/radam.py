@@ -86,7 +86,8 @@ class RAdam(EachParameter):
         mean = state["exp_avg"].lerp_(grad, 1 - beta1)
         square = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
         rate = lr / (1 - beta1**step)
-        # The length of the average that the mean square amounts to, in the end and now.
+        # The length of a plain average that is equivalent to the running mean of squares, in the limit and after this
+        # step.
         limit = 2 / (1 - beta2) - 1
         length = limit - 2 * step * beta2**step / (1 - beta2**step)
         if length <= 5:

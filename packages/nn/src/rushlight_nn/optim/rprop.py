@@ -83,6 +83,6 @@ class Rprop(EachParameter):
         turned = agreement < 0
         factor = core.where(turned, down, core.where(agreement > 0, up, core.ones_like(grad)))
         sizes = state["step_size"].mul_(factor).clamp_(shortest, longest)
-        grad = grad.masked_fill(turned, 0.0)  # no step where it went too far
+        grad = grad.masked_fill(turned, 0.0)  # no step where the sign has changed
         param.sub_(grad.sign() * sizes)
         state["prev"].copy_(grad)

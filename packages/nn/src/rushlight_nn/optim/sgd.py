@@ -93,7 +93,7 @@ class SGD(Optimizer):
                     try:
                         self._step_fused(group, params, grads)
                     except NotImplementedError:
-                        # Nothing was written. Sparse gradients are found here, so that others need not be checked.
+                        # Nothing was written. Checking for sparse gradients only here is free for dense ones.
                         if not any(map(self._is_sparse, params)):
                             raise
                         self._step_each(group, params)
@@ -125,11 +125,12 @@ class SGD(Optimizer):
         buffers = [state[param].get("momentum_buffer") for param in params]
         new = [i for i, buffer in enumerate(buffers) if buffer is None]
         if new:
-            # Two calls follow, so this is checked before the first one writes.
+            # Two calls follow. Check for sparse gradients before the first call writes.
             if any(map(self._is_sparse, params)):
                 self._step_each(group, params)
                 return
-            # In its first step a parameter's direction is its gradient, not a part of it: a call of its own.
+            # In the first step of a parameter, b is the whole gradient, without dampening. This needs a separate
+            # call.
             for i in new:
                 buffers[i] = state[params[i]]["momentum_buffer"] = core.empty_like(params[i])
             some, their_grads, fresh = _at(new, params, grads, buffers)

@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, BinaryIO
 
-ALIGNMENT = 64  # of entries in the file, so that they can be used where they are
+ALIGNMENT = 64  # of entries in the file, so that a memory map of the file can be used directly
 
 _LOCAL, _CENTRAL, _END = b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06"
 _END64, _LOCATOR64 = b"PK\x06\x06", b"PK\x06\x07"
@@ -31,7 +31,7 @@ class Entry:
     def __init__(self, name: str, header: int, size: int, crc: int, is_plain: bool) -> None:
         self.name: str = name
         self.header: int = header
-        self.size: int = size  # in the archive
+        self.size: int = size  # size in the archive
         self.crc: int = crc
         self.is_plain: bool = is_plain
         self.begin: int = -1

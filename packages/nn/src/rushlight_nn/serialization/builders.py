@@ -31,7 +31,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# The largest number of dimensions of core's tensors.
+# The largest number of dimensions of a tensor in core.
 MAX_DIMENSIONS = 64
 
 # PyTorch's names for typed memory.
@@ -51,7 +51,7 @@ STORAGES = {
 }
 
 
-#: All dtypes by name: those of tensors, and those of which there is the name alone.
+#: All dtypes by name: the dtypes of tensors, and dtypes that core has only as names.
 DTYPES: dict[str, Any] = dict(OTHERS)
 for _name in (*STORAGES.values(), "uint16", "uint32", "uint64"):
     DTYPES[_name] = getattr(core, _name)
@@ -201,7 +201,7 @@ def rebuild_tensor_v3(
 ) -> Tensor:
     if type(storage) is not core.UntypedStorage:
         raise FormatError("a tensor must be built from a storage of bytes: the file was altered")
-    if dtype == core.bool:  # memory of bools is checked when it is read
+    if dtype == core.bool:  # storages of bools are checked when they are read
         raise FormatError("a tensor of bools must be built from a storage of bools: the file was altered")
     return _rebuild(storage, dtype, offset, size, stride, grad, metadata)
 
@@ -450,7 +450,7 @@ def numpy_dtype(name: Any, align: Any = False, copy: Any = True) -> Any:
         raise FormatError("an array has a dtype that cannot be read")
     import numpy
 
-    # A new object, since the byte order is set in it afterwards.
+    # Create a new object, because its byte order is set afterwards.
     found = numpy.dtype(name, copy=True)
     if found.kind not in "biufc":
         raise FormatError(f"an array has the dtype {found}, which is not a numeric dtype")
@@ -606,7 +606,8 @@ for _name, _dtype in STORAGES.items():
 
 _NAMES |= {f"torch.{_name}": _dtype for _name, _dtype in DTYPES.items()}
 
-# What may be called by which object, beside the functions of this module, which are their own builders.
+# For each object that a pickle may call, the function that builds the value. Functions of this module are their own
+# builders.
 _CALLS: dict[Any, Callable[..., Any]] = {
     OrderedDict: ordered_dict,
     defaultdict: default_dict,
@@ -654,7 +655,8 @@ def _find(name: str) -> Any:
     return _NAMES.get(name) if found is None else found
 
 
-# The memory in bytes of an empty container that a call creates; :func:`cost_of_items` returns that of its items.
+# The memory in bytes of an empty container that a call creates; :func:`cost_of_items` returns the memory of its
+# items.
 _EMPTY: dict[Any, int] = {
     set: 240,
     frozenset: 240,
@@ -712,7 +714,7 @@ class Names:
 
     def call(self, function: Any, arguments: tuple[Any, ...], new: bool) -> Any:
         """Return the result of calling `function`, or of its `__new__` if `new` is true."""
-        # Estimated before it is made: a short program could copy a large list again and again.
+        # Charge the memory before the call, because a short pickle could copy a large list again and again.
         self.budget.charge(_cost(function, arguments))
         if type(function) is Described:
             try:

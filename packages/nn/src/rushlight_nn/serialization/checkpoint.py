@@ -53,12 +53,12 @@ class Layout:
             data = stored.data
             all_of_it = [list(data.shape), container.contiguous(list(data.shape)), 0]
             whole = sorted(n for n, view in stored.members.items() if view is None or view == all_of_it)
-            # Others read the tensor by this name: if possible it is that of the very tensor, not of a view.
+            # Other programs read the tensor by this name. Prefer a name of the whole tensor to a name of a view.
             names = [name for number in whole for name in encoder.all_names[number]]
             wanted = (names or [encoder.paths[whole[0] if whole else min(stored.members)]])[0]
             name = wanted if wanted not in self.tensors and wanted != "__metadata__" else _free(wanted, taken)
             taken.add(name)
-            pairs = data.dtype == core.complex128  # which the format does not have
+            pairs = data.dtype == core.complex128  # the format has no complex128
             self.tensors[name] = core.view_as_real(data) if pairs else data
             for number, view in stored.members.items():
                 self.descriptions[number] = _describe(encoder.tensors[number], name, view)
@@ -68,7 +68,7 @@ class Layout:
                     self.copies[other] = name
 
     def checksums(self) -> dict[str, int]:
-        """Of every tensor."""
+        """Return the checksums of all tensors by name."""
         done: dict[int, int] = {}
         for tensor in self.tensors.values():
             if id(tensor) not in done:
@@ -194,7 +194,7 @@ def read_document(metadata: dict[str, Any], budget: Budget) -> dict[str, Any]:
     Raises:
         FormatError: the description was altered, or has another version.
     """
-    text = metadata.pop(_KEY, "")  # and freed as soon as it is parsed
+    text = metadata.pop(_KEY, "")  # removed from the dictionary, so that it is freed once it is parsed
     if metadata.get("format", "pt") != "pt" or set(metadata) - {
         "format",
         "total_size",
@@ -249,7 +249,7 @@ class _Restorer:
             raise FormatError(f"tensor {name!r:.80} is missing")
         if not isinstance(device, str):
             raise FormatError("a device has no name")
-        # Views share memory on the device where they end up, so the whole is moved once for all of them.
+        # Move the whole tensor to the device once, so that its views share memory there.
         if (name, device) not in self.placed:
             self.placed[name, device] = place(self.stored[name], device, self.map_location)
         tensor = self.placed[name, device]

@@ -38,13 +38,14 @@ _DTYPES = {
     "C64": "complex64",
 }
 
-# What readers of the format accept.
+# The limit of other readers of the format.
 MAX_HEADER_BYTES = 100_000_000
-# Where the data begins, so that elements are aligned in a map of the file.
+# The data begins at a multiple of this, so that elements are aligned in a memory map of the file.
 _ALIGNMENT = 64
-# A string of JSON, matched without stepping back.
+# A JSON string, matched without backtracking.
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
-# What is written at once if checksums are computed: so much stays in the cache from one to the other.
+# Number of bytes written at once if checksums are computed, so that they are still in the cache when they are
+# written.
 _CHUNK = 1 << 20
 
 
@@ -66,7 +67,7 @@ def memory_of(tensor: Tensor) -> memoryview:
     """Return the memory of a contiguous tensor on the CPU, as bytes."""
     if tensor.numel() == 0:
         return memoryview(b"")
-    # The storage's buffer, not the tensor's: Python has no format for bfloat16.
+    # Use the buffer of the storage, because Python's buffers have no format for bfloat16.
     begin = tensor.storage_offset() * tensor.itemsize
     return memoryview(tensor.untyped_storage())[begin : begin + tensor.nbytes]
 
@@ -91,7 +92,7 @@ def write(
 ) -> None:
     """Write contiguous CPU `tensors` and `metadata` to `file`, and store the tensors' checksums in `checksums`."""
     header: dict[str, Any] = {"__metadata__": metadata}
-    # Wide elements first: then all of them are aligned.
+    # Write tensors with wide elements first, so that all elements are aligned.
     ordered = sorted(tensors.items(), key=lambda item: -item[1].itemsize)
     position = 0
     for name, tensor in ordered:
@@ -198,7 +199,8 @@ def _are_sizes(values: Any) -> bool:
 
 def _cost_of(text: str) -> int:
     """Estimate the memory of the objects in a JSON text from its punctuation outside strings."""
-    # `[]` takes 72 bytes, `{}` 80, and more with the first item in it; a number 32, a place in a list 9, a string 50.
+    # Bytes: 72 for `[]` and 80 for `{}`, more with a first item, 32 for a number, 9 for a slot in a list, 50 for a
+    # string.
     bare = _STRING.sub('"', text)
     braces, brackets, colons = bare.count("{"), bare.count("["), bare.count(":")
     full, lists = braces - bare.count("{}"), brackets - bare.count("[]")
@@ -255,5 +257,5 @@ def read_tensor(source: Source, entry: Entry, checked: bool, crc: int = 0) -> tu
 def contiguous(shape: list[int]) -> list[int]:
     """Return the strides of a contiguous tensor of `shape`."""
     strides = [math.prod(max(n, 1) for n in shape[i + 1 :]) for i in range(len(shape))]
-    # Of a tensor without elements they have no meaning, and may be too large for core.
+    # The strides of a tensor without elements have no meaning, and may be too large for core.
     return strides if 0 not in shape else [0] * len(shape)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from pickle import UnpicklingError
 
 # Note [What a file may take]
-# Objects are larger in memory than in a file. Of a list of numbers below 2**16 an element takes 9 bytes for 2 or 3 in
-# a pickle, of larger numbers 41 for 5, an element of a set up to 150 for 5 and its list, an empty list 90 for 6, a
-# dictionary of one item 260 for 11, a set of five small numbers 900 for 27: in PyTorch's protocol 2, which numbers
-# every container in 5 bytes, no list, tuple, dictionary or set takes more than 34 times its instructions, and in JSON
-# more than 32 times its text unless brackets merely enclose brackets; the most that `save` writes is a deque, of 780
-# bytes for 15. A file may take RATIO times its size. What takes more is refused: instructions that copy a container
-# again and again, and containers that the file does not number, as every writer does.
+# Objects are larger in memory than in a file. In a pickle, a number below 2**16 in a list takes 9 bytes of memory for
+# 2 or 3 bytes of the file, and a larger number 41 for 5. An element of a set takes up to 150 for 5, its temporary
+# list included. An empty list takes 90 for 6, a dictionary of one item 260 for 11, and a set of five small numbers
+# 900 for 27. PyTorch's protocol 2 numbers every container in 5 bytes, and with it no list, tuple, dictionary or set
+# takes more than 34 times the size of its instructions. JSON takes at most 32 times the size of the text, unless
+# brackets enclose only brackets. The largest ratio of the objects that `save` writes is that of a deque, 780 bytes
+# for 15. A file may therefore take RATIO times its size. Files that take more are refused: they copy a container
+# again and again, or have containers without numbers, which no writer produces.
 RATIO = 56
 
 

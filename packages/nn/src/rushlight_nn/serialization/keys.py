@@ -30,8 +30,8 @@ _COUNTED = (
     datetime.timezone,
     pathlib.PurePath,
 )
-_SAME = 256  # keys of one container with the same hash
-_DEPTH = 100  # of tuples in a key: their hash is computed recursively
+_SAME = 256  # largest number of keys of one container with the same hash
+_DEPTH = 100  # largest nesting depth of tuples in a key, whose hash is computed recursively
 
 
 class Keys:
@@ -46,8 +46,9 @@ class Keys:
 
     def __init__(self, is_allowed: Any = None, size: float = math.inf) -> None:
         self.is_allowed = is_allowed
-        self.left = 100_000 + 10 * size  # parts of keys to walk
-        # By the id of a container: the container, which keeps the id its own, and how many of its keys have each hash.
+        self.left = 100_000 + 10 * size  # number of parts of keys that may still be read
+        # For the id of a container: the container itself, so that no other object gets its id, and the number of its
+        # keys with each hash.
         self.counted: dict[int, tuple[Any, dict[int, int]]] = {}
 
     def check(self, keys: Iterable[Any], target: Any = None) -> int:
@@ -92,7 +93,7 @@ class Keys:
                 chosen = chosen or one.bit_length() > 64
             elif isinstance(one, _COUNTED) or _is_number(one):
                 chosen = True
-            elif type(one) in _KNOWN or isinstance(one, core.Tensor):  # a tensor's hash is its identity
+            elif type(one) in _KNOWN or isinstance(one, core.Tensor):  # a tensor is hashed by identity
                 pass
             elif not (self.is_allowed and self.is_allowed(type(one))):
                 raise FormatError(f"a key is of the unsupported type {type(one).__name__}")

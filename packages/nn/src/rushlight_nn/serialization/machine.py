@@ -36,21 +36,22 @@ if TYPE_CHECKING:
 
 _MAPPINGS = (dict, OrderedDict, defaultdict, Counter)
 
-# What objects take in CPython, in bytes, with what they need while they grow: a slot in a list, a number, an empty string, a
-# list with its first items, empty containers, and what the items of dictionaries and sets add.
+# The memory in bytes of objects in CPython, including the memory that is needed while they grow: a slot in a list, a
+# number, an empty string, a list with its first items, and an empty tuple, dictionary and set.
 _SLOT, _NUMBER, _TEXT, _LIST, _TUPLE, _DICT, _SET = 9, 32, 64, 96, 56, 80, 232
 _STORAGE = 600
-_COUNTED = 110  # where :class:`Keys` counts a key
-# Ints below this are one object each in all of a file, which they would fill faster than any others.
+_COUNTED = 110  # a key that :class:`Keys` counts
+# Equal ints below this share one object in a file. Otherwise they would need more memory for their size than all
+# others.
 _SMALL = 1 << 16
 
 
 def cost_of_items(kind: type, before: int, count: int) -> int:
     """Return the memory that `count` more items take in a dictionary or a set that has `before` items."""
     if kind in (set, frozenset):
-        first = 400 if before < 5 <= before + count else 0  # the first four are in the set itself
+        first = 400 if before < 5 <= before + count else 0  # the first four are stored in the set object
         return first + 110 * max(before + count - max(before, 4), 0)
-    first = 160 if before == 0 and count else 0  # has room for five
+    first = 160 if before == 0 and count else 0  # the first table has room for five items
     links = 75 * count if kind is OrderedDict else 0
     return links + first + 90 * max(before + count - max(before, 5), 0)
 
@@ -148,7 +149,7 @@ class Machine:
         if not 0 <= value < _SMALL:
             self.push(value, _NUMBER + (value.bit_length() >> 3))
             return
-        if value < 256:  # Python's own
+        if value < 256:  # CPython has these objects already
             self.push(value)
             return
         if not self.small:
@@ -227,7 +228,7 @@ def _string(form: str, size: int) -> Callable[[Machine], None]:
     def instruction(m: Machine) -> None:
         count = m.number(form, size)
         value = _text(m.take(count))
-        # A character may take four bytes where most take one.
+        # If one character needs four bytes, all characters of the string take four bytes each.
         m.push(value, 0 if count < 2 else _TEXT + count if value.isascii() else sys.getsizeof(value) + 8)
 
     return instruction
@@ -242,7 +243,7 @@ def _bytes(form: str, size: int) -> Callable[[Machine], None]:
 
 
 def _old_string(form: str, size: int) -> Callable[[Machine], None]:
-    def instruction(m: Machine) -> None:  # of Python 2, whose strings were bytes
+    def instruction(m: Machine) -> None:  # strings of Python 2, which were bytes
         count = m.number(form, size)
         m.push(m.take(count).decode("latin-1"), _TEXT + 2 * count)
 
@@ -333,7 +334,7 @@ _INSTRUCTIONS: dict[int, Callable[[Machine], None]] = {
     ord(code): instruction
     for code, instruction in {
         b"\x80": _protocol,
-        b"\x95": lambda m: m.take(8) and None,  # FRAME: for readers of streams
+        b"\x95": lambda m: m.take(8) and None,  # FRAME, which only helps readers of streams
         b"(": _mark,
         b"N": _constant(None),
         b"\x88": _constant(True),

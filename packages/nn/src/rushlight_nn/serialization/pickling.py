@@ -27,7 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_BATCH = 1000  # items between two marks
+_BATCH = 1000  # number of items that one instruction adds
 
 
 class Stored:
@@ -39,7 +39,7 @@ class Stored:
     def __init__(self, storage: Any, key: str, dtype: Any) -> None:
         self.storage = storage
         self.key = key
-        self.dtype = dtype  # None where tensors of several dtypes share the memory
+        self.dtype = dtype  # None if tensors of several dtypes share the memory
         self.begin: Any = storage.nbytes()  # in bytes
         self.end = 0
 
@@ -85,7 +85,7 @@ class Storages:
             extent = sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
             begin = tensor.storage_offset() * tensor.itemsize
             end = begin + (extent + 1) * tensor.itemsize
-            if found.dtype is None:  # so that offsets in elements of any dtype stay whole
+            if found.dtype is None:  # so that offsets are whole numbers of elements of any dtype
                 begin -= begin % 16
             found.begin = min(found.begin, begin)
             found.end = max(found.end, end)
@@ -119,7 +119,7 @@ def dump(obj: Any, legacy: bool = False) -> tuple[bytes, list[Stored], dict[str,
     """
     storages = Storages()
     try:
-        # Once to see which tensors share memory and how much of it they use, once to write.
+        # The first pass determines the parts of storages that tensors use, and the second pass writes.
         Pickler(storages, legacy, noting=True).dump(obj)
         pickler = Pickler(storages, legacy)
         pickle = pickler.dump(obj)
@@ -145,7 +145,7 @@ class Pickler:
         self.noting = noting
         self.out = bytearray()
         self.memo: dict[Any, int] = {}
-        self.kept: list[Any] = []  # so that no id is used again
+        self.kept: list[Any] = []  # keeps objects, so that no new object gets the same id()
         self.path: list[Any] = []
         self.classes: dict[str, list[str] | None] = {}
 
@@ -461,7 +461,8 @@ class Pickler:
             self.classes[f"{kind.__module__}.{kind.__qualname__}"] = None
             self.reduce(kind.__module__, kind.__qualname__, (value.value,), value)
         elif isinstance(value, tuple) and hasattr(kind, "_fields"):
-            # PackedSequence has PyTorch's name, another class its own, and is described beside the pickle.
+            # A PackedSequence gets PyTorch's name. Any other class gets its own name, and is described in another
+            # entry.
             is_packed = kind.__name__ == "PackedSequence"
             module = "torch.nn.utils.rnn" if is_packed else kind.__module__
             if not is_packed:

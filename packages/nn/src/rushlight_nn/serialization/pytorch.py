@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from .machine import Table
 
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
-# What a legacy file begins with: the pickle of the magic number.
+# The first bytes of a legacy file: the pickle of the magic number.
 LEGACY_START = b"\x80\x02\x8a\x0a" + LEGACY_MAGIC.to_bytes(10, "little") + b"."
 LEGACY_VERSION = 1001
 
 # Number of bytes within which the pickles of a legacy file end, unless there are very many objects.
 _PICKLES = 32 << 20
-# Modules and functions by which a file takes over the process that calls them: no hint says how to allow them.
+# Modules and functions with which a file could take control of the process. Errors do not suggest how to allow them.
 _CODE = frozenset(
     [
         "ctypes",
@@ -57,13 +57,13 @@ _CODE = frozenset(
 )
 _CALLS = frozenset(["__import__", "compile", "eval", "exec", "getattr", "globals", "open", "setattr"])
 # Note [Described classes]
-# A pickle has only the name of the class of a named tuple or of an enumeration's member, and only who imports it can
-# read it. Archives have an entry beside it, which PyTorch ignores: by the name of each such class its fields, or null
-# for an enumeration. Unless the class was allowed, the former is loaded as a new named tuple and the latter as its
-# value.
+# For a named tuple or a member of an enumeration, a pickle contains only the name of the class, so it can be read
+# only by importing the class. Archives therefore have an additional entry, which PyTorch ignores. It contains, for
+# the name of each such class, the fields of the named tuple, or null for an enumeration. Unless the class was
+# allowed, a named tuple is loaded as a new named tuple class, and a member of an enumeration as its value.
 _CLASSES = ".rushlight_classes"
-_CLASS = 6000  # what a class takes in memory
-# Largest number of unknown names that an error lists, and that are listed on request.
+_CLASS = 6000  # memory of a class in bytes
+# The largest numbers of unknown names that an error lists, and that `get_unsafe_globals_in_checkpoint` returns.
 _SHOWN, _LISTED = 12, 10_000
 
 
@@ -87,7 +87,7 @@ class _Storages:
         map_location: the device of the storages, as for :func:`load`.
     """
 
-    later = False  # whether they get their bytes only when the structure is complete
+    later = False  # whether the storages get their bytes only after the structure has been read
 
     def __init__(self, map_location: Any) -> None:
         self.map_location = map_location
@@ -96,7 +96,7 @@ class _Storages:
 
     def __call__(self, key: Any) -> Any:
         """Return the storage that a persistent id refers to; it is untyped if the id has no dtype."""
-        # A key may hold objects of any class, even classes that define comparison.
+        # Check types first: the key may contain objects of classes that define comparison.
         is_named = type(key) is tuple and len(key) > 0 and type(key[0]) is str
         if is_named and key[0] == "module":
             raise FormatError(
@@ -216,7 +216,7 @@ def read_archive(source: Source, map_location: Any, verify: bool, budget: Budget
     value = run(machine)
     if machine.position != len(pickle):
         raise FormatError("something follows the structure: the file was altered")
-    if verify:  # what nothing refers to, too: an altered file is not this file
+    if verify:  # also check entries that nothing refers to, so that any change is detected
         used = {f"{prefix}data/{name}" for name, _ in storages.made} | {f"{prefix}data.pkl"}
         for name, entry in entries.items():
             archive.require_plain(entry)
@@ -264,7 +264,7 @@ def _names_in(data: bytes, table: Table, limit: int) -> list[str]:
     unknown: dict[str, None] = {}
     strings: list[str] = []
     with contextlib.suppress(Exception), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of escapes in strings of Python 2
+        warnings.simplefilter("ignore")  # warnings about escapes in strings of Python 2
         for opcode, argument, _ in genops(data):
             name = None
             if opcode.name == "GLOBAL":
@@ -290,7 +290,7 @@ def unknown_names(source: Source, budget: Budget) -> list[str]:
     start = source.read(0, min(source.size, 16))
     if is_legacy(start):
         machine = Machine(source.read(0, min(source.size, _PICKLES)), names, budget)
-        for _ in range(3):  # before the structure
+        for _ in range(3):  # the pickles before the structure
             machine.load()
         return _names_in(machine.data[machine.position :], names, _LISTED)
     if not is_archive(start):

@@ -13,21 +13,21 @@ if TYPE_CHECKING:
     from typing import Any, BinaryIO
 
 # Note [Temporary files]
-# A file is written without a name, where the file system can do that: if the process ends, the kernel frees it. When it is
-# complete and on disk it gets a temporary name for the moment until that replaces the old one. The writer holds a
-# lock on the file; a temporary name whose file is not locked was left by a process that was killed, and the next save of the
-# same file removes it.
+# If the file system supports it, a file is written without a name, and the kernel frees it if the process ends. When
+# the file is complete and on disk, it gets a temporary name, which is then renamed to replace the old file. The
+# writer holds a lock on the file. A temporary file that is not locked was left by a process that was killed, and the
+# next save of the same file removes it.
 
 
 def replace_file(path: str, write: Callable[[BinaryIO], Any]) -> None:
     """Call `write` to fill a new file, and move it to `path` once it is completely on disk."""
-    path = os.path.realpath(path)  # through a link, what it points to is replaced, not the link
+    path = os.path.realpath(path)  # replace the target of a symbolic link, not the link
     try:
         mode = os.stat(path).st_mode
     except FileNotFoundError:
         mode = None
     if mode is not None and not stat.S_ISREG(mode):
-        with open(path, "wb") as file:  # a device or a pipe cannot be replaced; a directory is refused here
+        with open(path, "wb") as file:  # a device or a pipe is written directly; a directory raises an error
             write(file)
         return
     folder, name = os.path.split(path)
@@ -35,7 +35,7 @@ def replace_file(path: str, write: Callable[[BinaryIO], Any]) -> None:
     try:
         remove_abandoned(directory, re.escape(name[:200]))
         _replace(directory, name, mode, write)
-        os.fsync(directory)  # the new name, too, must survive a power cut
+        os.fsync(directory)  # so that the new name also survives a power failure
     finally:
         os.close(directory)
 
@@ -46,7 +46,7 @@ def _replace(directory: int, name: str, mode: int | None, write: Callable[[Binar
     try:
         try:
             descriptor = os.open(".", os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o666, dir_fd=directory)
-        except OSError:  # a file system without unnamed files; a real error comes again
+        except OSError:  # no support for unnamed files; other errors occur again below
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             descriptor = os.open(temporary, flags, 0o666, dir_fd=directory)
             named = True
@@ -88,7 +88,7 @@ def remove_abandoned(directory: int, names: str) -> None:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.unlink(found, dir_fd=directory)
-        except OSError:  # it is being written, or another process removed it
+        except OSError:  # the file is being written, or another process has removed it
             pass
         finally:
             os.close(descriptor)

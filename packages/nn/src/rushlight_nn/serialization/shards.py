@@ -172,7 +172,7 @@ def _locked(folder: str) -> Iterator[int]:
     """Hold a shared lock on `folder` during the block, and yield the descriptor of the folder."""
     descriptor = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        with contextlib.suppress(OSError):  # a file system may have no locks
+        with contextlib.suppress(OSError):  # some file systems do not support locks
             fcntl.flock(descriptor, fcntl.LOCK_SH)
         yield descriptor
     finally:
@@ -188,7 +188,7 @@ def _clean(path: str, lock: int, old: set[str]) -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        alone = False  # a later save removes the others
+        alone = False  # a later save removes the other shards
     folder = os.path.dirname(path)
     stem, suffix = map(re.escape, os.path.splitext(os.path.basename(path)))
     shard = re.compile(rf"{stem}(-[0-9a-f]{{8}})?-\d{{5,}}-of-\d{{5,}}{suffix}")
@@ -199,7 +199,7 @@ def _clean(path: str, lock: int, old: set[str]) -> None:
         try:
             named = {name for index in found if index.endswith(_INDEX) for name in _names_in(folder, index)}
         except (OSError, FormatError):
-            return  # what an index names that cannot be read is not known
+            return  # the files of an unreadable index are unknown, so remove nothing
         _remove(folder, [name for name in ours if name not in named])
     if alone:
         remove_abandoned(lock, f"(?:{shard.pattern}|{re.escape(os.path.basename(path) + _INDEX)})")

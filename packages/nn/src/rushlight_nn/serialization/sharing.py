@@ -21,12 +21,12 @@ class Stored:
 
     def __init__(self, data: Tensor, members: dict[int, list[Any] | None]) -> None:
         self.data = data
-        # number of the tensor -> [shape, strides, offset] in elements of `data`, or None where it is `data`
+        # number of a tensor -> [shape, strides, offset] in elements of `data`, or None if the tensor is `data` itself
         self.members = members
 
 
 def gather(tensors: list[Tensor], paths: list[str]) -> list[Stored]:
-    """Return what to store for `tensors`: one :class:`Stored` for each group of tensors that overlap."""
+    """Return the tensors to store for `tensors`: one :class:`Stored` for each group of tensors that overlap."""
     alone: list[Stored] = []
     spans: list[tuple[Any, int, int, int]] = []
     for number, tensor in enumerate(tensors):
@@ -98,7 +98,7 @@ def view_of(data: Tensor, geometry: Any) -> Tensor:
     check_geometry(shape, strides, offset)
     if 0 in shape:
         raise FormatError("the shape, strides or offset of a view are not valid")
-    # Within `data`, which may itself lie within a larger storage.
+    # Check against the size of `data`, because its storage may be larger.
     if offset + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True)) >= data.numel():
         raise FormatError(
             f"a view of shape {tuple(shape)} reaches beyond its tensor of {data.numel()} elements"

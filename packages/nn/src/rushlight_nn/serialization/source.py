@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from typing import Any, BinaryIO, Self
 
 # Note [Mapped files]
-# A mapped tensor's memory is the file's, a page of which is read when it is first used, and which processes share. Written
-# pages are copies of this process's own ("c") or cannot be written ("r"). The map belongs to the file, not to its name: a
-# checkpoint that is replaced by another stays as it was for those who have mapped it. A file that is cut or written to in
-# place changes under its readers, as with NumPy's memmap.
+# The memory of a mapped tensor is a memory map of the file. A page is read when it is first used, and processes share
+# it. Pages that are written become private copies of the process ("c"), or cannot be written ("r"). The map refers to
+# the file, not to its name: if a checkpoint is replaced by another file, processes that have mapped it keep the old
+# contents. If a file is truncated or written in place, the contents of the map change, as with NumPy's memmap.
 
 _CHUNK = 1 << 22
 
-# Of zip archives, and of everything here that is checked. It takes and returns what zlib's takes, in a fraction of the time.
+# The checksum of zip archives, which is used for all checksums here. It equals `zlib.crc32`, but is much faster.
 crc32 = core._C._crc32
 
 
@@ -53,7 +53,7 @@ class Source:
         self._stream: BinaryIO | None = None
         if not hasattr(f, "read"):
             self.name: str = os.fspath(f)
-            # A pipe would be waited for.
+            # O_NONBLOCK, because opening a pipe would block.
             self.descriptor = os.open(self.name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             about = os.fstat(self.descriptor)
             if not stat.S_ISREG(about.st_mode):
@@ -159,7 +159,7 @@ class Source:
         return self._map
 
     def _fill(self, memory: memoryview, begin: int, checked: bool = False, crc: int = 0) -> int:
-        # By chunks: the checksum is computed while they are still in the cache.
+        # Read in chunks, so that the bytes are still in the cache when the checksum is computed.
         if self._memory is not None:
             memory[:] = self._memory[begin : begin + len(memory)]
             return crc32(memory, crc) if checked else crc

@@ -48,7 +48,7 @@ def _sparse(
     return made
 
 
-# Where storages are filled after the structure is read: the sparse tensors whose indices have not been checked.
+# The sparse tensors whose indices are not checked yet, if storages are filled after the structure has been read.
 _unchecked: ContextVar[list[Tensor] | None] = ContextVar("_unchecked", default=None)
 
 
@@ -67,6 +67,6 @@ def check_indices(tensors: list[Tensor]) -> None:
     """Raise FormatError unless the indices of the sparse tensors are valid for their sizes."""
     for tensor in tensors:
         parts = core._C._sparse_parts(tensor)
-        assert parts is not None  # they are sparse
+        assert parts is not None  # the tensors are sparse
         layout, indices, plain, found, coalesced = parts
         _sparse(layout, tuple(tensor.shape), indices, plain, found, coalesced)

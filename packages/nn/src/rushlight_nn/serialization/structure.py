@@ -21,7 +21,7 @@ from .errors import FormatError
 from .keys import Keys
 
 _TAG = "!"
-_NODES = (list, dict)  # all else in JSON is its own value
+_NODES = (list, dict)  # other JSON values represent themselves
 _DICTIONARIES = {kind.__name__: kind for kind in (dict, OrderedDict, defaultdict, Counter)}
 _SEQUENCES = {kind.__name__: kind for kind in (tuple, set, frozenset, core.Size)}
 
@@ -31,8 +31,8 @@ class Encoder:
 
     def __init__(self) -> None:
         self.tensors: list[Tensor] = []
-        self.paths: list[str] = []  # where each occurs first, as keys joined by dots
-        self.all_names: list[list[str]] = []  # for each, the paths that are names in a dictionary
+        self.paths: list[str] = []  # the first path of each tensor, as keys joined by dots
+        self.all_names: list[list[str]] = []  # for each tensor, the paths that end in a key of a dictionary
         self._numbers: dict[int, int] = {}
         self._open: set[int] = set()  # containers being encoded
 
@@ -76,7 +76,7 @@ class Encoder:
         if type(value) is not Tensor:
             raise refusal(value, path or "the object")
         of_value = core._C._sparse_parts(value)
-        assert of_value is not None  # the caller has checked
+        assert of_value is not None  # the caller has checked the layout
         layout, *parts, coalesced = of_value
         names = ("indices", "columns", "values")
         found = {name: self.encode(part, _join(path, name)) for name, part in zip(names, parts, strict=True)}
@@ -113,7 +113,7 @@ class Encoder:
         node = {_TAG: kind.__name__, "items": items}
         if kind is defaultdict:
             node["factory"] = values.name_of_factory(value.default_factory, path or "the object")
-        # Modules keep the versions of their states in this attribute.
+        # The state of a module has the versions of its parts in this attribute.
         metadata = getattr(value, "_metadata", None)
         if metadata is not None:
             node["_metadata"] = self.encode(metadata, _join(path, "_metadata"))
@@ -178,7 +178,7 @@ def decode(node: Any, tensor: Callable[[int], Tensor]) -> Any:
     """
     if node is None or isinstance(node, (bool, int, float, str)):
         return node
-    if isinstance(node, list):  # in place: a copy would take as much memory again
+    if isinstance(node, list):  # in place, because a copy would need the same memory again
         for i, item in enumerate(node):
             if type(item) in _NODES:
                 node[i] = decode(item, tensor)
@@ -254,7 +254,7 @@ def _decode_dict(node: Any, tag: str, tensor: Callable[[int], Tensor]) -> Any:
         Keys(trust.is_allowed).check(pair[0] for pair in items)
         for i, (key, value) in enumerate(items):
             result[key] = decode(value, tensor)
-            items[i] = None  # frees the pair
+            items[i] = None  # free the pair
     else:
         raise StructureError(f"the description of a {tag} cannot be read: it has no items")
     if "_metadata" in node and kind is OrderedDict:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
-# Name in the pickle -> (object, the entry as it was given). The objects themselves are kept: no name is looked up.
+# Name in the pickle -> (object, the entry as it was given). The table holds the objects, so no name is imported.
 _allowed: dict[str, tuple[Any, Any]] = {}
 
 

@@ -76,7 +76,7 @@ def clip_grads_with_norm_(
         tensor([0.6000, 0.8000])
     """
     with core.no_grad():
-        # Always multiplied, also by one: asking whether it is needed would wait for the device.
+        # Always multiply, even by one, because testing the factor would synchronize with the device.
         factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
         for parameter in _with_grad(parameters):
             parameter.grad.mul_(factor.to(parameter.grad.device))

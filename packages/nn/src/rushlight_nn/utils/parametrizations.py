@@ -62,7 +62,7 @@ class _Orthogonal(Module):
             reflections = X.tril(-1)
             tau = 2.0 / (1.0 + (reflections * reflections).sum(-2))
             Q = core.linalg.householder_product(reflections, tau)
-            # The signs that `right_inverse` has put on the diagonal; weight decay may have made it smaller since.
+            # `right_inverse` has stored signs on the diagonal. Weight decay may have changed its magnitude since.
             Q = Q * X.detach().diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-2)
         else:
             X = X.tril()
@@ -97,18 +97,18 @@ class _Orthogonal(Module):
                 )
             factors, tau = core.geqrf(Q)
             signs = factors.diagonal(dim1=-2, dim2=-1).sgn()
-            # tau of zero is the identity here, but a reflection in forward: flip its sign.
+            # If tau is zero, the factor is the identity here but a reflection in `forward`, so flip the sign.
             signs = core.where(tau == 0, -signs, signs)
             matrix = factors.clone()
             matrix.diagonal(dim1=-2, dim2=-1).copy_(signs)
             return matrix.mT if transposed else matrix
         if n == k:
             Q = Q.clone() if _is_orthogonal(Q) else _make_orthogonal(Q)
-        else:  # any columns that make it square will do
+        else:  # add arbitrary columns to get a square matrix
             more = core.randn((*Q.shape[:-2], n, n - k), dtype=Q.dtype, device=Q.device)
             Q = _make_orthogonal(core.cat([Q, more], -1))
         self.base = Q
-        # Minus one on the diagonal: the identity, by any of the maps.
+        # With -1 on the diagonal, every map gives the identity.
         start = core.zeros_like(given)
         start.diagonal(dim1=-2, dim2=-1).fill_(-1.0)
         return start
@@ -227,7 +227,7 @@ class _SpectralNorm(Module):
             raise ValueError(f"spectral_norm(n_power_iterations): got {n_power_iterations}, needs at least 1")
         self.dim = dim if dim >= 0 else dim + weight.dim()
         self.eps = eps
-        if weight.dim() > 1:  # a vector is its own direction
+        if weight.dim() > 1:  # a vector is only divided by its norm
             self.n_power_iterations = n_power_iterations
             with core.no_grad():
                 matrix = rows_of(weight.detach(), self.dim)
@@ -253,7 +253,7 @@ class _SpectralNorm(Module):
         return weight / core.vdot(u, core.mv(matrix, v))
 
     def right_inverse(self, value: Tensor) -> Tensor:
-        return value  # what is assigned is expected to have that norm
+        return value  # an assigned tensor is expected to have this norm
 
 
 def spectral_norm(

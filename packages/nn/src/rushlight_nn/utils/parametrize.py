@@ -20,8 +20,8 @@ from ..layers.container import ModuleDict, ModuleList
 from ..module import Module
 from ..parameter import Parameter
 
-# How many `cached()` blocks are open, and what they have computed: by id of module and name of tensor. The module is
-# kept with the value, so that its id remains its own.
+# The number of open `cached()` blocks, and the computed tensors, by the id of the module and the name of the tensor.
+# The module is stored with the value, so that no other object gets its id.
 _caching = 0
 _cache: dict[tuple[int, str], tuple[Module, Any]] = {}
 
@@ -102,7 +102,7 @@ class ParametrizationList(ModuleList):
                     f"got {start.dtype}"
                 )
             if start is not original:
-                _replace(original, start)  # it stays the object that an optimizer may hold
+                _replace(original, start)  # keep the object, to which an optimizer may refer
             _register(self, "original", original)
         else:
             for i, part in enumerate(start):
@@ -223,7 +223,7 @@ def _class(base: type, names: tuple[str, ...]) -> type:
         return base
     members: dict[str, Any] = {name: _property(name) for name in names}
     members.update(_unparametrized=base, _parametrized=names, __module__=base.__module__)
-    make: Any = type(base)  # Module has no other metaclass, but a user's class may
+    make: Any = type(base)  # a user's class may have another metaclass than Module
     return make(f"Parametrized{base.__name__}", (_Parametrized, base), members)
 
 
@@ -324,7 +324,7 @@ def register_parametrization(
             f"register_parametrization(tensor_name): {type(module).__name__} has no parameter or buffer "
             f"{tensor_name!r}"
         )
-    # Made first: if it refuses, the module stays as it was.
+    # Create the list first: if this raises an error, the module is unchanged.
     steps = ParametrizationList([parametrization], original, unsafe)
     steps.train(module.training)
     delattr(module, tensor_name)

@@ -224,7 +224,7 @@ def pad_packed_sequence(
             )
         time = total_length
     batch = sizes[0]
-    # Where each step of each sequence lies in the data; padding is read from a row added at its end.
+    # The row of `data` for each step of each sequence. Padding is read from a row that is added at the end.
     table = core.full((time, batch), data.shape[0], dtype=core.int64)
     start = 0
     for step, size in enumerate(sizes):

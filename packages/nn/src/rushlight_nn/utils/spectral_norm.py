@@ -42,7 +42,7 @@ class SpectralNorm:
             with core.no_grad():
                 u.copy_(better[0])
                 v.copy_(better[1])
-        # Copies: the buffers change in the next forward, which may come before this one's backward.
+        # Copy the buffers, because another forward pass may change them before the backward pass of this one.
         return weight / core.dot(u.clone(), core.mv(matrix, v.clone()))
 
     def __call__(self, module: Module, args: Any) -> None:

@@ -85,7 +85,7 @@ def _merged(dicts: Mapping[str, Tensor] | Sequence[Mapping[str, Tensor]]) -> dic
     return merged
 
 
-_Slot = tuple[dict[str, Any], str]  # a module's table, and the name in it
+_Slot = tuple[dict[str, Any], str]  # a table of a module, and a name in the table
 _ABSENT = object()
 
 

@@ -25,7 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# --- the surprise of q, from what is expected of p's values ---
+# --- cross-entropies of p and q, from expected values under p ---
 
 
 def _surprise_of_normal(p: Any, q: Normal) -> Tensor:
@@ -55,7 +55,7 @@ def _infinite_unless(fits: Tensor, value: Tensor) -> Tensor:
     return core.where(fits, value, math.inf)
 
 
-# --- what is expected of p's values, beyond mean and variance ---
+# --- expected values under p other than mean and variance ---
 
 
 def _mean_log_of_exponential(p: Exponential) -> Tensor:

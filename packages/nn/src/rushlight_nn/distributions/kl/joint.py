@@ -52,7 +52,7 @@ def _independent(p: Independent, q: Independent) -> Tensor:
 
 @register_kl(TransformedDistribution, TransformedDistribution)
 def _transformed(p: TransformedDistribution, q: TransformedDistribution) -> Tensor:
-    # What both are transformed by does not matter.
+    # A transform that both distributions share does not change the divergence.
     if p.transforms != q.transforms or p.event_shape != q.event_shape:
         raise NotImplementedError(
             f"kl_divergence: {type(p).__name__} and {type(q).__name__} have different transforms"
@@ -99,7 +99,7 @@ def _normal_vectors(p: Any, q: Any) -> Tensor:
         raise ValueError(
             f"kl_divergence: events must have equal sizes, got {p.event_shape[0]} and {q.event_shape[0]}"
         )
-    # The columns of the root are as many vectors, along a new dimension before the batch.
+    # Treat the columns of the root as separate vectors, along a new first dimension.
     columns = _root(p).movedim(-1, 0)
     ones = (1,) * max(len(q.batch_shape) - (columns.dim() - 2), 0)
     trace = _distances(q, columns.reshape((columns.shape[0], *ones, *columns.shape[1:]))).sum(0)

@@ -39,7 +39,7 @@ def register_kl(type_p: type, type_q: type) -> Callable[[F], F]:
         tensor(0.)
     """
     for kind in (type_p, type_q):
-        if not isinstance(kind, type):  # bases of other libraries, too, which theirs derive from
+        if not isinstance(kind, type):  # base classes of other libraries need not derive from Distribution
             raise TypeError(f"register_kl: got {kind!r}, needs classes")
 
     def keep(function: F) -> F:

@@ -38,7 +38,7 @@ def _exponential_family(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
     result = q._log_normalizer(*q._natural_params) - normalizer
     dims = len(q.event_shape)
     for mine, other, gradient in zip(params, q._natural_params, gradients, strict=True):
-        # Parameters that are one number for an event have fewer dimensions.
+        # A parameter that is one number per event has fewer dimensions than other parameters.
         own = dims if gradient.dim() > result.dim() else 0
         result = result - sum_rightmost((other - mine) * gradient, own)
     return result
@@ -128,7 +128,7 @@ def _continuous_bernoulli(p: ContinuousBernoulli, q: ContinuousBernoulli) -> Ten
 
 @register_kl(Poisson, Poisson)
 def _poisson(p: Poisson, q: Poisson) -> Tensor:
-    # Of nothing that happens, the first part is 0.
+    # If the rate of p is 0, the first terms are 0.
     return core.xlogy(p.rate, p.rate) - core.xlogy(p.rate, q.rate) - (p.rate - q.rate)
 
 
@@ -136,7 +136,8 @@ def _poisson(p: Poisson, q: Poisson) -> Tensor:
 def _bernoulli(p: Bernoulli, q: Bernoulli) -> Tensor:
     ones = p.probs * (_softplus(-q.logits) - _softplus(-p.logits))
     zeros = (1 - p.probs) * (_softplus(q.logits) - _softplus(p.logits))
-    # What never happens to q and does to p is infinitely surprising; logits alone are never infinite.
+    # The divergence is infinite if an outcome has probability 0 under q but not under p. The logits are always
+    # finite.
     ones = core.where((q.probs == 0) & (p.probs > 0), math.inf, core.where(p.probs == 0, 0.0, ones))
     zeros = core.where((q.probs == 1) & (p.probs < 1), math.inf, core.where(p.probs == 1, 0.0, zeros))
     return ones + zeros

@@ -60,7 +60,7 @@ class Transform:
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
-        state["_inv"] = None  # a weak reference
+        state["_inv"] = None  # a weak reference, which cannot be pickled
         return state
 
     @property
@@ -226,7 +226,7 @@ class ComposeTransform(Transform):
     def domain(self) -> Any:
         if not self.parts:
             return constraints.real
-        # An event has as many dimensions as the part that needs most, counted back to the beginning.
+        # Go back from the last part to the first, and enlarge the event if a part needs more dimensions.
         dims = self.parts[-1].codomain.event_dim
         for part in reversed(self.parts):
             dims = max(dims + part.domain.event_dim - part.codomain.event_dim, part.domain.event_dim)
@@ -276,7 +276,7 @@ class ComposeTransform(Transform):
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         if not self.parts:
             return x.new_zeros(x.shape)
-        # What each part saw, of which the last result is known.
+        # The arguments of the parts. The result of the last part is y.
         values = [x]
         for part in self.parts[:-1]:
             values.append(part(values[-1]))

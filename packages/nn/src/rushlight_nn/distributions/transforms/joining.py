@@ -129,7 +129,7 @@ class CatTransform(_Joined):
         logs = []
         for t, before, after in zip(self.transforms, self._checked(x), self._checked(y), strict=True):
             logs.append(sum_rightmost(t.log_abs_det_jacobian(before, after), self.event_dim - t.event_dim))
-        # Where the joined dimension belongs to the event, its determinants multiply.
+        # If the joined dimension belongs to the event, the determinants of the parts are multiplied.
         dim = self.dim if self.dim < 0 else self.dim - x.dim()
         dim += self.event_dim
         return core.cat(logs, dim) if dim < 0 else sum(logs[1:], logs[0])

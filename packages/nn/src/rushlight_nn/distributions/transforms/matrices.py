@@ -100,7 +100,7 @@ class CorrCholeskyTransform(_Plain):
         eps = core.finfo(x.dtype).eps
         partial = vec_to_tril_matrix(x.tanh().clamp(eps - 1, 1 - eps), -1)
         left = (1 - partial.square()).sqrt().cumprod(-1)
-        # The last of a row, on the diagonal, takes all that is left.
+        # The diagonal element of a row makes the norm of the row 1.
         last = core.eye(partial.shape[-1], dtype=x.dtype, device=x.device)
         before = core.cat([core.ones_like(left[..., :1]), left[..., :-1]], -1)
         return (partial + last) * before
@@ -112,7 +112,7 @@ class CorrCholeskyTransform(_Plain):
         return partial.atanh()
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        # dy/dx = (1 - tanh²) · the root of what is left, and the matrix is triangular.
+        # dy/dx is (1 - tanh²) times the root of 1 minus the squares before it, and the matrix is triangular.
         if y.shape[-1] < 2:
             return x.new_zeros(x.shape[:-1])
         left = 1 - y.square().cumsum(-1)

@@ -83,7 +83,7 @@ class StickBreakingTransform(_Plain):
         return core.arange(count, 0, -1, dtype=x.dtype, device=x.device).log()
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        # dy_k/dx_k = share (1 - share) left = y_k (1 - share), and the matrix is triangular.
+        # dy_k/dx_k = share (1 - share) remainder = y_k (1 - share), and the matrix is triangular.
         shifted = x - self._offset(x)
         return (y[..., :-1].log() - softplus(shifted)).sum(-1)
 

@@ -25,7 +25,7 @@ from .factors import (
 from .one_cycle import OneCycleLR
 from .plateau import ReduceLROnPlateau
 
-_LRScheduler = LRScheduler  # what the base was once called, by which programs still import it
+_LRScheduler = LRScheduler  # the former name of the base class, which programs still import
 
 __all__ = [
     "ChainedScheduler",

@@ -59,7 +59,7 @@ class LRScheduler:
 
     base_lrs: list[float]
     last_epoch: int
-    # While the scheduler is made: with a `last_epoch`, the groups have their rate already.
+    # True while the scheduler is created. With a `last_epoch`, the groups already have their rate.
     _is_initial: bool = False
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:

@@ -73,7 +73,8 @@ class SequentialLR(_Combined):
         self._schedulers = list(schedulers)
         self._milestones = list(milestones)
         self.last_epoch: int = last_epoch + 1
-        # Every scheduler took its first step when it was made: undo them all, then let the first one begin.
+        # Every scheduler took its first step when it was created. Undo these steps, and then step only the first
+        # scheduler.
         for group in optimizer.param_groups:
             set_rate(group, group["initial_lr"])
         for scheduler in self._schedulers:

@@ -96,7 +96,7 @@ class CyclicLR(LRScheduler):
             for group, low in zip(groups, lows, strict=True):
                 group["lr"] = low
         if cycle_momentum:
-            self.use_beta1: bool = "betas" in optimizer.defaults  # read by PyTorch only
+            self.use_beta1: bool = "betas" in optimizer.defaults  # only PyTorch reads this entry of the state
             if not all("momentum" in group or "betas" in group for group in groups):
                 raise ValueError("CyclicLR(cycle_momentum): the optimizer has neither 'momentum' nor 'betas'")
             self.base_momentums: list[Any] = per_group(

@@ -83,7 +83,8 @@ class OneCycleLR(LRScheduler):
         groups = optimizer.param_groups
         self.total_steps = total_steps
         self.anneal_strategy = anneal_strategy
-        # Phases: the step at which each ends, and the ends of rate and momentum by name.
+        # Phases: the step at which a phase ends, and the names of the first and last rate and of the first and last
+        # momentum.
         top = float(pct_start * total_steps) - 1
         up = (top, "initial_lr", "max_lr", "max_momentum", "base_momentum")
         if three_phase:

@@ -111,7 +111,7 @@ class ReduceLROnPlateau(LRScheduler):
 
     def _reduce(self) -> None:
         groups = self.optimizer.param_groups
-        # Groups may have been added since.
+        # Groups may have been added after the scheduler was created.
         lowest = self.min_lrs + [self.default_min_lr or 0] * (len(groups) - len(self.min_lrs))
         for group, least in zip(groups, lowest, strict=True):
             old = float(group["lr"])
