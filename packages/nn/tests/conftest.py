@@ -12,7 +12,7 @@ import rushlight_core as core
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE / "reference"), str(HERE)]  # for reference_values and fuzz_checkpoints
 
-# A busy machine is not a failure.
+# Tests must not fail because the machine is busy.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 

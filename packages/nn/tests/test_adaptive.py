@@ -1,4 +1,4 @@
-"""Layers and functions for many classes, and pools of random windows."""
+"""Layers and functions for many classes, and pooling over random windows."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_targets_of_adaptive_softmax():
 
 
 def reference(x, window, output, samples):
-    """One plane, by the definition: places of two distances, and a plain maximum."""
+    """Pool one plane by the definition: windows at two different distances, and the maximum of each."""
 
     def starts(size, count, k, u):
         if count == 1:
@@ -104,7 +104,7 @@ def test_fractional_max_pool(rng, shape, window, output):
     np.testing.assert_array_equal(result.numpy(), expected)
     flat = np.take_along_axis(x.reshape(2, 3, -1), indices.numpy().reshape(2, 3, -1), 2)
     np.testing.assert_array_equal(flat.reshape(expected.shape), expected)
-    # Without a batch, and without anything random given.
+    # Without a batch, and without given random numbers.
     single = layer._pool(core.from_numpy(x[0]), window, output, None, False, core.from_numpy(samples[:1]))
     np.testing.assert_array_equal(single.numpy(), expected[0])
     function = getattr(F, f"fractional_max_pool{dims}d")

@@ -1,4 +1,4 @@
-"""What PyTorch computes with the same numbers, where it is installed."""
+"""Comparisons with PyTorch for the same numbers, if PyTorch is installed."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ def pair(rng, *shape):
 
 
 def same_values(ours, theirs):
-    """Copy the state of the module `theirs` into `ours`, after checking that both call everything the
-    same."""
+    """Copy the state of the module `theirs` into `ours`, after checking that both states have the same keys."""
     state = {key: core.from_numpy(value.numpy().copy()) for key, value in theirs.state_dict().items()}
     assert list(ours.state_dict()) == list(state)
     ours.load_state_dict(state)
@@ -75,7 +74,7 @@ def test_the_same_names_and_defaults():
         mine = inspect.signature(ours).parameters
         expected = {k: p.default for k, p in inspect.signature(theirs).parameters.items()}
         if list(expected) == ["args", "kwargs"] and (not mine or issubclass(ours, nn.RNNBase)):
-            continue  # a layer without settings, or whose settings torch does not name
+            continue  # a layer without settings, or with settings that torch takes as *args
         assert list(mine) == list(expected), name
         for key, default in expected.items():
             if callable(default) and not isinstance(default, type):

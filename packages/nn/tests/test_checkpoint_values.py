@@ -1,4 +1,4 @@
-"""What only some checkpoints hold: very many objects, classes of the user's, storages, several files in one stream."""
+"""Contents of unusual checkpoints: very many objects, user-defined classes, storages, several files in one stream."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def through(value, **how):
 
 # Memory ---------------------------------------------------------------------------------------------------------
 
-N = 30_000  # more by RUSHLIGHT_LARGE_CHECKPOINTS
+N = 30_000  # RUSHLIGHT_LARGE_CHECKPOINTS selects more
 LARGE = {
     "small ints": lambda n: [i % 256 for i in range(n)],
     "ints": lambda n: list(range(n)),
@@ -68,7 +68,7 @@ LARGE = {
 
 @pytest.fixture
 def strict(monkeypatch):
-    """Without the part of the budget that does not depend on the file's size, of which small files would live."""
+    """Remove the constant part of the budget, which would be sufficient for small files of any content."""
     plain = errors.Budget.__init__
 
     def begin(self, size):
@@ -79,7 +79,7 @@ def strict(monkeypatch):
 
 
 def as_pytorch_does(value):
-    """The file of PyTorch's, with the pickle of Python's own writer, which numbers all that it writes."""
+    """Return a PyTorch file with a pickle by Python's own pickler, which numbers all objects."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as written:
         written.writestr("archive/data.pkl", pickle.dumps(value, 2))
@@ -118,10 +118,10 @@ def test_the_budget_covers_what_is_taken(kind, form, monkeypatch):
         tracemalloc.stop()
     size = len(file.getvalue())
     charged = errors.RATIO * size + (8 << 20) - budgets[0].left
-    assert taken < 1.2 * charged + 4 * size + (4 << 20)  # the texts, small ints that are one object
+    assert taken < 1.2 * charged + 4 * size + (4 << 20)  # strings, and small ints that share one object
 
 
-# Classes of the user's -----------------------------------------------------------------------------------------
+# User-defined classes -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("form", ["pytorch", "safetensors"])

@@ -86,7 +86,7 @@ def test_module_dict():
     assert isinstance(popped, ReLU)
     assert not hasattr(d, "b")
     with pytest.raises(KeyError):
-        d["keys"] = Tanh()  # it would hide the method
+        d["keys"] = Tanh()  # the entry would hide the method
     with pytest.raises(TypeError):
         d["x"] = 3
     with pytest.raises(ValueError, match="pair"):

@@ -1,4 +1,4 @@
-"""Constraints: what belongs to them, and the transforms that lead to them."""
+"""Constraints: the values that satisfy them, and the transforms to them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def t(array):
 
 
 ROOT = math.sqrt(0.75)
-# Of each: events that belong to it, and events that do not.
+# For each constraint: events that satisfy it, and events that do not.
 SETS = {
     "boolean": (c.boolean, [0.0, 1.0], [0.5, -1.0, math.nan]),
     "real": (c.real, [0.0, math.inf], [math.nan]),

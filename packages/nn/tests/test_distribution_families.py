@@ -1,4 +1,4 @@
-"""Distributions made of gamma, binomial and transformed variables, beside SciPy's or their densities' integrals."""
+"""Distributions of gamma, binomial and transformed variables, compared with SciPy or with integrals of their densities."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def t(array, **options):
     return core.tensor(np.array(array), dtype=core.float64, **options)
 
 
-# Of each: ours, SciPy's, and the values at which they are compared.
+# For each distribution: our class, SciPy's, and the values at which they are compared.
 CONTINUOUS = {
     "Gamma": (lambda: D.Gamma(t(A), t(B)), stats.gamma(A, scale=1 / B), [0.01, 1.0, 7.0]),
     "Chi2": (lambda: D.Chi2(t(B)), stats.chi2(B), [0.01, 1.0, 7.0]),
@@ -70,7 +70,7 @@ def test_continuous(name):
         at = points if ours == dist.cdf else np.array([0.02, 0.5, 0.97]).reshape(-1, *(1 for _ in shape))
         try:
             found = ours(t(at))
-        except NotImplementedError:  # not PyTorch's either
+        except NotImplementedError:  # PyTorch's does not have it either
             continue
         np.testing.assert_allclose(found.numpy(), theirs(at), **CLOSE)
     try:
@@ -79,7 +79,7 @@ def test_continuous(name):
         assert name in ("FisherSnedecor", "VonMises")
     else:
         np.testing.assert_allclose(entropy, np.broadcast_to(scipy.entropy(), shape), rtol=1e-8, atol=1e-10)
-    if name != "VonMises":  # its moments are those of a circle
+    if name != "VonMises":  # its moments are circular
         np.testing.assert_allclose(dist.mean.numpy(), np.broadcast_to(scipy.mean(), shape), **CLOSE)
         np.testing.assert_allclose(dist.variance.numpy(), np.broadcast_to(scipy.var(), shape), **CLOSE)
 
@@ -100,9 +100,9 @@ def test_samples_of_continuous(name):
     dist = make()
     drawn = dist.sample((4000,))
     assert drawn.shape == (4000, *dist.batch_shape)
-    dist.log_prob(drawn)  # they belong to the support
+    dist.log_prob(drawn)  # the samples belong to the support
     u = scipy.cdf(drawn.numpy()).reshape(4000, -1)
-    if name == "VonMises":  # SciPy's distribution function goes on from turn to turn
+    if name == "VonMises":  # SciPy's distribution function increases by 1 with each turn
         u %= 1
     assert all(stats.kstest(column, "uniform").pvalue > 1e-4 for column in u.T)
 
@@ -112,7 +112,7 @@ def test_the_mode_is_likeliest(name):
     dist = CONTINUOUS[name][0]()
     mode, support = dist.mode, dist.support
     step = 1e-3 * (1 + mode.abs())
-    there_is = support.check(mode)  # not NaN, and not an open end
+    there_is = support.check(mode)  # not NaN, and not outside of an open support
     assert bool(there_is.any())
     middle = dist.sample()
     here = dist.log_prob(core.where(there_is, mode, middle))
@@ -223,7 +223,7 @@ def test_small_parameters_in_single_precision():
     tiny = core.full((2000,), 1e-3)
     for dist in (D.Gamma(tiny, tiny), D.Beta(tiny, tiny), D.StudentT(tiny), D.InverseGamma(tiny, tiny)):
         assert not bool(dist.sample().isnan().any())
-    # The whole weight goes to one part, and not to the same one.
+    # One part gets the whole weight, and it is not always the same part.
     drawn = D.Dirichlet(core.full((2000, 3), 1e-3)).sample()
     assert bool((drawn.sum(-1) - 1).abs().max() < 1e-6)
     np.testing.assert_allclose(drawn.mean(0).numpy(), 1 / 3, atol=0.05)
@@ -243,7 +243,7 @@ def test_relaxed_choices():
     dist = D.RelaxedOneHotCategorical(t(0.5), probs)
     drawn = dist.rsample((4000,))
     np.testing.assert_allclose(drawn.sum(-1).numpy(), 1, rtol=1e-12)
-    # The greatest part is where the choice is, whatever the temperature.
+    # The distribution of the largest part does not depend on the temperature.
     shares = np.bincount(drawn.argmax(-1).numpy(), minlength=3) / 4000
     np.testing.assert_allclose(shares, probs.numpy(), atol=0.03)
     # Maddison, Mnih and Teh's density.

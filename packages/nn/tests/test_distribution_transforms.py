@@ -1,4 +1,4 @@
-"""Transforms: inverses, determinants by differences, shapes, caches; and what they make of distributions."""
+"""Transforms: inverses, determinants compared with differences, shapes, caches, and transformed distributions."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_transforms_of_vectors(name, rng):
     np.testing.assert_allclose(transform.inv(y).numpy(), x.numpy(), rtol=1e-8)
 
     def independent(value):
-        """As many of the result's numbers as there are arguments."""
+        """Return as many independent numbers of the result as there are arguments."""
         value = transform(value)
         if transform.codomain is constraints.corr_cholesky:
             return D.utils.tril_matrix_to_vec(value, -1)
@@ -142,7 +142,7 @@ def test_shapes():
 
 def test_caches_give_back_what_they_got():
     transform = D.TanhTransform(cache_size=1)
-    x = core.tensor([20.0])  # whose hyperbolic tangent is 1
+    x = core.tensor([20.0])  # its hyperbolic tangent is rounded to 1
     y = transform(x)
     assert transform.inv(y) is x
     assert transform(x) is y

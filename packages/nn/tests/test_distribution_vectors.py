@@ -98,13 +98,13 @@ def test_wishart(rng):
 def test_correlations(concentration):
     dist = D.LKJCholesky(4, t(concentration))
     drawn = dist.sample((6000,))
-    dist.log_prob(drawn)  # they belong to the support
+    dist.log_prob(drawn)  # the samples belong to the support
     correlations = (drawn @ drawn.mT).numpy()
     # Each correlation, of any pair, is a beta variable between -1 and 1.
     marginal = stats.beta(concentration + 1, concentration + 1)
     for i, j in ((1, 0), (3, 0), (3, 2)):
         assert stats.kstest((correlations[:, i, j] + 1) / 2, marginal.cdf).pvalue > 1e-4
-    # Of two, the density of the factor's element r is that of the correlation.
+    # For two variables, the density of the factor is the density of its element r, the correlation.
     pair = D.LKJCholesky(2, t(concentration))
     r = 0.3
     factor = t([[1.0, 0.0], [r, math.sqrt(1 - r * r)]])

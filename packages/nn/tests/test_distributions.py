@@ -1,4 +1,4 @@
-"""Distributions, beside SciPy's."""
+"""Distributions, compared with SciPy's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def t(array, **options):
     return core.tensor(array, dtype=core.float64, **options)
 
 
-# Of each distribution: ours, SciPy's, and the values at which they are compared.
+# For each distribution: our class, SciPy's, and the values at which they are compared.
 CONTINUOUS = {
     "Normal": (lambda: D.Normal(t(LOC), t(SCALE)), stats.norm(LOC, SCALE), [-3.0, 0.1, 2.5]),
     "Laplace": (lambda: D.Laplace(t(LOC), t(SCALE)), stats.laplace(LOC, SCALE), [-3.0, 0.1, 2.5]),
@@ -86,7 +86,7 @@ def test_samples(name):
     assert dist.sample((2, 3)).shape == (2, 3, *dist.batch_shape)
     drawn = dist.sample((4000,))
     assert drawn.dtype == core.float64
-    if name in CONTINUOUS:  # what the distribution function makes of samples is uniform
+    if name in CONTINUOUS:  # the distribution function maps samples to uniform numbers
         u = dist.cdf(drawn).numpy().reshape(4000, -1)
         assert all(stats.kstest(column, "uniform").pvalue > 1e-4 for column in u.T)
         assert dist.has_rsample
@@ -220,7 +220,7 @@ def test_divergences_of_a_user():
         pass
 
     a = Mine(0.0, 1.0)
-    assert float(D.kl_divergence(a, D.Normal(0.0, 1.0))) == 0.0  # a subclass is what it is made of
+    assert float(D.kl_divergence(a, D.Normal(0.0, 1.0))) == 0.0  # as for the base class
 
     @D.register_kl(Mine, D.Normal)
     def _(p, q):

@@ -107,7 +107,7 @@ def test_what_a_layer_needs_of_dimensions():
 
 
 def test_normalizing_what_has_no_channels():
-    """Error classes as PyTorch's."""
+    """The errors have the same classes as in PyTorch."""
     mean, var = core.zeros(1), core.ones(1)
     for running in ((None, None), (mean, var)):
         with pytest.raises(IndexError, match=r"batch_norm\(input\): needs at least 2 dimensions"):
@@ -124,7 +124,7 @@ def test_normalizing_what_has_no_channels():
 
 
 def test_batch_norm_of_a_vector_without_elements():
-    """It has no channels."""
+    """A tensor of shape (0) has no channels."""
     none = core.zeros(0)
     assert F.batch_norm(none, none, none, training=True).shape == (0,)
     assert F.batch_norm(none, none, none, none, none).shape == (0,)
@@ -135,7 +135,7 @@ def test_batch_norm_of_a_vector_without_elements():
     "kind", ["max_pool", "avg_pool", "adaptive_max_pool", "adaptive_avg_pool", "lp_pool"]
 )
 def test_pools_of_no_channels(kind, dims):
-    """Only the batch may be empty, but for means of windows that divide the input."""
+    """Only the batch may be empty, except for average pooling with windows that divide the input."""
     places = (4,) * dims
     arguments = (2, 2) if kind == "lp_pool" else (2,)
     pool = getattr(F, f"{kind}{dims}d")

@@ -1,4 +1,4 @@
-"""Every function against NumPy or SciPy, in float64 or with tolerances of float32."""
+"""Every function compared with NumPy or SciPy, in float64 or with tolerances for float32."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_linear(rng):
 
 
 def reference_conv2d(x, w, b, stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1):
-    """Every output channel as a sum of SciPy correlations."""
+    """Compute every output channel as a sum of SciPy correlations."""
     x = np.pad(x, ((0, 0), (0, 0), (padding[0],) * 2, (padding[1],) * 2))
     out, per_group, kh, kw = w.shape
     spread = np.zeros((out, per_group, (kh - 1) * dilation[0] + 1, (kw - 1) * dilation[1] + 1))
@@ -522,14 +522,14 @@ def test_pad_of_an_empty_batch():
 
 @pytest.mark.parametrize("amounts", [(-4, 2), (2, -4), (-2, -2), (3, -4)])
 def test_a_constant_is_not_taken_away(amounts):
-    """Negative amounts take elements of the input, and no more than there are."""
+    """Negative amounts remove elements of the input, but not of the padding."""
     with pytest.raises(RuntimeError, match="cannot be padded"):
         F.pad(core.ones(3), amounts)
     assert F.pad(core.ones(3), (2, -3)).tolist() == [0.0, 0.0]
 
 
 def test_operators_are_core_s_own():
-    # No Python in between: these names cost nothing.
+    # These names refer to core's operators directly, so calling them costs nothing extra.
     for name in ("linear", "conv2d", "gelu", "softplus", "sigmoid", "scaled_dot_product_attention"):
         assert getattr(F, name) is getattr(core, name)
 
@@ -546,7 +546,7 @@ def test_operators_are_core_s_own():
     ],
 )  # fmt: skip
 def test_images_of_bytes(mode: str, align_corners: bool, antialias: bool, expected: list[list[int]]) -> None:
-    """PyTorch's numbers: fixed-point weights, rounded after the columns and after the rows."""
+    """The results equal PyTorch's: weights in fixed point, and rounding after the columns and after the rows."""
     image = (core.arange(20) * 37 % 256).to(core.uint8).reshape(1, 1, 4, 5)
     size = (len(expected), len(expected[0]))
     result = F.interpolate(image, size, mode=mode, align_corners=align_corners, antialias=antialias)
@@ -572,7 +572,7 @@ def test_huber_loss_wants_a_positive_delta(delta: float) -> None:
 
 
 def test_nll_loss_of_bytes() -> None:
-    """uint8 targets are classes as int64 ones are, and may be ignored."""
+    """uint8 targets are classes like int64 targets, and can be ignored by `ignore_index`."""
     scores = core.tensor([[0.1, 0.2], [0.3, 0.4]], requires_grad=True)
     target = core.tensor([1, 255], dtype=core.uint8)
     wanted = F.nll_loss(scores, target.to(core.int64), ignore_index=255)

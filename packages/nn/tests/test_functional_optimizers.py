@@ -1,4 +1,4 @@
-"""Steps of optimizers as functions against the optimizers, whose steps are compared with PyTorch's elsewhere."""
+"""Steps of optimizers as functions, compared with the optimizers. Other tests compare the optimizers with PyTorch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rushlight_nn.optim import functional
 
 BETAS = {"beta1": 0.8, "beta2": 0.9}
 ADAM = {**BETAS, "lr": 0.1, "weight_decay": 0.05, "eps": 1e-6}
-# The function's settings, and the names of its lists as the optimizer's state calls them.
+# For each function: the optimizer, the settings, and the names of the function's lists in the optimizer's state.
 CASES: dict[str, tuple[type[optim.Optimizer], dict[str, Any], list[str]]] = {
     "adam": (optim.Adam, {**ADAM, "amsgrad": True, "maximize": True}, ["exp_avg", "exp_avg_sq", "max_exp_avg_sq", "step"]),
     "adamw": (optim.AdamW, {**ADAM, "amsgrad": False, "maximize": False}, ["exp_avg", "exp_avg_sq", "", "step"]),
@@ -46,7 +46,7 @@ CASES: dict[str, tuple[type[optim.Optimizer], dict[str, Any], list[str]]] = {
 
 
 def of_class(settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings as the optimizer takes them."""
+    """Return the settings in the form that the optimizer accepts."""
     settings = dict(settings)
     if "beta1" in settings:
         settings["betas"] = settings.pop("beta1"), settings.pop("beta2")
@@ -74,7 +74,7 @@ def test_function_takes_the_step_of_its_optimizer(name: str) -> None:
     optimizer = kind(theirs, **of_class(settings))
     give_grads(theirs, 0)
     optimizer.step()
-    for param, stepped in zip(ours, theirs, strict=True):  # both go on from the first step
+    for param, stepped in zip(ours, theirs, strict=True):  # both continue from the same first step
         param.data.copy_(stepped)
     states = [[optimizer.state[p][key].clone() for p in theirs] if key else [] for key in lists]
     for step in (1, 2):

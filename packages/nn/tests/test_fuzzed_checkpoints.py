@@ -1,4 +1,4 @@
-"""A sample of `nox -s fuzz-checkpoints`, and whether it would notice what it looks for."""
+"""A sample of `nox -s fuzz-checkpoints`, and tests that the fuzzer detects violations."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import pytest
 
 
 def imported_by(statement):
-    """The modules that `statement` imports which core has not imported already."""
+    """Return the modules that `statement` imports and that core has not imported already."""
     code = (
         f"import sys, rushlight_core; old = set(sys.modules); {statement}; print(*(set(sys.modules) - old))"
     )

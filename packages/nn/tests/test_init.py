@@ -11,8 +11,8 @@ from rushlight_nn import Parameter, init
 
 
 def fits(tensor, distribution):
-    """Whether the values could come from `distribution`: a Kolmogorov-Smirnov test that a right one fails
-    once in ten thousand seeds (the seed is fixed)."""
+    """Return whether the values may be from `distribution`, by a Kolmogorov-Smirnov test. Correct values fail the
+    test for one seed in ten thousand; the seed is fixed."""
     return stats.kstest(tensor.detach().double().numpy().ravel(), distribution.cdf).pvalue > 1e-4
 
 

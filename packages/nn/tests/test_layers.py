@@ -275,7 +275,7 @@ def test_classification_loss_layers():
 
 
 def reference_attention(layer, q, k, v, mask):
-    """Batch-first multi-head attention in NumPy."""
+    """Compute batch-first multi-head attention in NumPy."""
     heads, width = layer.num_heads, layer.head_dim
     bias = np.split(layer.in_proj_bias.detach().numpy(), 3)
     if layer.in_proj_weight is not None:
@@ -344,7 +344,7 @@ def test_multihead_attention_layouts_and_masks():
     result, weights = more(x, x, x, key_padding_mask=padding, attn_mask=causal)
     assert tuple(result.shape) == (5, 3, 8)
     assert tuple(weights.shape) == (3, 5, 7)
-    assert float(weights[1, :, :5].abs().max()) == 0  # only what was appended is left to attend to
+    assert float(weights[1, :, :5].abs().max()) == 0  # only the appended keys are not masked
 
 
 @pytest.mark.parametrize("added", [{"add_bias_kv": True}, {"add_zero_attn": True}])
@@ -366,7 +366,7 @@ def test_transformer():
         changed = target.clone()
         changed[:, -1] = 0
         again = model(source, changed, tgt_mask=mask)
-    assert core.allclose(result[:, :-1], again[:, :-1], atol=1e-6)  # nothing looks ahead
+    assert core.allclose(result[:, :-1], again[:, :-1], atol=1e-6)  # no position attends to later positions
     assert not core.allclose(result[:, -1], again[:, -1])
     with pytest.raises(RuntimeError, match="differ in batch"):
         model(source[:2], target)

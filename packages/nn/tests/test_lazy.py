@@ -1,4 +1,4 @@
-"""Layers that take their sizes from the first input."""
+"""Layers that determine their sizes from the first input."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rushlight_nn import optim
 from rushlight_nn.lazy import LazyModuleMixin
 from rushlight_nn.parameter import is_lazy
 
-# Of each lazy layer its arguments, an input, and the arguments of what it becomes.
+# For each lazy layer: its arguments, an input shape, and the arguments of the ordinary layer that it becomes.
 LAYERS = {
     "Linear": ((5,), (2, 3), (3, 5)),
     "Conv1d": ((4, 3), (2, 3, 8), (3, 4, 3)),
@@ -98,7 +98,7 @@ def test_states_are_loaded_into_lazy_layers():
     assigned.load_state_dict(first.state_dict(), assign=True)
     assert type(assigned[0].weight) is nn.Parameter
     assert assigned[0].weight.data_ptr() == first[0].weight.data_ptr()
-    # Of two lazy ones nothing is known.
+    # Loading the state of a lazy network into a lazy network determines no shapes.
     third = net()
     third.load_state_dict(net().state_dict())
     assert third[0].has_uninitialized_params()
@@ -206,7 +206,7 @@ def test_a_lazy_layer_of_a_user():
     with pytest.raises(RuntimeError, match="still has no shape"):
         layer(core.ones(2), wanted=False)
     assert layer(core.ones(2, 3), wanted=True).tolist() == [[1.0] * 3] * 2
-    assert type(layer) is Scale  # it names no class to become
+    assert type(layer) is Scale  # the class has no `cls_to_become`
     with pytest.raises(NotImplementedError, match="initialize_parameters"):
         type("Bare", (LazyModuleMixin, nn.Module), {})()(core.ones(1))
 

@@ -1,4 +1,4 @@
-"""Schedules against their formulas."""
+"""Schedules, compared with their formulas."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_plateau():
     for loss in [5, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 3, 3]:
         scheduler.step(core.tensor(float(loss)))
         seen.append(opt.param_groups[0]["lr"])
-    # two bad epochs are tolerated, the third halves; then one epoch of cooldown
+    # two epochs without improvement are tolerated, and the third halves the rate; one epoch of cooldown follows
     assert seen == pytest.approx([0.8] * 4 + [0.4] * 4 + [0.2] * 4 + [0.15] * 3)
     assert scheduler.best == 3.0
     assert scheduler.get_last_lr() == pytest.approx([0.15])

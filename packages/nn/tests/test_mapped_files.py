@@ -1,4 +1,4 @@
-"""Tensors over files, files in several shards, and what a save leaves when it fails."""
+"""Tensors over memory maps of files, files in several shards, and files that remain after a failed save."""
 
 from __future__ import annotations
 
@@ -264,7 +264,7 @@ def test_a_failed_save_leaves_the_old_shards(large, tmp_path, monkeypatch):
 
 
 def test_only_shards_of_this_index_are_removed(large, tmp_path):
-    """An index may name anything: of another program's nothing is removed, and never the file itself."""
+    """An index may contain any names. Files of other programs are not removed, nor is the target file itself."""
     path = tmp_path / "net.safetensors"
     others = ["notes.txt", "net-00001-of-00002.safetensors", "net-0123abcd-00001-of-00002.safetensors"]
     for name in others:
@@ -481,7 +481,7 @@ replacing.replace_file({str(path)!r}, write)
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "writing\n"
     assert load(path)["a"].tolist() == [1.0, 1.0]
-    save({"a": core.zeros(2)}, path)  # while the other is writing, its file stays
+    save({"a": core.zeros(2)}, path)  # the file of the other writer is not removed
     assert len(os.listdir(tmp_path)) == (1 if unnamed else 2)
     process.send_signal(signal.SIGKILL)
     process.wait()

@@ -43,7 +43,7 @@ def test_assigned_attributes_are_registered_by_kind():
 
 
 def test_attributes_are_ordinary_instance_attributes():
-    # This is what makes `self.weight` as fast as any attribute: no __getattr__ takes part.
+    # Access to `self.weight` is as fast as to any attribute, because it does not call __getattr__.
     net = Net()
     assert net.__dict__["scale"] is net.scale
     assert net.__dict__["first"] is net.first
@@ -416,7 +416,7 @@ def test_calling_passes_every_argument():
         assert echo(None) == ((None,), {})
         assert echo(1, 2, key=3) == ((1, 2), {"key": 3})
         assert echo(first=1, self=2) == ((), {"first": 1, "self": 2})
-        echo.register_forward_hook(lambda *_: None)  # and the same with hooks
+        echo.register_forward_hook(lambda *_: None)  # the results are the same with hooks
 
 
 def test_forward_can_be_replaced_on_an_instance():
@@ -500,4 +500,4 @@ def test_a_class_that_calls_getattr_outright():
     assert asking.ask("in_features") == 2
     with pytest.raises(AttributeError, match="no attribute 'other'"):
         asking.ask("other")
-    assert not hasattr(Linear, "__getattr__")  # it would cost every other layer time
+    assert not hasattr(Linear, "__getattr__")  # it would slow down every other layer

@@ -13,7 +13,7 @@ from rushlight_nn.utils.stateless import functional_call
 
 
 class Recording(Module):
-    """Remembers the names that ordinary lookup did not find."""
+    """A module that records the names that ordinary lookup did not find."""
 
     def __init__(self):
         super().__init__()
@@ -57,7 +57,7 @@ def test_own_getattr_is_called_for_parameters_buffers_and_children(cls):
 
 
 def test_what_getattr_returns_is_what_forward_sees():
-    # As in Pyro, where `__getattr__` gives a sample or a registered parameter in the place of what was assigned.
+    # As in Pyro, where `__getattr__` returns a sample or a registered parameter instead of the assigned value.
     class Doubling(Module):
         def __init__(self):
             super().__init__()
@@ -142,7 +142,7 @@ def test_a_getattr_that_always_answers():
     module.child = Linear(1, 1)
     assert isinstance(module.child, Linear)
     with pytest.raises(KeyError, match="already has an attribute 'weight'"):
-        module.weight = Parameter(core.ones(1))  # as in PyTorch, where register_parameter asks hasattr
+        module.weight = Parameter(core.ones(1))  # as in PyTorch, whose register_parameter calls hasattr
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_getattr_that_a_class_gets_later(inherited):
     assert after.weight is after._parameters["weight"]
     assert asked == ["weight"]
     assert "weight" not in after.__dict__
-    # Objects that were there before keep attributes, which follow their tables.
+    # Objects that were created before keep their attributes, which are updated with their tables.
     weight = before.weight = Parameter(core.ones(1, 1))
     assert before.weight is before._parameters["weight"] is weight
     assert [name for name, _ in before.named_parameters()] == ["weight", "bias"]

@@ -217,7 +217,7 @@ def test_an_older_layout_can_be_read():
     old = {"0.w": core.ones(2)}
     net.load_state_dict(old)
     assert float(net[0].weight.detach().sum()) == 2.0
-    assert list(old) == ["0.w"]  # the caller's dictionary is not touched
+    assert list(old) == ["0.w"]  # the caller's dictionary is not changed
 
 
 def test_state_dict_hooks():

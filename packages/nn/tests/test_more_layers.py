@@ -1,4 +1,4 @@
-"""Dropout of channels, padding, bags: what needs no reference."""
+"""Properties of dropout of channels, padding and bags that can be tested without a reference implementation."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_bags_are_their_rows(mode):
         first = {"sum": both.sum(0), "mean": both.mean(0), "max": both.amax(0)}[mode]
     assert core.allclose(bags[0], first)
     assert float(bags[1].abs().sum()) == 0  # empty
-    assert float(bags[3].abs().sum()) == 0  # of padding alone
+    assert float(bags[3].abs().sum()) == 0  # a bag that contains only padding
     with pytest.raises(RuntimeError, match="the last is 5"):
         F.embedding_bag(rows, layer.weight, offsets, include_last_offset=True)
     with pytest.raises(NotImplementedError, match="needs mode 'sum'"):

@@ -1,4 +1,4 @@
-"""Adafactor and Muon by their definitions, and L-BFGS on complex parameters."""
+"""Adafactor and Muon compared with their definitions, and L-BFGS with complex parameters."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_muon_steps_are_about_orthogonal(rng, shape, how):
     u, s, vh = np.linalg.svd(grad, full_matrices=False)
     rows, columns = shape
     factor = 0.2 * math.sqrt(max(shape)) if how == "match_rms_adamw" else math.sqrt(max(1, rows / columns))
-    # The polynomial, iterated on the singular values by themselves.
+    # Iterate the polynomial on the singular values alone.
     a, b, c = 3.4445, -4.7750, 2.0315
     x = s / np.linalg.norm(grad)
     for _ in range(5):

@@ -1,4 +1,4 @@
-"""Optimizers against their formulas in NumPy."""
+"""Optimizers, compared with their formulas in NumPy."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def adam(
 
 
 def run(make, grads, start):
-    """Take one step per row of `grads`; a gradient of None sits the step out."""
+    """Take one step per row of `grads`. A parameter whose gradient is None skips the step."""
     params = [core.from_numpy(p.copy()).requires_grad_() for p in start]
     optimizer = make(params)
     for row in grads:
@@ -532,7 +532,8 @@ def test_infinite_parameters_stay_where_the_gradient_is_zero(name):
     assert p.tolist() == [float("-inf")] * 40
 
 
-# Optimizer itself has no learning rate; SparseAdam takes sparse gradients only: test_sparse_gradients.py.
+# Optimizer itself has no learning rate. SparseAdam accepts only sparse gradients, and is tested in
+# test_sparse_gradients.py.
 WITH_RATE = sorted(
     {name for name in optim.__all__ if isinstance(getattr(optim, name), type)} - {"Optimizer", "SparseAdam"}
 )
@@ -573,7 +574,7 @@ def test_what_lbfgs_remembers_serves_a_new_optimizer():
 
 
 def test_the_state_of_adam_has_a_counter_for_each_parameter():
-    # PyTorch, which may read it, adds to each: one that is shared would count too fast.
+    # PyTorch, which can load the state, increments each counter. A shared counter would be incremented several times.
     params = [Parameter(core.ones(2)), Parameter(core.ones(3))]
     optimizer = optim.Adam(params)
     for param in params:

@@ -1,4 +1,4 @@
-"""What TransformerEncoder gives where its input is padding: zeros in evaluation, in PyTorch's conditions."""
+"""Results of TransformerEncoder at padded positions: zeros in evaluation mode, under the same conditions as in PyTorch."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_what_else_decides() -> None:
     assert (usual[padding] == 3.0).all()  # the last normalisation is applied to the zeros
     assert core.equal(
         encoder(x, src_key_padding_mask=padding.float()), usual
-    )  # numbers other than 0 hide, too
+    )  # numbers other than 0 mask a position, too
     other = encoder(x, core.zeros(4, 4), padding.float().masked_fill(padding, -1.0))
     assert not (other[padding] == 3.0).any()
     with core.no_grad():

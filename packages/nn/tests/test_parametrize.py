@@ -1,4 +1,4 @@
-"""Tensors computed from others: parametrize, the parametrizations, and the older hooks."""
+"""Tensors that are computed from other tensors: parametrize, the parametrizations, and the older hooks."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_tensor_is_computed_when_it_is_read():
     weight = module.weight
     assert parametrize.register_parametrization(module, "weight", Symmetric()) is module
     assert module.weight.tolist() == SYMMETRIC
-    assert module.parametrizations.weight.original is weight  # an optimizer may hold it
+    assert module.parametrizations.weight.original is weight  # an optimizer may refer to it
     assert list(module.state_dict()) == ["bias", "parametrizations.weight.original"]
     assert type(module).__name__ == "ParametrizedLinear"
     assert isinstance(module, nn.Linear)
@@ -269,7 +269,7 @@ def test_spectral_norm(rng, older):
     for _ in range(60):
         module(core.ones(1, 4, 2, 2))
     np.testing.assert_allclose(module.weight.detach().numpy(), wanted, rtol=1e-4, atol=1e-6)
-    # In evaluation the estimate stays what it is.
+    # In evaluation mode the estimate does not change.
     module.eval()
     state = {key: value.clone() for key, value in module.state_dict().items()}
     module(core.ones(1, 4, 2, 2))

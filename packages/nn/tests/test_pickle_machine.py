@@ -1,4 +1,4 @@
-"""The machine that reads pickles: programs written by hand, most of them hostile."""
+"""The machine that reads pickles, with hand-written programs, most of which are malicious."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from rushlight_nn.serialization.machine import Machine
 
 
 def archive(program, storages=None, **entries):
-    """PyTorch's archive with this pickle."""
+    """Return a PyTorch archive with this pickle."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as written:
         written.writestr("a/data.pkl", program)
@@ -84,7 +84,7 @@ def test_the_helpers_of_these_tests():
 
 
 def test_a_storage_within_another():
-    """Files of before 1.6 name one by its first element and how many there are."""
+    """Files of versions before 1.6 describe a view of a storage by its first element and the number of elements."""
 
     def part(begin, count):
         return b"(" + text("1") + number(begin) + number(count) + b"t"
@@ -407,7 +407,7 @@ DEEP = 100_000
 
 
 def doubled(count):
-    """A tuple of two tuples of two tuples ...: a tree of 2^count leaves in a few bytes each."""
+    """Return the pickle of nested pairs, a tree with 2^count leaves that takes a few bytes per level."""
     return b")q\0" + b"".join(
         b"h" + bytes([i]) + b"h" + bytes([i]) + b"\x86q" + bytes([i + 1]) for i in range(count)
     )
@@ -506,7 +506,7 @@ def test_keys_of_one_hash_are_refused_in_json():
 
 
 def test_the_time_of_keys_is_proportional_to_their_number():
-    # Of each hash as many as are allowed: without a limit these would take a minute.
+    # The largest allowed number of keys for each hash. Without a limit, such keys would take a minute.
     keys = b"".join(number(MODULUS * i + j) + b"N" for j in range(200) for i in range(200))
     before = time.process_time()
     assert len(run(b"\x80\x02}(" + keys + b"u.")) == 40_000

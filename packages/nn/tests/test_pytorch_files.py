@@ -1,4 +1,4 @@
-"""Files that PyTorch wrote, recorded by `reference/write_checkpoints.py`, and files for it."""
+"""Files that PyTorch wrote, recorded by `reference/write_checkpoints.py`, and files written for PyTorch."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_a_training_run_of_pytorchs(name):
     tied.load_state_dict(state["tied"], assign=True)
     first, second = state["tied"].values()
     assert first.data_ptr() == second.data_ptr()
-    # The same state, written here and read again.
+    # Write the same state, and read it again.
     again = through(state, legacy="legacy" in name)
     assert list(again) == list(state)
     for key, value in state["model"].items():
@@ -320,7 +320,7 @@ def test_altered_bytes(good, rng):
             load(io.BytesIO(bytes(changed)))
         except CheckpointError:
             altered += 1
-    # Legacy files have no checksums; in archives, padding and dates may be anything.
+    # Legacy files have no checksums, and padding and dates in archives may have any values.
     assert altered > len(data) * (0.5 if legacy else 0.6)
 
 

@@ -1,4 +1,4 @@
-"""Recurrent layers and packed sequences against loops over single steps."""
+"""Recurrent layers and packed sequences, compared with loops over single steps."""
 
 from __future__ import annotations
 

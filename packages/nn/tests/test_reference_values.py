@@ -1,4 +1,4 @@
-"""Functions, layers, optimizers, schedulers and averages against values of PyTorch 2.13 that are kept as data."""
+"""Functions, layers, optimizers, schedulers and averages, compared with stored values of PyTorch 2.13."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def ours():
     return library("rushlight")
 
 
-# What has no case, and why.
+# Names without a case, and the reasons.
 EXEMPT = {
     **dict.fromkeys(("Module", "RNNBase", "RNNCellBase", "Optimizer", "LRScheduler"), "a base class"),
     **dict.fromkeys(("ModuleDict", "ModuleList", "ParameterDict", "ParameterList"), "a container"),

@@ -1,4 +1,4 @@
-"""Whether the kept reference values are still what PyTorch gives, where it is installed."""
+"""The stored reference values equal the results of PyTorch, if it is installed."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ def test_shared_memory_is_stored_once_and_shared_again():
     value["same"] = base
     file = io.BytesIO()
     save(value, file)
-    # Once under each of the names that are the tensor itself, so that every reader finds both.
+    # The tensor is stored once for each of its two names, so that every reader finds both.
     assert file.tell() < 2 * 100 * 100 * 4 + 3000
     file.seek(0)
     result = load(file)

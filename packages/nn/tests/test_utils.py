@@ -64,11 +64,11 @@ def test_parameters_as_a_vector():
         utils.vector_to_parameters([1.0], layer.parameters())
 
 
-# --- layers joined, and their weights in another order ---
+# --- fused layers, and weights in another memory format ---
 
 
 def _settled(bn: Any) -> Any:
-    """In evaluation mode, with statistics, factors and shifts that are not those of the beginning."""
+    """Return a layer in evaluation mode, with statistics, factors and shifts other than the initial ones."""
     for i, values in enumerate((bn.running_mean, bn.running_var, bn.weight, bn.bias)):
         values.data.copy_(core.linspace(0.5, 1.5, values.numel()) + i)
     return bn.eval()
@@ -96,7 +96,7 @@ def test_fusing_with_batch_norm(bias: bool) -> None:
 @pytest.mark.parametrize("spatial", [1, 2, 3])
 @pytest.mark.parametrize("channels", [3, 5])
 def test_fused_weights(spatial: int, transpose: bool, channels: int) -> None:
-    """They are those of the fused layer; so many outputs as inputs would hide which dimension is which."""
+    """The weights equal those of the fused layer. Different numbers of inputs and outputs detect exchanged dimensions."""
     name = f"Conv{'Transpose' if transpose else ''}{spatial}d"
     conv = getattr(nn, name)(3, channels, 2).eval()
     bn = _settled(getattr(nn, f"BatchNorm{spatial}d")(channels))

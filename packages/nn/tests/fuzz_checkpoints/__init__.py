@@ -1,1 +1,1 @@
-"""Mutated checkpoints: whatever a file holds, reading it ends soon, in little memory, with a value or `CheckpointError`."""
+"""Fuzzing of checkpoints: reading any file ends soon, needs little memory, and gives a value or `CheckpointError`."""

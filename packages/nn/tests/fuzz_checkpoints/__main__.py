@@ -15,12 +15,12 @@ from fuzz_checkpoints.mutate import mutate
 
 
 def campaign(count: int, seed: int, out: Path | None = None) -> tuple[Counter[str], list[bytes]]:
-    """Read `count` inputs: how many were read and refused, and those that broke a rule.
+    """Read `count` inputs. Return how many were read and how many were refused, and the inputs that violated a rule.
 
     Input i is a function of (seed, i) and of the kept inputs.
     """
     kept = list(seeds())
-    for data in kept:  # also what the process takes once
+    for data in kept:  # also allocates the memory that is needed only once
         check(data, measured=False)
     counts: Counter[str] = Counter()
     broken = []

@@ -1,7 +1,7 @@
-"""What an input is, and what must hold for each.
+"""The inputs of the fuzzer, and the rules that must hold for each of them.
 
-An input is a byte that says its kind, and a payload: a whole file, or the part of one that checksums would keep mutations
-away from, which is wrapped in an intact file.
+An input is a byte that selects its kind, and a payload. The payload is a whole file, or a part of a file that is
+wrapped in an intact file, because checksums would reject mutations of this part.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ HERE = Path(__file__).parent
 RECORDED = HERE.parent / "reference" / "checkpoints"
 
 SECONDS = 5.0
-MEMORY = 16 << 20  # and ten times the file
+MEMORY = 16 << 20  # limit in addition to ten times the file
 _STORAGES = {str(i): bytes(range(64)) for i in range(3)}
 
 
 class Violation(Exception):  # noqa: N818
-    """Reading an input took too long or too much memory; other errors come as they are."""
+    """Raised if reading an input takes too long or too much memory. Other errors are raised unchanged."""
 
 
 def _file(payload: bytes) -> bytes:
@@ -80,12 +80,12 @@ _LEGACY_START = _legacy_start()
 
 
 def wrap(data: bytes) -> bytes:
-    """The file of an input."""
+    """Return the file of an input."""
     return KINDS[data[0] % len(KINDS)](data[1:]) if data else b""
 
 
 def check(data: bytes, measured: bool = True) -> bool:
-    """Read an input's file; whether it could be read.
+    """Read an input's file, and return whether it could be read.
 
     Raises:
         Violation: reading took too long, or too much memory.
@@ -125,7 +125,7 @@ def _peak() -> int:
 
 
 def seeds() -> Iterator[bytes]:
-    """The kept inputs, the recorded files of PyTorch, and files made here."""
+    """Yield the stored inputs, the recorded files of PyTorch, and files that are made here."""
     for path in sorted((HERE / "corpus").iterdir()):
         yield path.read_bytes()
     for path in sorted(RECORDED.iterdir()):
@@ -166,7 +166,7 @@ def seeds() -> Iterator[bytes]:
 
 
 def _values() -> Iterator[object]:
-    """Small values, each with few storages."""
+    """Yield small values, each with few storages."""
     base = core.arange(6.0)
     yield [base, base[2:], Parameter(base[:1]), Buffer(base[1:])]
     yield {

@@ -1,4 +1,4 @@
-"""Mutations of an input: of bytes, of numbers, and of the words that the readers know."""
+"""Mutations of an input: of bytes, of numbers, and of the keywords that the readers use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WORDS = [
 
 
 def mutate(data: bytes, others: list[bytes], random: random.Random, limit: int = 1 << 16) -> bytes:
-    """`data` with some changes, of at most `limit` bytes."""
+    """Return `data` with some changes, at most `limit` bytes long."""
     changed = bytearray(data)
     for _ in range(random.choice((1, 1, 1, 2, 3, 5, 10))):
         _change(changed, others, random)

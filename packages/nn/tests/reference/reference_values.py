@@ -1,14 +1,15 @@
-"""Reference values: what PyTorch 2.13 gives for the cases of this folder, kept as data.
+"""Reference values: the results of PyTorch 2.13 for the cases of this folder, stored as data.
 
-The files hold one case a line: an expression and its record. An expression is evaluated once with PyTorch's names and once
-with ours; the same numbers go in, since they are drawn from a generator that the expression seeds. Of each result the
-shape is kept, and the elements or, where they are many, some of them and two weighted sums of all.
+The files have one case per line: an expression and its record. An expression is evaluated once with PyTorch's names
+and once with ours. Both evaluations have the same inputs, which are drawn from a generator that the expression seeds.
+The record of a result has its shape, and all elements or, if there are many, some of them and two weighted sums of
+all.
 
 To add a case, add its line with an empty record, `"F.relu(normal(3))": {}`, and, where PyTorch 2.13 is installed, run
 
     python packages/nn/tests/reference/reference_values.py [SUBJECT...]
 
-`test_reference_values.py` compares ours with the data, `test_reference_values_against_torch.py` compares PyTorch with them.
+`test_reference_values.py` compares our results with the data, and `test_reference_values_against_torch.py` PyTorch's.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ import numpy as np
 FOLDER = Path(__file__).resolve().parent
 SUBJECTS = ("functions", "layers", "optimizers", "schedulers", "averages")
 RTOL = 1e-6  # the data have eight digits, and everything is computed in float64
-# Tolerances of cases that end in one of these: computed in float32, or by PyTorch in bfloat16.
+# Tolerances of cases that end in one of these words. They are computed in float32, or by PyTorch in bfloat16.
 ROUNDED = {"float32": 2e-5, "bfloat16": 1e-2}
-WHOLE = 12  # arrays of up to so many elements are kept whole
+WHOLE = 12  # largest number of elements of arrays that are stored completely
 
 Record = dict[str, Any]
 
 
 def library(name: str) -> SimpleNamespace:
-    """The modules of `rushlight` (core and nn alone) or of `torch` under common names."""
+    """Return the modules of `rushlight` (only core and nn) or of `torch` under common names."""
     if name == "torch":
         import torch
 
@@ -58,7 +59,7 @@ def library(name: str) -> SimpleNamespace:
 
 
 def _differentiates(core: Any) -> bool:
-    """Whether a provider of gradients is attached."""
+    """Return whether a provider of gradients is attached."""
     try:
         return bool((core.ones(1, requires_grad=True) * 2).requires_grad)
     except RuntimeError:
@@ -66,7 +67,7 @@ def _differentiates(core: Any) -> bool:
 
 
 class Draws:
-    """Random tensors of a library, the same for a key whatever the library."""
+    """Random tensors of a library. For a given key they are the same in both libraries."""
 
     def __init__(self, lib: SimpleNamespace, key: str) -> None:
         self.core = lib.core
@@ -82,50 +83,50 @@ class Draws:
         return tensor
 
     def normal(self, *shape: int, scale: float = 1.0) -> Any:
-        """A leaf of normal numbers."""
+        """Return a leaf with normal numbers."""
         return self._leaf(scale * self.random.standard_normal(shape))
 
     def positive(self, *shape: int) -> Any:
-        """A leaf of numbers between 0.1 and 0.9."""
+        """Return a leaf with numbers between 0.1 and 0.9."""
         return self._leaf(self.random.uniform(0.1, 0.9, shape))
 
     def values(self, *shape: int) -> Any:
-        """Normal numbers that need no gradient."""
+        """Return normal numbers that do not require a gradient."""
         return self.tensor(self.random.standard_normal(shape))
 
     def weights(self, *shape: int) -> Any:
-        """Numbers between 0.1 and 0.9 that need no gradient."""
+        """Return numbers between 0.1 and 0.9 that do not require a gradient."""
         return self.tensor(self.random.uniform(0.1, 0.9, shape))
 
     def signs(self, *shape: int) -> Any:
-        """1 and -1."""
+        """Return random signs, 1 or -1."""
         return self.tensor(np.sign(self.random.uniform(-1, 1, shape)))
 
     def below(self, limit: int, *shape: int) -> Any:
-        """Integers from 0 to `limit` - 1."""
+        """Return integers from 0 to `limit` - 1."""
         return self.tensor(self.random.randint(0, limit, shape))
 
     def ints(self, *values: Any) -> Any:
-        """These integers."""
+        """Return the given integers as a tensor."""
         return self.tensor(np.array(values))
 
     def given(self, values: Any, grad: Any) -> Any:
-        """A tensor that has a gradient already."""
+        """Return a tensor with the gradient `grad`."""
         values.grad = grad
         return values
 
     def clipped(self, clip: Callable[..., Any], tensors: list[Any], *arguments: float) -> list[Any]:
-        """The tensors, after their gradients were clipped."""
+        """Clip the gradients of tensors, and return the tensors."""
         clip(tensors, *arguments)
         return tensors
 
     def mask(self, *shape: int) -> Any:
-        """Booleans."""
+        """Return random booleans."""
         return self.tensor(self.random.uniform(size=shape) < 0.5)
 
 
 def tensors_in(value: Any, lib: SimpleNamespace) -> Iterable[Any]:
-    """The tensors and numbers in what a function returned."""
+    """Yield the tensors and numbers in the result of a function."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, (tuple, list)):
@@ -136,14 +137,14 @@ def tensors_in(value: Any, lib: SimpleNamespace) -> Iterable[Any]:
 
 
 def array_of(value: Any) -> np.ndarray:
-    """A tensor, parameter or number as an array."""
+    """Return a tensor, parameter or number as an array."""
     if hasattr(value, "detach"):
         return np.asarray(value.detach().cpu().numpy())
     return np.asarray(value)
 
 
 def summary(value: Any) -> list[Any]:
-    """What is kept of an array: its shape, then all elements, or six and two weighted sums."""
+    """Return the stored form of an array: its shape, and all elements, or six elements and two weighted sums."""
     array = array_of(value) if hasattr(value, "shape") else np.float64(value)
     shape = "x".join(map(str, array.shape))
     kind = "" if array.dtype == np.float64 else array.dtype.name
@@ -159,8 +160,8 @@ def summary(value: Any) -> list[Any]:
 
 
 def differences(found: Record, kept: Record, rtol: float = RTOL) -> list[str]:
-    """What in a record is not what was kept, in words. Entries that `found` lacks because nothing differentiates count
-    for nothing."""
+    """Return descriptions of the differences between a record and the stored one. Gradients that `found` lacks,
+    because there is no provider of gradients, are ignored."""
     wrong = []
     for name, expected in kept.items():
         if name.startswith("grad ") and name not in found:
@@ -182,7 +183,7 @@ def differences(found: Record, kept: Record, rtol: float = RTOL) -> list[str]:
 
 
 def backward(lib: SimpleNamespace, results: list[Any], key: str) -> bool:
-    """Differentiate the results in a random direction; false where nothing differentiates."""
+    """Differentiate the results in a random direction. Return False if there is no provider of gradients."""
     if not lib.differentiates:
         return False
     random = np.random.RandomState(zlib.crc32(key.encode()) ^ 1)
@@ -198,7 +199,7 @@ def backward(lib: SimpleNamespace, results: list[Any], key: str) -> bool:
 
 
 def run_function(lib: SimpleNamespace, key: str) -> Record:
-    """The record of a case of functions: the results of an expression, and the gradients of the leaves it drew."""
+    """Return the record of a case of functions: the results of an expression, and the gradients of its random leaves."""
     draws = Draws(lib, key)
     names = {name: getattr(draws, name) for name in dir(draws) if not name.startswith("_")}
     value = eval(key, {**vars(lib), **names})
@@ -212,7 +213,7 @@ def run_function(lib: SimpleNamespace, key: str) -> Record:
 
 
 def fill(lib: SimpleNamespace, module: Any, random: np.random.RandomState) -> None:
-    """Give the parameters and buffers of a module values of a generator: variances positive, weights moderate."""
+    """Fill the parameters and buffers of a module with random values: positive variances, and weights of moderate size."""
     for name, tensor in module.state_dict().items():
         if not tensor.is_floating_point():
             continue
@@ -224,8 +225,8 @@ def fill(lib: SimpleNamespace, module: Any, random: np.random.RandomState) -> No
 
 
 def run_layer(lib: SimpleNamespace, key: str) -> Record:
-    """The record of a case of layers, `MODULE <- ARGUMENTS`: results of two calls while training and one after it, the
-    gradients after the first, and the buffers."""
+    """Return the record of a case of layers, `MODULE <- ARGUMENTS`. It has the results of two calls in training mode
+    and of one in evaluation mode, the gradients after the first call, and the buffers."""
     make, call = key.split(" <- ")
     draws = Draws(lib, key)
     names = {name: getattr(draws, name) for name in dir(draws) if not name.startswith("_")}
@@ -239,7 +240,7 @@ def run_layer(lib: SimpleNamespace, key: str) -> Record:
         module.train(round_ != "eval")
         draws.leaves.clear()
         arguments = eval(f"({call},)", {**vars(lib), **names})
-        if lazy:  # the first call gives it its shapes
+        if lazy:  # the first call determines the shapes
             with lib.core.no_grad():
                 module(*arguments)
             fill(lib, module, draws.random)
@@ -265,9 +266,9 @@ STEPS = 8  # RAdam averages squares from its sixth step on
 
 
 def run_optimizer(lib: SimpleNamespace, key: str) -> Record:
-    """The record of a case of optimizers: parameters and state after the first, second and last step, with gradients that
-    a generator draws. The expression finds the parameters as `params` (two groups with their settings are made of
-    `first` and `rest`) and says at its end where they are not of float64."""
+    """Return the record of a case of optimizers: parameters and state after the first, second and last step, with
+    random gradients. The expression refers to the parameters as `params` (or as `first` and `rest` for two groups
+    with different settings). A comment at its end gives the dtype if it is not float64."""
     random = np.random.RandomState(zlib.crc32(key.encode()))
     dtype = "float32" if key.endswith("# float32") else "float64"
     shapes = [(4, 3), (3, 4), (2, 2)] if "Muon" in key else [(37,), (3, 4), ()]
@@ -287,7 +288,7 @@ def run_optimizer(lib: SimpleNamespace, key: str) -> Record:
     for step in range(1, STEPS + 1):
         for i, param in enumerate(params):
             grad = draw(shapes[i])
-            param.grad = None if (step, i) == (2, 1) else grad  # a step that one parameter sits out
+            param.grad = None if (step, i) == (2, 1) else grad  # one parameter skips a step
         if "LBFGS" in key:
             record[f"loss {step}"] = summary(optimizer.step(lambda: _quadratic(lib, params)))
         else:
@@ -302,7 +303,7 @@ def run_optimizer(lib: SimpleNamespace, key: str) -> Record:
 
 
 def _quadratic(lib: SimpleNamespace, params: list[Any]) -> Any:
-    """A loss whose gradients are known, for optimizers that ask for it several times a step."""
+    """Return a quadratic loss with known gradients, for optimizers that evaluate it several times per step."""
     total = 0.0
     for i, param in enumerate(params):
         values = param.detach()
@@ -315,7 +316,7 @@ def _quadratic(lib: SimpleNamespace, params: list[Any]) -> Any:
 
 
 def run_scheduler(lib: SimpleNamespace, key: str) -> Record:
-    """The record of a case of schedulers: rates, momenta and betas of two groups before each of many steps."""
+    """Return the record of a case of schedulers: rates, momenta and betas of two groups before each of many steps."""
     make, _, optimizer = key.partition(" of ")
     params = [lib.core.ones(2).requires_grad_() for _ in range(2)]
     groups = [{"params": params[:1], "lr": 0.5}, {"params": params[1:], "lr": 0.2}]
@@ -344,7 +345,7 @@ def run_scheduler(lib: SimpleNamespace, key: str) -> Record:
 
 
 def run_average(lib: SimpleNamespace, key: str) -> Record:
-    """The record of a case of averages: the state of an averaged model after several updates, and of `update_bn`."""
+    """Return the record of a case of averages: the state of an averaged model after updates and after `update_bn`."""
     random = np.random.RandomState(7)
     model = lib.nn.Sequential(lib.nn.Linear(3, 2), lib.nn.BatchNorm1d(2)).to(lib.core.float64)
     fill(lib, model, random)
@@ -372,14 +373,14 @@ RUN: dict[str, Callable[[SimpleNamespace, str], Record]] = {
 
 
 def run(lib: SimpleNamespace, subject: str, key: str) -> Record:
-    """The record of a case."""
+    """Return the record of a case."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return RUN[subject](lib, key)
 
 
 def wrong_in(lib: SimpleNamespace, subject: str, key: str, expected: Record) -> list[str]:
-    """What a library computes otherwise than the data say, at most one entry."""
+    """Return a list with the first difference between a library's result and the data, or an empty list."""
     try:
         wrong = differences(run(lib, subject, key), expected, ROUNDED.get(key.partition("# ")[2], RTOL))
     except Exception as error:
@@ -388,12 +389,12 @@ def wrong_in(lib: SimpleNamespace, subject: str, key: str, expected: Record) -> 
 
 
 def kept(subject: str) -> dict[str, Record]:
-    """The data of a subject."""
+    """Return the stored data of a subject."""
     return json.loads((FOLDER / f"{subject}.json").read_text())
 
 
 def write(subject: str) -> None:
-    """Write PyTorch's values for the cases of a subject, one case a line."""
+    """Write PyTorch's values for the cases of a subject, one case per line."""
     lib = library("torch")
     lines = []
     for key in kept(subject):

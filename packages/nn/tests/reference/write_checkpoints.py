@@ -1,6 +1,6 @@
 """Writes the files of `checkpoints/` with PyTorch: python write_checkpoints.py.
 
-Tests read them without PyTorch, and fuzzing begins with them. `expected` is what is in values.pt.
+Tests read these files without PyTorch, and the fuzzer starts from them. `expected` returns the contents of values.pt.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def values(dtypes: list[str]) -> dict[str, object]:
 
 
 def more() -> dict[str, object]:
-    """What PyTorch itself reads with weights_only=False alone."""
+    """Return values that PyTorch itself reads only with weights_only=False."""
     zone = datetime.timezone(datetime.timedelta(hours=2), "X")
     return {
         "defaultdict": collections.defaultdict(list, {"a": [1]}),
