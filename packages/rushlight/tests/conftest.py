@@ -12,5 +12,5 @@ sys.path.insert(0, str(Path(__file__).parent))  # for random_stream_cases
 
 @pytest.fixture(scope="session")
 def toy_device(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A device whose work runs when somebody waits for it, compiled once for all tests."""
+    """Compile the toy device, whose work runs only when a caller waits for it, once for all tests."""
     return compile_plugin("toy_device", tmp_path_factory.mktemp("toy"))

@@ -1,6 +1,6 @@
 """A group of processes over pipes: the second implementation of the seam `rushlight_core.seams.collectives`.
 
-Every rank sends what it has to rank 0, which combines it and sends the result to all. Calls return when they have ended.
+Every rank sends its values to rank 0, which combines them and sends the result to all ranks. Calls are synchronous.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ REDUCTIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 
 
 class Ended:
-    """A collective that has ended."""
+    """The work handle of a collective that has ended."""
 
     def wait(self, timeout: Any = None) -> bool:
         return True
@@ -30,7 +30,7 @@ class Ended:
 
 
 class PipeGroup:
-    """A rank's membership. Rank 0 has a pipe to each other rank, in their order, and the others have one to rank 0."""
+    """A rank's membership in a group. Rank 0 has a pipe to each other rank, and each other rank has one to rank 0."""
 
     def __init__(self, rank: int, size: int, pipes: Sequence[Connection]) -> None:
         self._rank = rank
@@ -71,7 +71,7 @@ class PipeGroup:
                 tensor.copy_(value)
 
     def _exchange(self, what: str, mine: Any, combine: Callable[[list[Any]], Any]) -> Any:
-        """Return on every rank what `combine` makes of the values of all ranks."""
+        """Return on every rank the result of `combine` for the values of all ranks."""
         if self._broken:
             raise RuntimeError(self._broken)
         if self._rank:
@@ -93,7 +93,7 @@ class PipeGroup:
 
 
 def make_groups(size: int) -> list[Callable[[], PipeGroup]]:
-    """Return a function for each rank that makes its membership, in a process that is forked from this one."""
+    """Return a function for each rank that creates its `PipeGroup` in a process that is forked from this one."""
     ends = [Pipe() for _ in range(size - 1)]
     root = [ours for ours, _ in ends]
     return [

@@ -1,7 +1,6 @@
-"""Calls that draw random numbers, by name: what both libraries must draw alike in the stream "torch".
+"""Calls that draw random numbers, by name. Both libraries must draw the same numbers in the stream "torch".
 
-`python random_stream_cases.py`, where PyTorch is installed, writes the numbers that it draws to
-reference/random_stream.json.
+If PyTorch is installed, `python random_stream_cases.py` writes its numbers to reference/random_stream.json.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ FLOATING = ("float32", "float64", "float16", "bfloat16")
 INTEGERS = ("int64", "int32", "int16", "int8", "uint8", "bool")
 RECORDED_SIZES = ((0,), (1,), (7,), (16,), (33,))
 SIZES = (*RECORDED_SIZES, (15,), (17,), (32,), (1000,), (3, 5), (4, 4, 4))
-# PyTorch's builds with MKL draw these from another generator on processors of Intel.
+# On Intel processors, PyTorch's builds with MKL draw these numbers from another generator.
 NOT_ON_INTEL = ("exponential", "bernoulli_", "Bernoulli", "dropout", "multinomial", "gumbel", "Exponential")
 
 Cases = dict[str, Callable[[], Any]]
 
 
 def all_cases(torch: Any) -> Cases:
-    """The calls of `torch`, either library, that draw numbers equal bit for bit."""
+    """Return the calls of `torch`, which is either library, whose numbers must be equal bit for bit."""
     cases: Cases = {}
     for size in SIZES:
         cases |= floating_cases(torch, size) | integer_cases(torch, size)
@@ -31,7 +30,7 @@ def all_cases(torch: Any) -> Cases:
 
 
 def recorded_cases(torch: Any) -> Cases:
-    """Those whose numbers are kept."""
+    """Return the calls whose numbers are recorded."""
     cases: Cases = {}
     for size in RECORDED_SIZES:
         cases |= floating_cases(torch, size) | integer_cases(torch, size)
@@ -87,7 +86,7 @@ def integer_cases(torch: Any, size: tuple[int, ...]) -> Cases:
 
 
 def strided_cases(torch: Any) -> Cases:
-    """Tensors whose elements do not lie row-major, and are drawn as they lie."""
+    """Return calls for tensors that are not row-major, whose elements are drawn in the order of their memory."""
     cases: Cases = {}
     for name in FLOATING:
         dtype = getattr(torch, name)
@@ -115,7 +114,7 @@ def strided_cases(torch: Any) -> Cases:
 
 
 def own_generator(torch: Any, make: Callable[[Any], Any]) -> list[Any]:
-    """The order of a sampler that draws from a generator of its own, twice, and what the generator draws afterwards."""
+    """Return two orders of a sampler with its own generator, and the numbers that the generator draws afterwards."""
     generator = torch.Generator().manual_seed(7)
     sampler = make(generator)
     orders = [torch.tensor(list(sampler)) for _ in range(2)]
@@ -239,7 +238,7 @@ def initial_parameters(torch: Any) -> Cases:
 
 
 def drawn(torch: Any, call: Callable[[], Any], seed: int) -> list[Any]:
-    """The numbers of a call, and those of the next one, as NumPy arrays; half types as float32."""
+    """Return the numbers of a call, and three numbers drawn after it, as NumPy arrays. Half-precision becomes float32."""
     torch.manual_seed(seed)
     result = call()
     tensors = [*(result if isinstance(result, list) else [result]), torch.rand(3)]

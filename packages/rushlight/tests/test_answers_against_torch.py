@@ -1,6 +1,6 @@
-"""Calls at the edge of what is accepted: the same answer as PyTorch's, or an error of the same class, where it is installed.
+"""Calls with unusual arguments have the same result as in PyTorch, or an error of the same class, if it is installed.
 
-What differs on purpose stands in docs/differences.md.
+Intended differences are listed in docs/differences.md.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def _helpers(library: Any) -> dict[str, Any]:
 
 
 def _answer(library: Any, call: str) -> Any:
-    """What the call gives in plain Python, or the class of its error."""
+    """Return the result of the call as plain Python objects, or the class of its error."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -150,7 +150,7 @@ def test_the_answer_is_that_of_pytorch(call: str) -> None:
     assert _answer(rushlight, call) == _answer(torch, call)
 
 
-# --- what optimizers remember ---
+# --- states of optimizers ---
 
 OPTIMIZERS: dict[str, Callable[[Any, Any], Any]] = {
     "SGD": lambda o, p: o.SGD(p, lr=0.1, momentum=0.9),
@@ -173,7 +173,7 @@ OPTIMIZERS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def _state(library: Any, make: Callable[[Any, Any], Any]) -> Any:
-    """The names in an optimizer's state and in its groups after two steps."""
+    """Return the names in an optimizer's state and in its groups after two steps."""
     parameters = [library.nn.Parameter(library.ones(2, 3)) for _ in range(2)]
     optimizer = make(library.optim, parameters)
 

@@ -1,4 +1,4 @@
-"""`import torch` that gives rushlight: from a program, from the command line, in spawned processes."""
+"""`import torch` that imports rushlight: in a program, from the command line, and in spawned processes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rushlight.torch_version import TorchVersion
 
 
 def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """A fresh interpreter: the name `torch` belongs to a whole process."""
+    """Run a new interpreter, because the module `torch` is replaced for a whole process."""
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, cwd=cwd, check=False)
 
 
@@ -170,7 +170,7 @@ def test_wrong_command_lines(tmp_path: Path, arguments: list[str], text: str) ->
 
 def test_versions_compare_as_versions() -> None:
     version = TorchVersion("2.13.0+rushlight0.1.0")
-    assert version > "2.13.0"  # a local part comes after
+    assert version > "2.13.0"  # a version with a local part is later
     assert version > "2.2"
     assert version >= (2, 13)
     assert version < "2.14.0.dev1"

@@ -1,4 +1,4 @@
-"""Which names of torch a program uses, and whether they are there."""
+"""The report of the names of torch that a program uses, and whether they exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dropout inside of attention: the kernel drops the weights that dropout of a matrix of weights drops."""
+"""Dropout in attention: the kernel drops the same weights as dropout that is applied to the matrix of weights."""
 
 from __future__ import annotations
 

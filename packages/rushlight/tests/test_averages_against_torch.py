@@ -1,4 +1,4 @@
-"""Second-order steps and averaged models: what PyTorch does from the same start, where it is installed."""
+"""Second-order steps and averaged models, compared with PyTorch from the same start, if it is installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`utils.benchmark`, by a clock that stands still until it is told to go on."""
+"""`utils.benchmark`, with a clock that advances only when the test does so."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rushlight.utils.benchmark import Compare, Measurement, TaskSpec, Timer, sel
 
 
 class Clock:
-    """Every run of the statement `tick()` takes the next of `seconds`."""
+    """A clock that every run of the statement `tick()` advances by the next element of `seconds`."""
 
     def __init__(self, *seconds: float) -> None:
         self.now, self.runs, self.seconds = 0.0, 0, seconds

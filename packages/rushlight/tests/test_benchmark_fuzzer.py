@@ -1,4 +1,4 @@
-"""`utils.benchmark.Fuzzer`: what is drawn lies within its limits, and is the same for a seed."""
+"""`utils.benchmark.Fuzzer`: the drawn values are within their limits, and are determined by the seed."""
 
 from __future__ import annotations
 

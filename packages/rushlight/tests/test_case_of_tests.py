@@ -1,5 +1,5 @@
 # ruff: noqa: PT009
-"""`torch.testing._internal.common_utils`, with which libraries test, and `assert_allclose`."""
+"""`torch.testing._internal.common_utils`, which libraries use in their tests, and `assert_allclose`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints that go from one library to the other and back, where PyTorch is installed."""
+"""Checkpoints that one library writes and the other reads, and back, if PyTorch is installed."""
 
 from __future__ import annotations
 

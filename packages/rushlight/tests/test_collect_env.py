@@ -1,4 +1,4 @@
-"""What is printed for reports of problems."""
+"""The information that is printed for bug reports."""
 
 from __future__ import annotations
 

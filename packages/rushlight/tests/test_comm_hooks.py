@@ -1,4 +1,4 @@
-"""Communication hooks of `DistributedDataParallel`, against the gradients without a hook."""
+"""Communication hooks of `DistributedDataParallel`, compared with the gradients without a hook."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def averaged(rank: int) -> list[int]:
             scale = expected.abs().max().item()
             torch.testing.assert_close(mine, expected, rtol=0, atol=tolerance * scale)
         exact = all(torch.equal(mine, expected) for mine, expected in zip(got, want, strict=True))
-        assert exact == (tolerance == 1e-6), hook  # halves are exact, shorter dtypes are not
+        assert exact == (tolerance == 1e-6), hook  # a division by 2 is exact
     return [len(hooked._reducer.buckets)]
 
 
@@ -114,7 +114,7 @@ def test_noop_hook_leaves_gradients(tmp_path: Path) -> None:
 
 
 def low_rank(rank: int) -> None:
-    want = gradients(model(), rank)  # a mean of the products of two samples each: of rank 4
+    want = gradients(model(), rank)  # the mean over two ranks with two samples each has rank 4
     for hook in (
         powerSGD_hook.powerSGD_hook,
         default_hooks.bf16_compress_wrapper(powerSGD_hook.powerSGD_hook),

@@ -1,4 +1,4 @@
-"""The composition: every part under its name, and one object behind all of them."""
+"""The composition: every part is available under its names, and all names refer to the same objects."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_what_is_missing_is_named():
     ],
 )
 def test_what_is_misspelt_is_answered_with_a_name(text, meant, capsys):
-    """By the traceback that Python prints, which adds names itself where there are not too many."""
+    """The suggestion is in the traceback that Python prints. Python itself adds suggestions only for small modules."""
     with pytest.raises(AttributeError) as caught:
         eval(text)
     sys.__excepthook__(caught.type, caught.value, None)
@@ -100,12 +100,12 @@ def test_import_loads_neither_numpy_nor_layers():
     assert not {"numpy", "rushlight_nn", "rushlight_data", "rushlight_graph", "rushlight_profiler"} & set(
         loaded
     )
-    # What takes longer to import than this package.
+    # Modules that take longer to import than this package.
     assert not {"typing", "contextlib", "dataclasses", "inspect", "re"} & set(loaded) - set(ours_before())
 
 
 def ours_before() -> list[str]:
-    """What the interpreter has loaded by itself."""
+    """Return the modules that the interpreter loads at its start."""
     return subprocess.run(
         [sys.executable, "-c", "import sys; print(*sys.modules)"], check=True, capture_output=True, text=True
     ).stdout.split()
@@ -129,7 +129,8 @@ def test_the_provider_of_gradients_can_be_chosen(name):
 
 
 def test_no_gpu_is_a_plain_answer():
-    # There is no backend for GPUs in these environments; where one is attached, counts and answers must agree.
+    # Test environments usually have no GPU backend. If there is one, `is_available` must agree with the number of
+    # GPUs.
     assert torch.cuda.is_available() == (torch.cuda.device_count() > 0)
     if not torch.cuda.is_available():
         torch.cuda.manual_seed_all(1)

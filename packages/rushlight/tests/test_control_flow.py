@@ -1,4 +1,4 @@
-"""cond, while_loop and scan with gradients and transforms; a language model that generates without Python."""
+"""cond, while_loop and scan with gradients and transforms, and a language model that generates text without Python."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_the_names_are_pytorchs() -> None:
 
 
 def power(x: Any) -> Any:
-    """x ** 8 where the sum is positive, else sin(x), by all three."""
+    """Return x ** 8 if the sum is positive, else sin(x), computed with while_loop, scan and cond."""
 
     def positive(x: Any) -> Any:
         _, y = while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y * y), (torch.tensor(0), x))
@@ -142,7 +142,7 @@ class Generator(nn.Module):
 
 
 def generate(model: Generator, prompt: Any) -> tuple[Any, int]:
-    """The same with Python's loop, on sequences that grow."""
+    """Generate the same tokens with a loop in Python, on growing sequences."""
     tokens = prompt
     while tokens.shape[1] < model.length and not (tokens[:, prompt.shape[1] :] == model.end).any(1).all():
         made = model.model(tokens)[:, -1].argmax(-1)
@@ -155,7 +155,7 @@ def test_a_language_model_generates_without_python(tmp_path: Path) -> None:
     torch.manual_seed(1)
     model = Generator().eval()
     with torch.no_grad():
-        model.model.tokens.weight.mul_(20)  # of tied embeddings: the most likely token is the last one
+        model.model.tokens.weight.mul_(20)  # makes the last token the most likely (tied weights)
     prompts = [torch.tensor(rows) for rows in ([[1, 2, 3], [4, 2, 5]], [[1, 2, 5], [3, 4, 5]])]
     with torch.no_grad():
         torch.export.save(torch.export.export(model, (prompts[0],)), tmp_path / "model.rl")

@@ -1,6 +1,6 @@
-"""`DistributedDataParallel` in several processes, against one process that gets the whole batch.
+"""`DistributedDataParallel` in several processes, compared with one process that gets the whole batch.
 
-The wrapper meets a group through a seam, so that all tests also run with a second implementation, over pipes.
+The wrapper uses a group through a seam, so all tests also run with a second implementation of groups, over pipes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from wrapped_ranks import Chosen, run_ranks
 
 @pytest.fixture(autouse=True, params=["shm", "pipes"])
 def kind(request: pytest.FixtureRequest) -> str:
-    """Which implementation of groups the test runs with."""
+    """Select the implementation of groups for the test."""
     Chosen.kind = request.param
     return Chosen.kind
 
@@ -83,7 +83,7 @@ def test_ranks_train_like_one_process(cap: float, several: bool, tmp_path: Path)
     del one.norm
     train(one, lambda t: t)
     (first, count), (second, _) = run_ranks(trained, 2, tmp_path, cap)
-    assert first == second  # bit for bit
+    assert first == second  # equal bit for bit
     assert (count > 1) == several
     assert all(name.startswith("module.") for name in first)
     for name, parameter in one.named_parameters():

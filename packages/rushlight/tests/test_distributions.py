@@ -1,4 +1,4 @@
-"""Distributions with autograd: gradients of samples, densities and divergences; PyTorch's paths."""
+"""Distributions with autograd: gradients of samples, densities and divergences, and PyTorch's module paths."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def t(values: Any, grad: bool = False) -> Any:
     return torch.tensor(values, dtype=F64, requires_grad=grad)
 
 
-# Of each: the distribution of parameters, the parameters, and the mean as a function of them.
+# For each distribution: its class, its parameters, and the mean as a function of the parameters.
 MEANS: dict[str, tuple[Callable[..., Any], list[Any], Callable[..., Any]]] = {
     "Gamma": (D.Gamma, [[0.3, 5.0], [2.0, 0.7]], lambda a, b: a / b),
     "Beta": (D.Beta, [[0.5, 3.0], [2.0, 1.5]], lambda a, b: a / (a + b)),
@@ -52,7 +52,7 @@ MEANS: dict[str, tuple[Callable[..., Any], list[Any], Callable[..., Any]]] = {
 
 @pytest.mark.parametrize("name", MEANS)
 def test_samples_move_with_their_parameters(name: str) -> None:
-    """The gradient of the mean of many samples is that of the mean, but for noise that the spread of gradients tells."""
+    """Gradients of the mean of many samples equal those of the mean, within the standard error of the gradients."""
     make, values, mean = MEANS[name]
     torch.manual_seed(4)
     n = 20_000
@@ -178,7 +178,7 @@ def test_pytorchs_paths() -> None:
 
 
 def test_a_variational_posterior_is_found() -> None:
-    """The gamma posterior of a Poisson rate, by stochastic gradients through its samples."""
+    """Find the gamma posterior of a Poisson rate by stochastic gradients through its samples."""
     torch.manual_seed(3)
     counts = torch.tensor([4.0, 7.0, 5.0, 6.0, 3.0, 5.0])
     prior = D.Gamma(2.0, 1.0)
@@ -195,7 +195,7 @@ def test_a_variational_posterior_is_found() -> None:
         loss.backward()
         optimizer.step()
     concentration, rate = positive(raw.detach()).tolist()
-    # Conjugate: Gamma(2 + sum, 1 + n).
+    # The exact posterior is Gamma(2 + sum, 1 + n).
     assert concentration / rate == pytest.approx(32 / 7, rel=0.05)
     assert concentration / rate**2 == pytest.approx(32 / 49, rel=0.35)
 
@@ -204,7 +204,7 @@ def test_one_distribution_serves_many_backward_passes() -> None:
     loc, scale = t([0.0, 1.0], grad=True), t(1.0, grad=True)
     dist = D.Normal(loc, scale)
     optimizer = torch.optim.SGD([loc, scale], lr=0.1)
-    for _ in range(300):  # the parameters are written in place, and the distribution sees that
+    for _ in range(300):  # the distribution uses parameters that are updated in place
         optimizer.zero_grad()
         (-dist.log_prob(t([[3.0, 5.0], [3.5, 5.5], [4.0, 6.0]]))).mean().backward()
         optimizer.step()

@@ -1,4 +1,4 @@
-"""Models of rushlight.nn as programs, in this process and in one without Python: bit for bit what the model computes."""
+"""Programs of models of rushlight.nn equal the models bit for bit, in this process and in one without Python."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Convolutional(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Tokens in, logits out: embeddings, causal attention written by hand, a mask that is a buffer."""
+    """A transformer from tokens to logits, with hand-written causal attention and a mask that is a buffer."""
 
     def __init__(self, width: int = 16, heads: int = 2, length: int = 7) -> None:
         super().__init__()
@@ -99,7 +99,7 @@ def test_a_program_computes_what_the_model_does(name: str, training: bool, tmp_p
     assert set(program.state_dict) <= set(before)
     torch.export.save(program, tmp_path / "model.rl")
     run = torch.export.load(tmp_path / "model.rl").module()
-    given = x.clone() if not x.is_floating_point() else torch.randn_like(x)  # other values, where any will do
+    given = x.clone() if not x.is_floating_point() else torch.randn_like(x)  # other values than in the trace
     for seed in (1, 2):
         torch.manual_seed(seed)
         wanted = model(given)

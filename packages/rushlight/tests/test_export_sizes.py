@@ -1,4 +1,4 @@
-"""Models of rushlight.nn whose inputs change in size: one program for all of them."""
+"""Models of rushlight.nn with inputs of different sizes: one program computes all sizes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rushlight.export import Dim, export
 
 
 class GPT(nn.Module):
-    """A small one, as docs/small-gpt.md has it: attention by one operator, positions from arange."""
+    """A small GPT as in docs/small-gpt.md: attention is one operator, and positions come from arange."""
 
     def __init__(self, width: int = 16, heads: int = 2, context: int = 32) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class GPT(nn.Module):
 
 
 class ViT(nn.Module):
-    """Patches of 4 by 4, a class token, positions for each row and column."""
+    """A vision transformer with patches of 4 by 4 pixels, a class token, and positions for each row and column."""
 
     def __init__(self, width: int = 8) -> None:
         super().__init__()

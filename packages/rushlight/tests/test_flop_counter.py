@@ -1,4 +1,4 @@
-"""FlopCounterMode, against counts made by hand."""
+"""FlopCounterMode, compared with hand-computed counts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_modules_and_their_gradients() -> None:
         0,
         forward[1],
     ]
-    # The weights' gradients take as much, and those of inputs that are wanted.
+    # The gradient of a weight, or of an input that requires one, takes as many operations as the forward pass.
     found = counts(lambda: model(x).sum().backward())
     assert [sum(of.values()) for of in found.values()] == [
         2 * forward[0] + 3 * forward[1], 2 * forward[0] + 3 * forward[1], 2 * forward[0], 0, 3 * forward[1],
@@ -83,12 +83,12 @@ def test_a_module_that_raises_ends_its_count() -> None:
         torch.ones(2, 2) @ torch.ones(2, 2)
     assert counter.get_flop_counts()["Sequential"] == {"linear": 8}
     assert counter.get_total_flops() == 8 + 16
-    assert not nn.Linear(2, 2)._hooked  # the hooks of the block are gone
+    assert not nn.Linear(2, 2)._hooked  # the hooks are removed after the block
 
 
 @pytest.fixture
 def product(monkeypatch: pytest.MonkeyPatch):
-    """A custom operator that multiplies matrices, with a derivative that is an operator, too."""
+    """A custom operator that multiplies matrices, whose derivative is also a custom operator."""
     monkeypatch.setattr(flop_counter, "_formulas", {})
 
     @torch.library.custom_op("flops::product", mutates_args=())
@@ -113,7 +113,7 @@ def test_formulas_count_custom_operators(product) -> None:
 
     a, b = torch.ones(2, 3, requires_grad=True), torch.ones(3, 4, requires_grad=True)
     whole = counts(lambda: Product()(a, b).sum().backward())
-    # What a custom operator's derivative computes counts for no module.
+    # Operations of a custom operator's derivative are not counted for a module.
     assert (whole["Global"], whole["Product"]) == ({"mm": 3 * 48}, {"mm": 48})
 
     @register_flop_formula(torch.ops.flops.product)
@@ -138,7 +138,7 @@ def test_formulas_count_custom_operators(product) -> None:
     ) as counter:
         product(a, b)
     assert counter.get_flop_counts() == {"Global": {"flops::product": 7}}
-    product(a, b)  # nothing is counted outside
+    product(a, b)  # calls outside of the block are not counted
     assert counter.get_total_flops() == 7
 
 

@@ -1,4 +1,4 @@
-"""nn.functional with its gradients: what PyTorch computes from the same inputs, where it is installed."""
+"""nn.functional with its gradients, compared with PyTorch for the same inputs, if it is installed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import rushlight
 torch = pytest.importorskip("torch")
 
 Rng = np.random.Generator
-# Of each case the arrays, and a call of them as tensors: f(nn.functional, *tensors). Floating ones get gradients.
+# Each case has arrays, and a call f(nn.functional, *tensors) with these as tensors. Floating-point tensors get
+# gradients.
 Case = tuple[Callable[[Rng], list[np.ndarray]], Callable[..., Any]]
 
 
@@ -157,7 +158,7 @@ def _bags(rng: Rng) -> list[np.ndarray]:
 
 
 def _ctc(F: Any, x: Any, targets: Any, lengths: Any, blank: int = 0, **options: Any) -> Any:
-    # Only after log_softmax: PyTorch's gradient for the log-probabilities themselves takes them for normalised.
+    # Compare only after log_softmax, because PyTorch's gradient assumes that the log-probabilities are normalised.
     return F.ctc_loss(F.log_softmax(x, -1), targets, lengths[0], lengths[1], blank, **options)
 
 
@@ -315,7 +316,7 @@ def test_function(name: str) -> None:
         close(a.grad, b.grad, f"gradient of tensor {i}")
 
 
-# Of each error the call, with a library's nn.functional and the library.
+# For each error, a call with a library's nn.functional and the library as arguments.
 ERRORS: dict[str, Callable[[Any, Any], Any]] = {
     "interpolate without a size": lambda F, lib: F.interpolate(lib.ones(1, 1, 4)),
     "interpolate with both": lambda F, lib: F.interpolate(lib.ones(1, 1, 4), 2, 2),

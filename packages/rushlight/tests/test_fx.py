@@ -1,4 +1,4 @@
-"""fx: tracing by proxies, graphs and what is made of them. Names and code are PyTorch's, where they are given here."""
+"""fx: tracing with proxies, and graphs and their uses. Names and code that are given here are those of PyTorch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rushlight.nn import functional as F
 
 
 def half(x: Any, n: int) -> Any:
-    """One that a trace could not enter."""
+    """A function with a condition, which a trace cannot enter."""
     return x[:n] if n > 1 else x
 
 
@@ -99,7 +99,7 @@ def test_all_ways_to_run_a_graph_give_what_the_module_gives(way: Any) -> None:
     model, x = Model(), torch.randn(5, 3)
     run = way(fx.symbolic_trace(model))
     assert same(run(x), model(x))
-    x = torch.randn(2, 3)  # another size, as sizes are nodes
+    x = torch.randn(2, 3)  # works for another size, because sizes are nodes
     assert same(run(x), model(x))
 
 
@@ -194,7 +194,7 @@ def test_what_a_trace_cannot_see_is_refused(function: Any, error: type[Exception
     before = nn.Module.__call__
     with pytest.raises(error, match=text):
         fx.symbolic_trace(function)
-    # Everything is as it was.
+    # The trace has restored everything.
     assert nn.Module.__call__ is before
     assert "__getattribute__" not in vars(nn.Module)
     assert type(math.sqrt) is type(len)
@@ -318,10 +318,10 @@ def test_names_are_pythons() -> None:
 
 def test_dead_code_is_what_nobody_sees() -> None:
     def function(x: Any, y: Any) -> Any:
-        x.exp().add_(1)  # of a tensor that nobody uses
-        y.mul_(2)  # of an argument
+        x.exp().add_(1)  # writes to a tensor that is not used
+        y.mul_(2)  # writes to an argument
         z = x.sin()
-        z.view(-1).neg_()  # seen through z
+        z.view(-1).neg_()  # writes to the memory of z
         z.cos()
         torch._assert(x.sum() < 100, "too large")
         return z

@@ -1,6 +1,7 @@
-"""Training steps that are recorded as a graph of a device, on the toy device.
+"""Training steps that are recorded as a device graph, on the toy device.
 
-The tests look at what this file prints when it is run: a device stays attached to its process.
+The tests read the output of this file, which runs in a separate process, because a device stays attached to its
+process.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ REFUSED = ["NAdam", "RAdam", "Adamax", "Adagrad", "ASGD", "Adafactor"]
 
 
 def train(make_optimizer: Any, batches: list[Any], recorded: bool) -> list[Any]:
-    """The losses, and the parameters after `batches`; the first step is never recorded, since it makes the state."""
+    """Return the losses and the final parameters. The first step, which creates the state, is never recorded."""
     torch.manual_seed(0)
     model = Sequential(Linear(8, 16), LayerNorm(16), ReLU(), Linear(16, 3)).to(TOY)
     optimizer = make_optimizer(model.parameters())
@@ -64,7 +65,7 @@ def train(make_optimizer: Any, batches: list[Any], recorded: bool) -> list[Any]:
 
 
 def refusal(kind: str) -> list[Any]:
-    """What is said, and whether parameter and count are as they were."""
+    """Return the error, and whether the parameter and the step count are unchanged."""
     param = torch.ones(2, 2, device=TOY, requires_grad=True)
     optimizer = getattr(optim, kind)([param])
     param.grad = torch.ones_like(param)
@@ -89,7 +90,7 @@ def main() -> None:
 
 @pytest.fixture(scope="module")
 def seen(toy_device: Path) -> dict[str, Any]:
-    """What `main` prints."""
+    """Return the output of `main`."""
     done = subprocess.run(
         [sys.executable, __file__, str(toy_device)], capture_output=True, text=True, timeout=300
     )

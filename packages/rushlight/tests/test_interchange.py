@@ -1,4 +1,4 @@
-"""Tensors on the CPU in the hands of other libraries, where those are installed."""
+"""Tensors on the CPU that are passed to other libraries, if these are installed."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ assert torch.allclose(predicted, y)
 
 
 def test_scikit_learn_computes_with_tensors_where_it_may() -> None:
-    """By the array API standard: tensors go in and come out. SciPy asks the environment when it is imported."""
+    """scikit-learn accepts and returns tensors by the array API standard. SciPy reads its variable when it is imported."""
     pytest.importorskip("sklearn")
     environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
     subprocess.run([sys.executable, "-W", "ignore", "-c", DISPATCH], check=True, env=environment)

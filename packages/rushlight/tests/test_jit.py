@@ -1,4 +1,4 @@
-"""jit.trace, save and load: traced modules run as Python, and are saved as programs."""
+"""jit.trace, save and load: traced modules run as Python and are saved as programs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Model(nn.Module):
 def test_what_is_traced_is_saved_and_loaded(tmp_path: Path) -> None:
     model, x = Model().eval(), torch.randn(5, 3)
     traced = torch.jit.trace(model, x)
-    assert int(model.count) == 0  # the trace left no mark
+    assert int(model.count) == 0  # the trace has not changed the buffer
     traced.save(str(tmp_path / "model.rl"))
     loaded = torch.jit.load(str(tmp_path / "model.rl"))
     x = torch.randn(5, 3)
@@ -91,7 +91,7 @@ def test_a_traced_module_is_the_module_in_this_process() -> None:
     assert torch.equal(copied.eval()(y.double()), traced.eval()(y.double()))
     assert copied.weight is not traced.weight
     assert torch.jit.trace(traced, x) is traced
-    # The tables stay the same ones.
+    # The tables of parameters and buffers remain the same objects.
     for module in (traced, copied):
         module.load_state_dict({name: t + 1 for name, t in module.state_dict().items()})
         module.register_buffer("late", torch.ones(1))

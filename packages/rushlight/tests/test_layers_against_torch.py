@@ -1,4 +1,4 @@
-"""Layers and losses with their gradients: what PyTorch computes from the same weights and inputs, where it is installed."""
+"""Layers and losses with their gradients, compared with PyTorch for the same weights and inputs, if it is installed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def close(ours: Any, theirs: Any, what: str) -> None:
         )
 
 
-# Of each layer how it is made, and the shape of its input.
+# For each layer, a function that creates it, and the shape of its input.
 LAYERS: dict[str, tuple[Make, tuple[int, ...]]] = {
     "Linear": (lambda nn: nn.Linear(3, 4), (5, 2, 3)),
     "Linear without bias": (lambda nn: nn.Linear(3, 4, bias=False), (3,)),
@@ -165,7 +165,7 @@ LAYERS: dict[str, tuple[Make, tuple[int, ...]]] = {
 
 
 def first_of(nn: Any, layer: Any) -> Any:
-    """A layer that gives the first of its results and lets the others take part in it."""
+    """Return a layer that returns the first result of `layer`, to which the mean squares of the other results are added."""
 
     class FirstOf(nn.Module):
         def __init__(self) -> None:
@@ -182,7 +182,7 @@ def first_of(nn: Any, layer: Any) -> Any:
 
 
 def decode(nn: Any, layer: Any) -> Any:
-    """A layer of two sequences, called with parts of one."""
+    """Return a layer that calls a layer of two sequences with a sequence and a scaled copy of it."""
 
     class Decode(nn.Module):
         def __init__(self) -> None:
@@ -228,7 +228,7 @@ def test_layers(name: str, training: bool, rng: np.random.Generator) -> None:
     torch.manual_seed(20261121)
     ours, theirs = make(rushlight.nn).train(training), make(torch.nn).train(training)
     ours.load_state_dict({k: rushlight.from_numpy(v.numpy().copy()) for k, v in theirs.state_dict().items()})
-    for _ in range(2):  # the second time, running statistics have moved
+    for _ in range(2):  # in the second pass, the running statistics have changed
         x, y = both(normal(rng, *shape), grad=True)
         result, expected = ours(x), theirs(y)
         close(result, expected, "result")
@@ -267,7 +267,7 @@ def _classes(rng: np.random.Generator, *shape: int) -> np.ndarray:
     return rng.integers(0, 5, shape)
 
 
-# Of each loss its input, its target, and options; arrays among them are given to each library as its tensors.
+# For each loss: its input, its target and its options. Arrays are converted to tensors of each library.
 LOSSES: dict[str, tuple[str, Callable[[Any], tuple[Any, Any, dict[str, Any]]]]] = {
     "classes": ("CrossEntropyLoss", lambda r: (normal(r, 4, 5), _classes(r, 4), {})),
     "classes of pixels": ("CrossEntropyLoss", lambda r: (normal(r, 2, 5, 3, 3), _classes(r, 2, 3, 3), {})),

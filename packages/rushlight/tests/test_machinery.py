@@ -1,4 +1,4 @@
-"""Functions for machinery that does not exist here, or has no switches: they return, and programs run."""
+"""Functions for features that do not exist here or have no switches. They return, so that programs run."""
 
 from __future__ import annotations
 
@@ -154,11 +154,11 @@ def test_spawn_is_the_function_whatever_is_imported() -> None:
 
 
 def test_a_module_is_imported_under_one_name() -> None:
-    # A package's own path would let modules below it be imported a second time.
+    # With the path of the wrapped package, its submodules would be imported a second time.
     for module in pkgutil.walk_packages(torch.__path__, "rushlight."):
         found = importlib.import_module(module.name)
         assert ("/rushlight/" in str(found.__path__)) if hasattr(found, "__path__") else not module.ispkg
-    assert not as_torch.is_installed()  # as_torch._program installs it only as the main program
+    assert not as_torch.is_installed()  # as_torch._program installs the replacement only as the main program
 
 
 @no_gpu
@@ -243,7 +243,7 @@ def test_a_weight_is_converted_once_and_its_gradient_is_whole() -> None:
     w = torch.ones(2, 2, requires_grad=True)
     with torch.autocast("cpu"):
         with torch.no_grad():
-            w @ w  # makes no graph, and must not be kept for those that do
+            w @ w  # this conversion has no graph, and must not be reused by calls that need one
         z = (w @ w @ w).sum()
     z.backward()
     assert w.grad is not None

@@ -1,4 +1,4 @@
-"""Gradients of batch normalisation and an activation that follows it, which one operator computes."""
+"""Gradients of batch normalisation and the activation after it, which one operator computes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
 
 
 class Run:
-    """A forward pass of batch normalisation and an activation; `watch` sees what lies between them."""
+    """A forward pass of batch normalisation and an activation. `watch` is called with the tensor between them."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Run:
         return [self.x, self.weight, self.bias]
 
     def backward(self, **options: bool) -> set[str]:
-        """The operators of a backward pass."""
+        """Run a backward pass, and return the names of its operators."""
         with profile() as recorded:
             self.loss.backward(**options)
         return {event.name for event in recorded.events()}

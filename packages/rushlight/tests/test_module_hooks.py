@@ -1,4 +1,4 @@
-"""Backward hooks of modules, over the real autograd."""
+"""Backward hooks of modules with rushlight-autograd."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def test_backward_hook_sees_the_modules_own_gradients():
     x = torch.randn(4, 2, requires_grad=True)
     seen = []
     layer.register_full_backward_hook(lambda m, gi, go: seen.append((m, gi, go)))
-    # x is used elsewhere too: that part of its gradient is none of the module's business
+    # x is used elsewhere, too. The module's hook does not get this part of the gradient.
     (layer(x).sum() + (x * 5).sum()).backward()
     ((module, grad_input, grad_output),) = seen
     assert module is layer

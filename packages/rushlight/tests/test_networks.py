@@ -1,6 +1,6 @@
-"""Two networks as users write them: they train, are saved, and compute what PyTorch computes.
+"""Two networks as users write them: training, saving, and comparison with PyTorch.
 
-The networks are written once for every library with PyTorch's names, which is their first argument.
+The networks are written once, for any library with PyTorch's names, which is their first argument.
 """
 
 from __future__ import annotations
@@ -140,16 +140,16 @@ def gpt(torch: Any, *, dropout: float = 0.0, size: SimpleNamespace = GPT) -> Any
     return Gpt()
 
 
-# --- data: as arrays, so that both libraries get the same ---
+# --- data, as arrays, so that both libraries get the same values ---
 
 
 def images(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Noise, and a class for each: to be learned by heart."""
+    """Return images of noise with random classes, which a network has to memorize."""
     return rng.normal(size=(6, 3, 16, 16)).astype(np.float32), rng.integers(0, 10, 6)
 
 
 def sequences(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Counting upwards from some number, and what comes next."""
+    """Return sequences of consecutive numbers, and the same sequences shifted by one."""
     start = rng.integers(0, GPT.vocabulary, (8, 1))
     tokens = (start + np.arange(GPT.context + 1)) % GPT.vocabulary
     return tokens[:, :-1].copy(), tokens[:, 1:].copy()
@@ -223,7 +223,7 @@ def test_resnet_learns_images_by_heart(rng: np.random.Generator) -> None:
     assert scores.shape == (6, 10)
     assert scores.argmax(1).tolist() == y.tolist()
     assert not scores.requires_grad
-    # In evaluation an image's scores do not depend on its company.
+    # In evaluation mode the scores of an image do not depend on the other images of the batch.
     net.eval()
     together, alone = net(rushlight.from_numpy(x)), net(rushlight.from_numpy(x[:1]))
     np.testing.assert_allclose(together[:1].detach().numpy(), alone.detach().numpy(), rtol=1e-4, atol=1e-5)

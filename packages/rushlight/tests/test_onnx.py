@@ -1,4 +1,4 @@
-"""Models of rushlight.nn in onnxruntime: those of the benchmarks' Table 1, a GPT, a ViT and recurrent layers."""
+"""Models of rushlight.nn in onnxruntime: the models of Table 1 of the benchmarks, a GPT, a ViT and recurrent layers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ runtime = pytest.importorskip("onnxruntime")
 ROOT = Path(__file__).resolve().parents[3]
 TABLE1 = ROOT / "benchmarks" / "table1" / "models.py"
 
-# A process of its own, in which `import torch` is rushlight: the models say so.
+# Runs in a separate process, in which `import torch` imports rushlight, because the models import torch.
 PROGRAM = """
 import sys
 import numpy as np
@@ -79,13 +79,13 @@ np.testing.assert_allclose(session.run(None, given)[0], expected, 1e-4, 1e-5)
 def test_models_of_the_benchmarks(name: str, tmp_path: Path) -> None:
     command = [sys.executable, "-P", "-c", PROGRAM, name, str(ROOT), str(tmp_path / "model.onnx")]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
-    for file in tmp_path.iterdir():  # hundreds of megabytes
+    for file in tmp_path.iterdir():  # the files have hundreds of megabytes
         file.unlink()
     assert result.returncode == 0, result.stderr
 
 
 def check(model: Any, args: tuple[Any, ...], **options: Any) -> None:
-    """onnxruntime and `load` give what the model gives."""
+    """Check that onnxruntime and `load` compute the same results as the model."""
     import io
 
     file = io.BytesIO()

@@ -1,4 +1,4 @@
-"""Law: public functions that are written in Python ask the classes of their arguments first, as operators do."""
+"""Law: public functions written in Python first call `__torch_function__` of their arguments, as operators do."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from rushlight_core.overrides import overridable
 
 F = torch.nn.functional
 MODULES = [torch, F, torch.nn.init, torch.linalg, torch.fft, torch.special, torch.masked]
-# Not in PyTorch either: what only writes to a tensor or reads one for another purpose.
+# Functions that do not call it in PyTorch either. They only write to a tensor, or read one for another purpose.
 NOT_ASKED = {"range", "set_rng_state", "cond"}
 
 
 class Duck:
-    """No tensor; it answers every function with what it was asked."""
+    """An object that is not a tensor. A function that is called with it returns the arguments of the hook."""
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -47,7 +47,7 @@ FUNCTIONS = [
 
 
 def _call(function: Any, chosen: inspect.Parameter, value: Any) -> Any:
-    """The call with `value` for one parameter, and None for the others that must be given."""
+    """Call a function with `value` for one parameter, and None for other required parameters."""
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
     for p in inspect.signature(function).parameters.values():

@@ -1,4 +1,4 @@
-"""Modules of PyTorch that other libraries import helpers from, and what the helpers do."""
+"""Modules of PyTorch from which other libraries import helpers, and the helpers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rushlight._utils import (
 from rushlight.utils.module_tracker import ModuleTracker
 from rushlight.utils.weak import TensorWeakRef, WeakIdKeyDictionary, WeakIdRef
 
-# What other libraries import, by module.
+# The names that other libraries import, by module.
 IMPORTED = {
     "_jit_internal": "BroadcastingList2 Final List Optional Tuple boolean_dispatch export ignore is_scripting unused",
     "_tensor": "Tensor",
@@ -53,7 +53,7 @@ def test_names_can_be_imported(name: str) -> None:
     found: Any = torch
     for part in name.split("."):
         found = getattr(found, part)
-    assert found is module or name == "nn.parallel.data_parallel"  # where the function has the module's name
+    assert found is module or name == "nn.parallel.data_parallel"  # here a function has this name
     with pytest.raises((AttributeError, ImportError), match="no_such_name"):
         exec(f"from rushlight.{name} import no_such_name")
 
@@ -86,7 +86,7 @@ def test_gradients_of_convolutions(dims: int) -> None:
     of_weight = getattr(torch.nn.grad, f"conv{dims}d_weight")(x, weight.shape, grad, **options)
     torch.testing.assert_close(of_input, expected[0])
     torch.testing.assert_close(of_weight, expected[1])
-    (again,) = torch.autograd.grad(of_weight.square().sum(), x)  # they can be differentiated themselves
+    (again,) = torch.autograd.grad(of_weight.square().sum(), x)  # the gradients are themselves differentiable
     assert again.shape == x.shape
     with torch.no_grad():
         assert not getattr(torch.nn.grad, f"conv{dims}d_input")(
@@ -103,7 +103,7 @@ def test_flat_tensors() -> None:
     parts = _unflatten_dense_tensors(flat, tensors)
     assert all(torch.equal(part, tensor) for part, tensor in zip(parts, tensors, strict=True))
     flat.zero_()
-    assert not parts[0].any()  # views
+    assert not parts[0].any()  # the parts are views
 
 
 def test_lists_of_tensors_of_one_dtype() -> None:
@@ -149,7 +149,7 @@ def test_weak_keys() -> None:
     del x
     gc.collect()
     assert held() is None
-    assert reference != other  # both are dead: nothing says that they meant one object
+    assert reference != other  # both references are dead, so they cannot be known to refer to the same object
     assert list(names.values()) == list(copied.values()) == ["y"]
     itself = weakref.ref(names)
     del names

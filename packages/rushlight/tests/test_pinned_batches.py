@@ -1,6 +1,7 @@
 """Batches of a `DataLoader` in pinned memory, on the toy device.
 
-The tests look at what this file prints when it is run: a device stays attached to its process.
+The tests read the output of this file, which runs in a separate process, because a device stays attached to its
+process.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Pair = collections.namedtuple("Pair", "x y")
 
 
 class Own:
-    """A batch with a method of its own."""
+    """A batch of a user-defined class with a method `pin_memory`."""
 
     def __init__(self, x: torch.Tensor) -> None:
         self.x = x
@@ -61,7 +62,7 @@ LOADERS: dict[str, dict[str, Any]] = {
 
 
 def described(batch: Any) -> Any:
-    """Values of a batch, and which of its tensors are pinned; copies do not wait for the device."""
+    """Return the values of a batch and whether its tensors are pinned. Copies do not wait for the device."""
     there = batch["pair"].x.to("toy", non_blocking=True)
     tensors = [batch["pair"].x, batch["pair"].y, batch["list"][0]]
     return [
@@ -95,7 +96,7 @@ def main() -> None:
 
 @pytest.fixture(scope="module")
 def seen(toy_device: Path) -> dict[str, Any]:
-    """What `main` prints."""
+    """Return the output of `main`."""
     done = subprocess.run(
         [sys.executable, __file__, str(toy_device)], capture_output=True, text=True, timeout=120
     )

@@ -1,4 +1,4 @@
-"""What tensors print, for every dtype, option and place in a graph: the texts are those of PyTorch 2.13."""
+"""Printed tensors of every dtype, option and place in a graph. The expected texts are from PyTorch 2.13."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 import rushlight as torch
 
-# values, dtype, shape (None: as they are), place in a graph, options, text
+# values, dtype, shape (None for the shape of the values), place in a graph, options, text
 # fmt: off
 CASES: list[tuple[Any, str, Any, str, dict[str, Any], str]] = [
     ([0.1, -2.5, 3.25, 1e3 / 7], 'float64', None, '', {},

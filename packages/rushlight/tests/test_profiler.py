@@ -1,4 +1,4 @@
-"""The profiler over autograd: backward nodes, and the arrows from the operators that recorded them."""
+"""The profiler with autograd: backward nodes, and the arrows from the operators that recorded them."""
 
 from __future__ import annotations
 
@@ -134,12 +134,12 @@ def test_backward_on_a_thread_that_starts_meanwhile():
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_loader_shows_how_long_its_batches_were_waited_for(workers):
-    """From the loop's side: the span is there with workers too, and the profiler's advice knows it."""
+    """The time is measured in the training loop, so there is a span even with workers, and the profiler's advice uses it."""
 
     loader = DataLoader(Slow(), batch_size=2, num_workers=workers)
     prof = recorded(lambda: [batch + 1 for batch in loader])
     waits = [event for event in prof.events() if event.name == "DataLoader.next"]
-    assert len(waits) == 4  # the last one finds the end
+    assert len(waits) == 4  # the last call ends the epoch
     assert any(advice.rule == "waiting for data" for advice in prof.advice())
 
 

@@ -1,4 +1,4 @@
-"""What libraries written for PyTorch do when they are imported and run, in small: names they import, bases they build on."""
+"""Small versions of what libraries for PyTorch do: the names that they import, and the classes that they derive from."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_what_libraries_import(module: str) -> None:
     reached: Any = torch
     for part in module.split("."):
         reached = getattr(reached, part)
-    # PyTorch's packages, too, have a function in the place of a module of its name.
+    # As in PyTorch, a package may have a function with the same name as one of its modules.
     assert reached is found or reached is getattr(found, module.rpartition(".")[2])
 
 
@@ -241,7 +241,7 @@ def test_questions_are_answered_and_orders_refused() -> None:
 
 
 def test_placements_are_descriptions() -> None:
-    """Libraries keep them in tables; no tensor has one."""
+    """Libraries store placements in tables, but no tensor has a placement."""
     from rushlight.distributed import tensor
 
     shard, partial = tensor.Shard(1), tensor.Partial("avg")
@@ -348,7 +348,7 @@ def test_batches_of_all_processes_are_this_ones() -> None:
     made = nn.SyncBatchNorm.convert_sync_batchnorm(model)
     assert made is model
     assert isinstance(made[1], nn.SyncBatchNorm)
-    assert isinstance(made[2][0], nn.InstanceNorm2d)  # no normalisation of batches
+    assert isinstance(made[2][0], nn.InstanceNorm2d)  # not replaced, because it is not a batch normalisation
     assert made[1].weight is weight
     plain = nn.BatchNorm2d(2)
     x = torch.randn(3, 2, 4, 4)

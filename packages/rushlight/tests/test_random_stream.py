@@ -1,4 +1,4 @@
-"""The stream "torch": numbers beside those that PyTorch drew, states, and what changes streams."""
+"""The stream "torch": numbers compared with those that PyTorch drew, states, and functions that change the stream."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_numbers_are_those_that_pytorch_drew(torch_stream, recorded, name):
     arrays = drawn(torch, CASES[name], 5)
     assert len(arrays) == len(recorded[name])
     for array, expected in zip(arrays, recorded[name], strict=True):
-        # The C library's logarithms and cosines may differ in their last bit from machine to machine.
+        # Logarithms and cosines of the C library may differ in the last bit between machines.
         np.testing.assert_allclose(
             array.ravel(), np.array(expected, dtype=array.dtype), rtol=1e-6, atol=1e-12
         )
@@ -46,7 +46,7 @@ def test_numbers_are_those_that_pytorch_drew(torch_stream, recorded, name):
 
 @pytest.mark.parametrize("seed", [0, 5489, 2**32 - 1])
 def test_words_are_those_of_the_mersenne_twister(torch_stream, seed):
-    """NumPy's legacy generator is seeded alike. There are 624 words between two twists of the state."""
+    """NumPy's legacy generator is seeded in the same way. The state is renewed after every 624 words."""
     words = np.random.RandomState(seed)._bit_generator.random_raw(3 * 624)
     torch.manual_seed(seed)
     drawn = torch.empty(words.size, dtype=torch.int64).random_(0, 2**20)
@@ -100,14 +100,14 @@ def test_a_state_brings_its_stream():
     philox = generator.get_state()
     with torch.random.stream("torch"):
         other = torch.Generator().manual_seed(2)
-        torch.randn(3, generator=other)  # a normal number is kept for the next call
+        torch.randn(3, generator=other)  # one normal number is cached for the next call
         twister = other.get_state()
         expected = torch.randn(5, generator=other), torch.poisson(torch.full((9,), 3.0), generator=other)
     assert (philox.numel(), twister.numel()) == (24, 5056)
     generator.set_state(twister)
     assert generator.stream == "torch"
     assert torch.equal(torch.randn(5, generator=generator), expected[0])
-    # What PyTorch's stream does not define goes on where it was as well.
+    # Numbers that PyTorch's stream does not define are also continued from the saved state.
     assert torch.equal(torch.poisson(torch.full((9,), 3.0), generator=generator), expected[1])
     generator.set_state(philox)
     assert generator.stream == "philox"

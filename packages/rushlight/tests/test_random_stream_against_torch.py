@@ -1,4 +1,4 @@
-"""Random numbers of the stream "torch" beside PyTorch's, bit for bit."""
+"""Random numbers of the stream "torch" equal PyTorch's bit for bit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients of functions and layers against values of PyTorch 2.13 that are kept with the tests of nn."""
+"""Gradients of functions and layers, compared with the values of PyTorch 2.13 in the tests of rushlight-nn."""
 
 from __future__ import annotations
 

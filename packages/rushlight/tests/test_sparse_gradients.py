@@ -1,4 +1,4 @@
-"""Row-sparse gradients: layers, clipping and optimizers, beside the same with dense gradients; saving and loading."""
+"""Row-sparse gradients of layers, in clipping and in optimizers, compared with dense gradients; saving and loading."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_embedding_bag_has_no_sparse_maximum():
         F.embedding_bag(core.tensor([[1]]), core.ones(2, 2), mode="max", sparse=True)
 
 
-# Over all rows the same as with dense gradients.
+# Optimizers whose steps are the same with sparse and dense gradients if all rows have gradients.
 SAME = {
     "SGD": lambda p: optim.SGD(p, lr=0.1),
     "SGD maximize": lambda p: optim.SGD(p, lr=0.1, maximize=True),

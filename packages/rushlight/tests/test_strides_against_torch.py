@@ -1,4 +1,4 @@
-"""The order of results in memory: that of PyTorch, where it is installed, for inputs of any order."""
+"""The memory order of results equals PyTorch's, if it is installed, for inputs in any order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Layout = tuple[
 
 
 def layouts(rng: random.Random, ndim: int, operands: int) -> list[Layout]:
-    """Shapes that broadcast, dimensions in any order."""
+    """Return layouts with shapes that broadcast, and with dimensions in any order in memory."""
     full = [rng.choice([1, 2, 3]) for _ in range(ndim)]
     expanded = rng.random() < 0.5
     return [
@@ -34,7 +34,7 @@ def make(library: Any, layout: Layout, full: tuple[int, ...]) -> Any:
 
 
 def steps(t: Any) -> tuple[int, ...]:
-    """The strides that matter."""
+    """Return the strides of the dimensions with more than one element."""
     return tuple(stride for stride, n in zip(t.stride(), t.shape, strict=True) if n > 1)
 
 
@@ -58,6 +58,6 @@ def test_results_lie_as_in_pytorch(ndim: int, operands: int) -> None:
         given = layouts(rng, ndim, operands)
         full = tuple(max(sizes) for sizes in zip(*(layout[0] for layout in given), strict=True))
         if operands > 1 and all(make(torch, layout, full).is_contiguous() for layout in given):
-            continue  # row-major here; where none of them has all the elements, PyTorch orders equal strides by size
+            continue  # row-major here; if no input has the full shape, PyTorch orders equal strides by size
         ours, theirs = results(rushlight, given, full), results(torch, given, full)
         assert [steps(t) for t in ours] == [steps(t) for t in theirs], (given, full)

@@ -1,4 +1,4 @@
-"""Subclasses of Tensor with gradients: what keeps the class, and what a class sees."""
+"""Subclasses of Tensor with gradients: results that keep the class, and the functions that `__torch_function__` gets."""
 
 from __future__ import annotations
 

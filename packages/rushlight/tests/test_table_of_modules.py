@@ -1,4 +1,4 @@
-"""Modules that `rushlight._table` describes in place of files."""
+"""Modules that `rushlight._table` describes instead of files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_module_shows_the_objects_of_the_table(name: str) -> None:
 
 
 def test_the_table_repeats_no_file() -> None:
-    # A file comes first: an entry of the same name would never be used.
+    # A file takes precedence, so a table entry of the same name would never be used.
     root = Path(torch.__file__).parent
     assert not [
         name for name in _table.MODULES if root.joinpath(*name.split(".")).with_suffix(".py").exists()
@@ -74,7 +74,7 @@ def test_inspect_and_reload_work_as_for_files() -> None:
 
 
 def test_names_are_pickled_by_a_path_of_the_table() -> None:
-    text = b"crushlight.nn.modules.padding\nZeroPad2d\n."  # protocol 0: a module and a name
+    text = b"crushlight.nn.modules.padding\nZeroPad2d\n."  # in protocol 0: module and name
     assert pickle.loads(text) is torch.nn.ZeroPad2d
     assert pickle.loads(pickle.dumps(torch.nn.functional.relu)) is torch.nn.functional.relu
 

@@ -1,4 +1,4 @@
-"""`utils.tensorboard.SummaryWriter`: what it writes is read back, with the messages of each package that it works with."""
+"""`utils.tensorboard.SummaryWriter`: the events that it writes are read back, with both supported packages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Values = dict[str, Any]
 
 @pytest.fixture(params=["tensorboard", "tensorboardX"])
 def board(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The module, imported again with one of the packages."""
+    """Return the module, imported again with one of the packages."""
     pytest.importorskip(request.param)
     hidden = ["rushlight.utils.tensorboard"] + ["tensorboard"] * (request.param == "tensorboardX")
     for name in [name for name in sys.modules if name.startswith(tuple(f"{each}." for each in hidden))]:
@@ -39,7 +39,7 @@ def board(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
 
 
 def events(board: Any, folder: Path) -> list[Any]:
-    """The events of the files of a folder, in the order of the files: each record is a length, data, and two checksums."""
+    """Return the events in the files of a folder, in file order. A record has a length, data, and two checksums."""
     found = []
     for file in sorted(folder.glob("events.out.tfevents.*")):
         data = file.read_bytes()
@@ -52,7 +52,7 @@ def events(board: Any, folder: Path) -> list[Any]:
 
 @pytest.fixture
 def written(board: Any, tmp_path: Path) -> Callable[[Callable[[Any], object]], list[Any]]:
-    """A function that returns the events with a step that are written by a function of a writer."""
+    """Return a function that calls a function with a writer, and returns the events with a step that it wrote."""
 
     def run(work: Callable[[Any], object]) -> list[Any]:
         with board.SummaryWriter(tmp_path / "run") as writer:
@@ -113,7 +113,8 @@ def test_histograms(written: Any) -> None:
     given, joined, default, outside, raw = (event.summary.value[0].histo for event in written(work))
     assert (given.min, given.max, given.num, given.sum) == (-2.0, 4.5, 6, 8.5)
     assert given.sum_squares == 0 + 1 + 1 + 16 + 4 + 4.5**2
-    # An empty bucket that ends where the first one with values begins, then those until the last one with values.
+    # An empty bucket that ends at the beginning of the first bucket with values, and the buckets up to the last with
+    # values.
     assert list(given.bucket_limit) == [-4.0, -1.0, 0.5, 2.0, 3.0, 5.0]
     assert list(given.bucket) == [0, 1, 1, 2, 0, 2]
     assert list(joined.bucket_limit) == [-4.0, -2.0, 0.0, 2.0, 4.0, 6.0][1:]
@@ -154,7 +155,7 @@ def test_images(written: Any) -> None:
     assert first[..., 1].tolist() == [[0, 127], [255, 255]]
     assert (second == colors.permute(1, 2, 0).numpy()).all()
     assert (third == second).all()
-    assert fourth.shape == (2 * 2, 8 * 3, 3)  # eight columns
+    assert fourth.shape == (2 * 2, 8 * 3, 3)  # the grid has eight columns
     assert fourth[0, ::3, 0].tolist() == [int(np.float32(i / 10) * 255) for i in range(8)]
     assert fourth[2, ::3, 0].tolist() == [int(np.float32(0.8) * 255), int(np.float32(0.9) * 255), *[0] * 6]
     for tensor, formats in ((colors, "HW"), (colors, "CWX"), (grey, "HWC"), (colors.view(6, 2, 2), "CHW")):
@@ -186,7 +187,7 @@ def test_boxes_figures_and_films(written: Any) -> None:
     made = film.summary.value[0].image
     frames = Image.open(io.BytesIO(made.encoded_image_string))
     assert (frames.format, frames.n_frames, frames.info["duration"]) == ("GIF", 5, 100)
-    assert (made.height, made.width) == (2 * 4, 2 * 6)  # three films in a square of four
+    assert (made.height, made.width) == (2 * 4, 2 * 6)  # three films in a grid of four
     with pytest.raises(ValueError, match="as many as boxes"):
         written(lambda w: w.add_image_with_boxes("b", torch.zeros(3, 9, 9), torch.ones(2, 4), labels=["a"]))
     with pytest.raises(ValueError, match="N, T, C, H, W"):
@@ -223,7 +224,7 @@ def test_precision_and_recall(board: Any, written: Any) -> None:
         writer.add_pr_curve_raw("p", [2], [1], [1], [0], [2 / 3], [1.0], num_thresholds=1)
 
     curve, weighted, raw = (event.summary.value[0] for event in written(work))
-    # At 0 all are taken for positive; at 0.5 the first and third; at 1 none.
+    # Predicted positives: all examples at threshold 0, the first and third at 0.5, and none at 1.
     assert numbers(curve.tensor).tolist() == [
         [2, 1, 0], [2, 1, 0], [0, 1, 2], [0, 1, 2], [0.5, 0.5, 0], [1, 0.5, 0],
     ]  # fmt: skip
@@ -378,7 +379,7 @@ def test_files_are_closed_and_opened_again(
     writer.add_scalar("a", 1, 5)
     writer.flush()
     if "tensorboardX" in board.writer.pb.EventFileWriter.__module__:
-        writer.close()  # its thread may be behind
+        writer.close()  # its thread may not have written everything
     found = events(board, tmp_path)
     assert [event.step for event in found if event.WhichOneof("what") == "session_log"] == [5]
     assert [v.simple_value for event in found for v in event.summary.value] == [1]

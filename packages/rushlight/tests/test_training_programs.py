@@ -1,4 +1,4 @@
-"""Programs of a forward pass, its gradients and an optimizer's step are equal to eager steps, also without Python."""
+"""Programs of a forward pass, its gradients and an optimizer's step equal eager steps, also without Python."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rushlight_graph import _run
 
 
 class Step(nn.Module):
-    """One step of training: what is exported."""
+    """One training step, which is exported."""
 
     def __init__(self, model: nn.Module, optimizer: Any, loss: Callable[..., Any] = F.cross_entropy) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ def test_a_program_trains_without_python(name: str, tmp_path: Path) -> None:
     assert np.load(tmp_path / "loss.npy").tobytes() == bits(losses[-1])
     later = torch.export.load(tmp_path / "later.rl")
     same_state(step, later.state_dict)
-    assert bits(later.module()(X, Y)) == bits(step(X, Y))  # and goes on
+    assert bits(later.module()(X, Y)) == bits(step(X, Y))  # training continues
     libraries = subprocess.run(
         ["ldd", _run.program()], capture_output=True, text=True, env=_run.environment()
     )
@@ -142,7 +142,7 @@ def test_batch_norm_dropout_and_a_residual_network() -> None:
 
 
 def test_gradients_that_are_added_up() -> None:
-    """zero_grad() is not called: each run adds to what the one before has left."""
+    """Without zero_grad(), each run adds to the gradients of the previous run."""
     torch.manual_seed(0)
     model = mlp()
 
@@ -209,7 +209,7 @@ def test_transforms(name: str) -> None:
             return function(x)
 
     program = torch.export.export(Transformed(), (torch.randn(3, 4),))
-    assert ("with its gradients" in str(program)) == (name != "grad")  # whose formulas read nothing else
+    assert ("with its gradients" in str(program)) == (name != "grad")  # only grad can be captured without them
     again = torch.export.ExportedProgram(type(program.program).from_bytes(program.program.to_bytes()))
     for _ in range(2):
         x = torch.randn(3, 4)
@@ -325,7 +325,7 @@ def test_what_programs_cannot_follow() -> None:
     assert {key: bits(value) for key, value in step.optimizer.state[model[0].weight].items()} == state
 
 
-# Losses of a batch of any size whose composites make indices, masks or sizes of their own.
+# Losses for batches of any size, with composites that create indices, masks or sizes.
 FOLLOWING: dict[str, Callable[..., Any]] = {
     "attention": lambda h, x: F.scaled_dot_product_attention(
         h[None], h[None], h[None], is_causal=True

@@ -20,7 +20,7 @@ from wrapped_ranks import Chosen, run_ranks
 
 @pytest.fixture(autouse=True, params=["shm", "pipes"])
 def kind(request: pytest.FixtureRequest) -> str:
-    """Which implementation of groups the test runs with."""
+    """Select the implementation of groups for the test."""
     Chosen.kind = request.param
     return Chosen.kind
 
@@ -42,7 +42,7 @@ def trained(rank: int, counts: list[int], by_initial: bool) -> list[Any]:
             optimizer.zero_grad()
             model(batch(rank, step)).square().sum().backward()
             optimizer.step()
-    model(batch(rank, 0)).sum().backward()  # all go on together
+    model(batch(rank, 0)).sum().backward()  # all ranks continue together
     return [p.tolist() for p in model.parameters()]
 
 
@@ -114,7 +114,7 @@ def hooked(rank: int) -> Any:
 
 def test_hooks_of_ranks_without_batches(tmp_path: Path) -> None:
     first, second = run_ranks(hooked, 2, tmp_path)
-    assert first != second  # the second added more passes
+    assert first != second  # the second rank added more passes
 
 
 def early(rank: int) -> int:
@@ -132,7 +132,7 @@ def test_all_ranks_raise_if_asked(tmp_path: Path) -> None:
 
 
 class Counter(Joinable):
-    """Sums over ranks how many steps there were."""
+    """A Joinable that counts the steps of all ranks."""
 
     def __init__(self, group: Any) -> None:
         super().__init__()

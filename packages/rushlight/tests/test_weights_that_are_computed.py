@@ -141,7 +141,7 @@ def test_gradients_through_samples_and_of_log_probabilities() -> None:
     assert loc.grad.item() == pytest.approx(1.0)
     assert scale.grad.item() == pytest.approx(((noise - loc) / scale).mean().item(), rel=1e-4)
     assert not D.Normal(loc, scale).sample().requires_grad
-    # A policy learns which of three actions is rewarded.
+    # A policy learns which one of three actions is rewarded.
     logits = torch.zeros(3, requires_grad=True)
     optimizer = torch.optim.SGD([logits], lr=0.5)
     for _ in range(60):

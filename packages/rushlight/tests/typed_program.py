@@ -1,4 +1,4 @@
-"""What type checkers make of an ordinary program. Not run by pytest: `nox -s types` checks it with mypy."""
+"""An ordinary program for type checkers. `nox -s types` checks it with mypy; pytest does not run it."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def overloads(x: Tensor) -> None:
 
 
 def mistakes(x: Tensor) -> None:
-    # `warn_unused_ignores` makes each of these a test: it must be an error.
+    # With `warn_unused_ignores`, mypy reports a line below that is not an error.
     x.view("2")  # type: ignore[arg-type]
     torch.zeros(2, dtype="float32")  # type: ignore[call-overload]
     torch.cat(x)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Runs functions in the ranks of a group, of one of the two implementations."""
+"""Runs functions in the ranks of a group, with one of the two implementations of groups."""
 
 from __future__ import annotations
 

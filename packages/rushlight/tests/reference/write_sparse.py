@@ -1,4 +1,4 @@
-"""Writes sparse.json: a table of five rows after three steps with sparse gradients, as PyTorch 2.13 trains it.
+"""Writes sparse.json: a table of five rows that PyTorch 2.13 has trained for three steps with sparse gradients.
 
     python packages/rushlight/tests/reference/write_sparse.py
 
