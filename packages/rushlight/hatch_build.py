@@ -10,7 +10,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class Stubs(BuildHookInterface[Any]):
-    """The build hook that pyproject.toml names."""
+    """The build hook that pyproject.toml refers to."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         package = Path(self.root, "src", "rushlight")

@@ -44,7 +44,7 @@ def campaign(count: int, seed: int, out: Path | None = None) -> tuple[Counter[st
 
 
 def guided(seconds: float, seed: int, out: Path) -> None:
-    """Let atheris choose inputs by the lines that they reach; it ends the process. What reaches new lines stays in `out`."""
+    """Let atheris choose inputs by the lines that they reach. Save those that reach new lines in `out`. Ends the process."""
     import atheris
 
     folder = out / "corpus"

@@ -1,5 +1,5 @@
 # ruff: noqa: N999
-"""Names of PyTorch's extension module that libraries use, and the names of core's."""
+"""Names of PyTorch's extension module that libraries use, and the names of core's extension module."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _get_tracing_state() -> None:
 
 
 def _are_functorch_transforms_active() -> bool:
-    return False  # for code that would read values of batched tensors, which raises an error
+    return False  # callers may then read values, which raises an error for batched tensors
 
 
 def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:

@@ -2,9 +2,9 @@
 
     import rushlight as torch
 
-This package composes the others and implements nothing itself: tensors and operators are rushlight_core's, gradients
-rushlight_autograd's; `rushlight.nn`, `rushlight.optim`, `rushlight.utils.data` and the other modules are loaded when they
-are first used.
+This package combines the other packages and implements nothing itself. Tensors and operators come from
+rushlight_core, and gradients from rushlight_autograd. `rushlight.nn`, `rushlight.optim`, `rushlight.utils.data` and
+the other modules are loaded when they are first used.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _Finder:
                 yield prefix + leaf, False
 
 
-# Here rather than in a file of its own, so that importing this package reads no other file of it.
+# The finder is defined here, so that importing this package reads no other file of the package.
 _sys.path_hooks.insert(0, _Finder)
 
 # Gradients come from rushlight-autograd, which attaches itself to core, or from the provider that the user names.
@@ -73,7 +73,7 @@ else:
 
 __version__ = "0.1.0"
 
-# All of core's names but those that core itself loads when they are first used: __getattr__ finds them.
+# All names of core, except those that core itself loads when they are first used, which __getattr__ finds.
 globals().update(
     {name: vars(rushlight_core)[name] for name in rushlight_core.__all__ if name in vars(rushlight_core)}
 )
@@ -178,7 +178,7 @@ _MODULES = (
     "version",
     "xpu",
 )
-# What PyTorch has at its root and another package makes.
+# Names in PyTorch's root module that other modules define here.
 _ELSEWHERE = {
     "Future": "rushlight.futures",
     "PyTorchFileReader": "rushlight._C",
@@ -200,11 +200,11 @@ _NOT_FOR_ALL = {
     "ScriptModule",
     "TensorType",
     "while_loop",
-}  # that PyTorch does not document
+}  # names that PyTorch does not document
 
 __all__ = [*{*rushlight_core.__all__, *_MODULES, *_ELSEWHERE} - _NOT_FOR_ALL]
 
-if not TYPE_CHECKING:  # a checker would take every name for one that is there
+if not TYPE_CHECKING:  # with `__getattr__`, type checkers would accept any name
 
     def __getattr__(name: str) -> object:
         if name in _MODULES or name in (
@@ -238,7 +238,7 @@ if not TYPE_CHECKING:  # a checker would take every name for one that is there
 
 
 def _find(name: str) -> str | None:
-    """Return the path of a name in the modules that programs use most, such as `nn.Linear`; None if none has it."""
+    """Return the path of a name in the most used modules, such as `nn.Linear`, or None if no such module has the name."""
     from contextlib import suppress
     from importlib import import_module
 

@@ -26,7 +26,7 @@ __all__ = [
 _drop = unused
 _overload = _overload
 _overload_method = _overload_method
-# The functions that `boolean_dispatch` made, with the two that each chooses from.
+# The functions that `boolean_dispatch` returned, with the two functions that each selects from.
 boolean_dispatched: WeakKeyDictionary[Callable[..., Any], dict[str, Any]] = WeakKeyDictionary()
 
 

@@ -300,7 +300,7 @@ MODULES: dict[str, dict[str, str]] = {
     "utils.hooks": {"rushlight_nn.hooks": "RemovableHandle"},
 }
 
-# Each is the module of rushlight_nn.distributions of the same name.
+# Modules that re-export the module of the same name in rushlight_nn.distributions.
 _DISTRIBUTIONS = (
     "bernoulli beta binomial categorical cauchy chi2 constraint_registry constraints "
     "continuous_bernoulli dirichlet distribution exp_family exponential fishersnedecor gamma "
@@ -381,7 +381,7 @@ def spec_of(name: str) -> ModuleSpec | None:
     """Return the import system's specification of a module, or None if it is not in the table."""
     if name.removeprefix("rushlight.") not in MODULES:
         return None
-    spec: Any = type(__spec__)  # ModuleSpec: importing importlib.machinery takes longer than the module
+    spec: Any = type(__spec__)  # ModuleSpec, without the slow import of importlib.machinery
     found: ModuleSpec = spec(name, _Loader(), origin=__file__)
-    found.has_location = True  # the module's __file__, and so the source that inspect shows, is this file
+    found.has_location = True  # the module's __file__ is this file, which inspect shows as its source
     return found

@@ -100,7 +100,7 @@ def _get_device_module(device_type: str) -> Any:
 
 
 def _import_dotted_name(name: str) -> Any:
-    """Import the first part of a dotted name, and return the object that the remaining parts name in it."""
+    """Import the first part of a dotted name, and return the attribute of it that the other parts name."""
     first, *rest = name.split(".")
     found: Any = import_module(first)
     for part in rest:
@@ -118,7 +118,7 @@ class ExceptionWrapper:
     """An exception and its traceback as text, to be raised again in another thread or process.
 
     Args:
-        exc_info: a result of `sys.exc_info()`; by default that of the exception that is being handled.
+        exc_info: a result of `sys.exc_info()`; by default the exception that is being handled.
         where: where it was raised, for the message.
     """
 

@@ -11,8 +11,9 @@ from types import ModuleType
 def names_of(package: ModuleType, module: str = "") -> Callable[[str], object]:
     """Return a module's `__getattr__` that finds the names of `package`, also those that it loads when they are first used.
 
-    Names such as `__path__` are the package's own: with its path, modules below it would be imported a second time. Where
-    the name of the module is given, its own files come before those of `package`, which may have fewer names.
+    Special names such as `__path__` are not found in `package`: with its path, its submodules would be imported a
+    second time. If `module` is given, the files of that module take precedence over those of `package`, which may
+    have fewer names.
     """
 
     def find(name: str) -> object:

@@ -1,4 +1,4 @@
-"""The device that computes faster than the CPU, of any type: a GPU, if there is one."""
+"""The accelerator: a device of any type that computes faster than the CPU, such as a GPU."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def get_device_module(device: Any = None) -> Any:
 
 
 def _kind() -> str:
-    """Return the accelerator's device type: CUDA before that of another backend; "" if there is none."""
+    """Return the accelerator's device type, or "" if there is none. CUDA takes precedence over other backends."""
     return "cuda" if cuda.is_available() else core._C._plugin_device()
 
 

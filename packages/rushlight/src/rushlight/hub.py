@@ -184,7 +184,7 @@ def help(github: str, model: str, *args: Any, **kwargs: Any) -> NoReturn:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "tqdm":  # a bar of progress, of the package of that name, which programs import from here
+    if name == "tqdm":  # programs import the progress bar of the package tqdm from here
         from importlib import import_module
 
         return import_module("tqdm").tqdm

@@ -63,7 +63,7 @@ class SobolEngine:
         import warnings
 
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # SciPy's advice to draw a power of two
+            warnings.simplefilter("ignore")  # SciPy warns if n is not a power of two
             points = core.from_numpy(self._sequence.random(n))
         self.num_generated += n
         points = points.to(dtype or core.get_default_dtype())

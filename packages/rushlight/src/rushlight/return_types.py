@@ -11,7 +11,7 @@ __all__ = ["all_return_types", "pytree_register_structseq"]
 
 all_return_types: list[Any]
 
-# An operator makes its type when it is first called: a call of each on the smallest operand.
+# An operator creates its type at its first call. These functions call each operator with the smallest operand.
 _CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "aminmax": lambda vector, matrix: core.aminmax(vector),
     "cummax": lambda vector, matrix: core.cummax(vector, 0),

@@ -42,7 +42,7 @@ class TorchVersion(str):
             left, right = _key(str(self)), _key(other)
         except ValueError:
             return operator(str(self), other)
-        if left == right and left[3]:  # both have local parts
+        if left == right and left[3]:  # both versions have local parts
             return operator(str(self), str(other))
         return operator(left, right)
 

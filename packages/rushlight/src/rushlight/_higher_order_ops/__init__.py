@@ -1,6 +1,6 @@
 """Operators that take functions, under PyTorch's module paths."""
 
-# The functions are imported after the modules of the same names, which they replace.
+# Importing a submodule binds its name, so the functions of the same names are imported afterwards.
 from rushlight._higher_order_ops.associative_scan import associative_scan
 from rushlight._higher_order_ops.cond import cond
 from rushlight._higher_order_ops.scan import scan

@@ -23,8 +23,8 @@ def associative_scan(
 ) -> Any:
     """Compute `x0, f(x0, x1), f(f(x0, x1), x2), …` along a dimension.
 
-    In a program whose sizes change (`export` with `dynamic_shapes`) it becomes two loops, and the length may be one of
-    these sizes.
+    If a program with dynamic sizes is captured (`export` with `dynamic_shapes`), the scan becomes two loops, and its
+    length may be dynamic.
 
     Args:
         combine_fn: an associative function of two containers with the structure of `xs`. It is called with tensors that may
@@ -32,7 +32,7 @@ def associative_scan(
         xs: a tensor or a container of tensors.
         dim: the dimension.
         reverse: whether to begin at the end.
-        combine_mode: "pointwise" or "generic"; both compute the same here.
+        combine_mode: "pointwise" or "generic", which are equivalent here.
 
     Shape:
         - Tensors in `xs`: (*, L, *), with the same size L of `dim`.
@@ -73,7 +73,8 @@ def associative_scan(
         n = tensors[0].shape[dim]
         if n < 2:
             return tensors
-        # Results at odd positions are those of the pairs; one more step gives the even ones.
+        # The scan of the combined pairs gives the results at odd positions. One more step gives the results at even
+        # positions.
         odd = scan(combine(part(tensors, 0, n - n % 2, 2), part(tensors, 1, n, 2)))
         first = part(tensors, 0, 1, 1)
         if n > 2:
@@ -118,7 +119,7 @@ def _in_loops(
             return (distance * 2, *made)
 
         def down(distance: Tensor, *values: Tensor) -> tuple[Tensor, ...]:
-            # Each position in the middle of a block gets the result of all that is before it.
+            # Each position in the middle of a block gets the result of all elements up to it.
             combined = (positions % (2 * distance) == distance - 1) & (positions >= 2 * distance)
             return (distance // 2, *step(distance, list(values), combined))
 

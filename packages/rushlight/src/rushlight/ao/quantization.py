@@ -1,5 +1,5 @@
-"""Quantisation of models, which is not supported. Modules that mark its beginning and end do nothing, as in a model that is
-not quantised; no module is an observer; functions that quantise raise NotImplementedError.
+"""Quantisation of models, which is not supported. Modules that mark its beginning and end do nothing, as in a model
+that is not quantised. No module is an observer, and functions that quantise raise NotImplementedError.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from rushlight.torch_version import TorchVersion
 
 __all__ = ["VERSION", "install", "is_installed"]
 
-#: The value of `torch.__version__`: the version of PyTorch whose API this is, and whose library it is.
+#: The value of `torch.__version__`: the version of PyTorch with the same API, followed by the version of rushlight.
 VERSION = TorchVersion(f"2.13.0+rushlight{rushlight.__version__}")
 
 
@@ -45,7 +45,7 @@ class _Torch(ModuleType):
         self.__all__ = rushlight.__all__
         self.__file__ = rushlight.__file__
         self.__version__ = VERSION
-        self.torch = self  # PyTorch imports itself, and programs have come to write `torch.torch`
+        self.torch = self  # PyTorch imports itself, and some programs use `torch.torch`
 
     def __getattr__(self, name: str) -> object:
         try:
@@ -53,7 +53,7 @@ class _Torch(ModuleType):
         except AttributeError as error:
             raise AttributeError(str(error).replace("'rushlight'", "'torch' (rushlight)", 1)) from None
         if not name.startswith("__"):
-            setattr(self, name, value)  # the next look finds it in the module's own dictionary
+            setattr(self, name, value)  # the next access finds it in the module's dictionary
         return value
 
     def __dir__(self) -> list[str]:
@@ -76,7 +76,7 @@ class _Metadata(Distribution):
 
 
 class _Finder(DistributionFinder, Loader):
-    """Finds `torch` and all below it: each module is the one of rushlight, not a second copy."""
+    """Finds `torch` and its submodules. Each of them is the module of rushlight, not a second copy."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -92,7 +92,7 @@ class _Finder(DistributionFinder, Loader):
             module = import_module(ours)
         except ModuleNotFoundError as error:
             if error.name is not None and f"{ours}.".startswith(f"{error.name}."):
-                return None  # there is no such module; any other one that is missing is an error
+                return None  # there is no such module; another missing module is an error
             raise
         return ModuleSpec(fullname, self, is_package=hasattr(module, "__path__"))
 
@@ -160,7 +160,7 @@ def install() -> None:
             "hint: call it before anything imports torch, or run the program by `python -m rushlight.as_torch`"
         )
     for name in [name for name in sys.modules if name == "torch" or name.startswith("torch.")]:
-        del sys.modules[name]  # rushlight itself, under the name that was given to it by hand
+        del sys.modules[name]  # rushlight itself, which the program has put there
     sys.meta_path.insert(0, _Finder())
-    rushlight.Tensor.__module__ = "torch"  # libraries look for the name in the class of what they are given
+    rushlight.Tensor.__module__ = "torch"  # libraries check the module name in the class of a tensor
     import_module("torch")

@@ -28,7 +28,7 @@ def main(arguments: list[str]) -> int:
             try:
                 status = _report.main(rest)
                 sys.stdout.flush()
-            except BrokenPipeError:  # whoever reads the report has seen enough
+            except BrokenPipeError:  # the reader of the report has closed the pipe
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 return 1
             return status

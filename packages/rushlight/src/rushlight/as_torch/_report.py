@@ -1,8 +1,8 @@
 """`python -m rushlight.as_torch report FILE...`: list which names of torch that programs use exist here.
 
-Programs are parsed, not run; of a notebook (`.ipynb`) the cells of code are, and their lines are counted through. A name is
-followed from the imports of torch and its modules through attributes: `F.relu` after
-`import torch.nn.functional as F` is `torch.nn.functional.relu`. Methods of tensors are not found: the type of an object is
+Programs are parsed, not run. For a notebook (`.ipynb`), the cells with code are parsed, and their lines are numbered
+consecutively. A name is followed from the imports of torch and its modules through attributes: `F.relu` after `import
+torch.nn.functional as F` is `torch.nn.functional.relu`. Methods of tensors are not found: the type of an object is
 known only when a program runs.
 """
 
@@ -42,7 +42,7 @@ class _Uses(ast.NodeVisitor):
     def visit_Import(self, node: ast.Import) -> None:
         for alias in node.names:
             if _is_torchs(alias.name):
-                # `import torch.nn` binds torch, `import torch.nn as n` the module.
+                # `import torch.nn` binds `torch`, and `import torch.nn as n` binds `torch.nn`.
                 self.aliases[alias.asname or "torch"] = alias.name if alias.asname else "torch"
                 self._use(alias.name, node.lineno)
 
@@ -79,7 +79,7 @@ def uses(text: str) -> list[Use]:
     """
     visitor = _Uses()
     tree = ast.parse(text)
-    # Imports first: a function above an import may use what it binds.
+    # Visit imports first, because a function above an import may use its name.
     for node in ast.walk(tree):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             visitor.visit(node)
@@ -136,7 +136,7 @@ def differences() -> str:
 
 
 class Difference(NamedTuple):
-    """An item of the page, with the names that it is about: those in bold, and those in parentheses after them."""
+    """An item of the page, with its names: the names in bold, and the names in parentheses after them."""
 
     names: frozenset[str]
     text: str
@@ -182,7 +182,7 @@ def text_of(path: Path) -> str:
 
 def _python_of(cell: str) -> str:
     """Replace lines that are not Python by statements without effect, so that the other lines keep their numbers."""
-    if cell.lstrip().startswith("%%"):  # all of the cell is another language's, or measured
+    if cell.lstrip().startswith("%%"):  # a magic for the whole cell
         first, *rest = cell.lstrip().split("\n")
         measured = first.split()[0] in ("%%time", "%%timeit", "%%capture", "%%prun")
         return "\n".join(

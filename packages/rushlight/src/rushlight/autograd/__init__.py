@@ -1,6 +1,6 @@
-"""Automatic differentiation: rushlight_autograd, or the provider that the user chose in its place."""
+"""Automatic differentiation: rushlight_autograd, or the provider that the user selected instead."""
 
-TYPE_CHECKING = False  # a checker would take every name for one that is there
+TYPE_CHECKING = False  # with `__getattr__`, type checkers would accept any name
 if TYPE_CHECKING:
     import rushlight_autograd as _package
     from rushlight.autograd import function as function

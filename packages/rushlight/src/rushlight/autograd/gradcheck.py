@@ -2,7 +2,7 @@
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
-TYPE_CHECKING = False  # a checker would take every name for one that is there
+TYPE_CHECKING = False  # with `__getattr__`, type checkers would accept any name
 if TYPE_CHECKING:
     from rushlight_autograd import GradcheckError, gradcheck, gradgradcheck
 else:

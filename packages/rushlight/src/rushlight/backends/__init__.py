@@ -1,8 +1,8 @@
-"""Availability and switches of the libraries that compute.
+"""Availability of libraries for computations, and switches for them.
 
-Queries return the actual state. Three switches have an effect: `device_fallback`, `mkldnn.enabled` and the switches of
-attention (`cuda.enable_math_sdp` and others). Everything else is computed in one way on a device, so the other switches are
-stored and change nothing.
+Queries return the actual state. Three switches have an effect: `device_fallback`, `mkldnn.enabled` and the switches
+of attention (`cuda.enable_math_sdp` and others). For other operators there is only one implementation per device, so
+the other switches are stored, but have no effect.
 
 `device_fallback` selects what happens if a device has no kernel for an operator. "error", the default, raises
 NotImplementedError; "warn" computes it on the CPU, over copies, and warns at the first call of each operator, with the

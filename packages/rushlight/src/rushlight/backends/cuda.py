@@ -28,8 +28,8 @@ class _Products:
     """Switches of matrix products on GPUs.
 
     Attributes:
-        allow_tf32: whether float32 factors may be rounded to TF32, which has 10 bits of mantissa; False at first. It is
-            another name of `set_float32_matmul_precision`.
+        allow_tf32: whether float32 factors may be rounded to TF32, which has 10 bits of mantissa; False at first.
+            Setting it has the same effect as `set_float32_matmul_precision`.
         allow_fp16_reduced_precision_reduction, allow_bf16_reduced_precision_reduction: stored; sums are computed in float32
         in any case.
     """
@@ -87,8 +87,8 @@ def preferred_linalg_library(backend: Any = None) -> str:
     return "default"
 
 
-# Which ways of computing attention are enabled, in the whole process. There are two: a kernel that keeps no matrix of
-# scores, under two of PyTorch's names, and operators. cuDNN computes none on the CPU.
+# The implementations of attention that are enabled in the whole process. There are two: a kernel that stores no
+# matrix of scores, which has two of PyTorch's names, and operators. cuDNN does not compute attention on the CPU.
 _sdp = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}
 
 

@@ -1,7 +1,7 @@
 """Switches of convolutions on GPUs, under the name of NVIDIA's library for them.
 
-Only the switch `allow_tf32` has an effect: it sets whether float32 convolutions may round to TF32. The others are stored:
-kernels give the same result for the same input, and none is chosen by timing.
+Only the switch `allow_tf32` has an effect: it sets whether float32 convolutions may round to TF32. The other switches
+are only stored, because kernels are deterministic and are not selected by timing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Intel's MKL: not used; matrix products are oneDNN's, linear algebra is LAPACK's."""
+"""Intel's MKL, which is not used: oneDNN computes matrix products, and LAPACK linear algebra."""
 
 from __future__ import annotations
 

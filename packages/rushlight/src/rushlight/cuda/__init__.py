@@ -1,5 +1,5 @@
-"""Queries about GPUs, and control of them. GPUs need a separate package, which
-core finds if it is installed. Without a GPU, queries return that there is none, and other functions raise RuntimeError.
+"""Queries about GPUs, and functions that control them. GPUs need a separate package, which core finds if it is
+installed. Without a GPU, queries return that there is none, and other functions raise RuntimeError.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 import rushlight_core as core
 from rushlight_core import _graphs, _streams
 
-TYPE_CHECKING = False  # loaded when it is first used
+TYPE_CHECKING = False  # cuda.amp is loaded when it is first used
 if TYPE_CHECKING:
     from rushlight.cuda import amp as amp
 
@@ -578,7 +578,7 @@ def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None
             f"set_per_process_memory_fraction(fraction): must be between 0 and 1, got {fraction}"
         )
     total = mem_get_info(device)[1]
-    # A limit of 0 is none.
+    # A limit of 0 means no limit.
     core.devices.set_memory_limit(_device(device), max(1, int(total * fraction)) if fraction < 1 else 0)
 
 

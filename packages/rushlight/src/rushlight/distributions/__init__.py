@@ -55,7 +55,7 @@ _MODULES = (
     "wishart",
 )
 
-TYPE_CHECKING = False  # a checker would take every name for one that is there
+TYPE_CHECKING = False  # with `__getattr__`, type checkers would accept any name
 if TYPE_CHECKING:
     from rushlight.distributions import bernoulli as bernoulli
     from rushlight.distributions import beta as beta

@@ -1,7 +1,7 @@
-"""Programs as graphs of Python calls: tracing, changing, running them. The names are those of `torch.fx`.
+"""Tracing, changing and running programs as graphs of Python calls, with the names of `torch.fx`.
 
-A trace runs a module once with proxies for its arguments, without values. `export` instead records the operators of a run
-with values, so that they can run without Python.
+A trace runs a module once with proxies for its arguments, which have no values. `export` instead runs a module with
+values and records the operators, so that the program can run without Python.
 """
 
 from __future__ import annotations

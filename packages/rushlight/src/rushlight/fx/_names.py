@@ -11,7 +11,7 @@ from typing import Any
 
 import rushlight
 
-# In the order in which a name is looked for.
+# The modules in which a name is searched, in this order.
 _FOLDERS = ("", "nn.functional", "linalg", "special", "fft", "func", "nn", "nn.init", "autograd")
 
 

@@ -22,10 +22,11 @@ from rushlight_nn.module import _GetattrFromTables
 
 __all__ = ["Tracer", "symbolic_trace", "wrap"]
 
-# Functions that become one node: names of globals, by the id of the dictionary that has them.
+# Functions that become one node, by the id of the dictionary of globals that contains them and by their name.
 _wrapped: dict[tuple[int, str], dict[str, Any]] = {}
 _MISSING = object()
-# A trace replaces methods of Module and globals of other modules, so there is one at a time; other threads see neither.
+# A trace replaces methods of Module and globals of other modules, so only one trace runs at a time. Other threads are
+# not affected.
 _tracing = threading.RLock()
 
 
@@ -90,7 +91,7 @@ def _one_node(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Tracer(TracerBase):
-    """Traces a module or a function into a Graph. Subclasses override methods to change how nodes are made.
+    """Traces a module or a function into a Graph. Subclasses override methods to change how nodes are created.
 
     Args:
         autowrap_modules: modules whose functions become one node each.
@@ -132,7 +133,7 @@ class Tracer(TracerBase):
         self._buffers = {id(b): path for path, b in root.named_buffers()}
         self._constants: dict[int, str] = {}
 
-    # What subclasses override --------------------------------------------------------------------------------
+    # Methods that subclasses override -------------------------------------------------------------------------
 
     def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
         """Return whether a call of the module becomes one `call_module` node.
@@ -154,7 +155,7 @@ class Tracer(TracerBase):
     def call_module(
         self, m: Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """Return the result of a call of a submodule: that of `forward`, or a proxy."""
+        """Return the result of a call of a submodule: the result of `forward`, or a proxy."""
         path = self.path_of_module(m)
         if not self.is_leaf_module(m, path):
             return forward(*args, **kwargs)
@@ -176,7 +177,7 @@ class Tracer(TracerBase):
         return parameter_proxy_cache[path]
 
     def _argument(self, a: Any) -> Argument:
-        # Other tensors than the root's become attributes of it.
+        # Tensors that the root does not have become attributes of the root.
         if isinstance(a, Parameter):
             path = self._parameters.get(id(a))
             if path is None:
@@ -244,7 +245,7 @@ class Tracer(TracerBase):
         if unknown:
             raise ValueError(f"fx.Tracer.trace(concrete_args): there is no argument {sorted(unknown)[0]!r}")
         stars: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
-        # In the order of the code's variables: keyword-only ones come before *args.
+        # Sort parameters in the order of the code's variables, in which keyword-only arguments precede *args.
         parameters.sort(
             key=lambda parameter: (parameter.kind in stars, parameter.kind == inspect.Parameter.VAR_KEYWORD)
         )
@@ -267,7 +268,7 @@ class Tracer(TracerBase):
             args.append(value)
         variable = code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
         if variable or code.co_kwonlyargcount:
-            # The same function, whose *args and **kwargs are ordinary arguments.
+            # Create the same function with ordinary arguments in place of *args and **kwargs.
             plain = code.replace(
                 co_flags=code.co_flags & ~variable,
                 co_argcount=len(args) + bound,
@@ -298,7 +299,7 @@ class Tracer(TracerBase):
                 return self.getattr(name, value, cache)
             return value
 
-        # Modules with a __getattr__ of their own find parameters there.
+        # Modules that define __getattr__ find their parameters through this method.
         fallback = _GetattrFromTables.__getattr__
 
         def table_attribute(mod: Any, name: str) -> Any:

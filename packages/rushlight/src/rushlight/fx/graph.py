@@ -1,4 +1,4 @@
-"""Traced programs: lists of nodes, and the Python code that is made of them."""
+"""Traced programs: lists of nodes, and the Python code that is generated from them."""
 
 from __future__ import annotations
 
@@ -92,8 +92,8 @@ class Graph:
 
     Args:
         owning_module: the module in which paths of `call_module` and `get_attr` are looked up, or None.
-        tracer_cls: the class of the Tracer that made the graph.
-        tracer_extras: stored for readers of the graph.
+        tracer_cls: the class of the Tracer that created the graph.
+        tracer_extras: stored, but not used.
 
     Methods raise ValueError for nodes of another graph, and RuntimeError for a graph without an output where one is needed.
 
@@ -276,7 +276,7 @@ class Graph:
         return self._inserting(n.prepend)
 
     def inserting_after(self, n: Node | None = None) -> Any:
-        """Return a context manager, within which nodes are added after `n` in the order in which they are made.
+        """Return a context manager in which nodes are added after `n`, in the order in which they are created.
 
         Without `n` they are added at the end.
         """
@@ -305,7 +305,7 @@ class Graph:
         return self._count != before
 
     def lint(self) -> None:
-        """Raise RuntimeError if a node is used before it is made, has a name twice, or has a path that does not exist."""
+        """Raise RuntimeError if a node is used before its definition, or if a name occurs twice or a path does not exist."""
         seen: set[Node] = set()
         names: set[str] = set()
         for node in self.nodes:

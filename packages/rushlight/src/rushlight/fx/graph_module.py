@@ -23,7 +23,7 @@ def _copy_attr(from_module: Module, to_module: Module, target: str) -> None:
     for folder in folders:
         below = getattr(from_module, folder)
         known = getattr(to_module, folder, None)
-        if known is below:  # is there as a whole
+        if known is below:  # a part of the path is already the same object
             return
         if known is None:
             known = Module()
@@ -83,7 +83,7 @@ class GraphModule(Module):
     _is_graph_module_class = False
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        # Each has a class of its own, which has its `forward`.
+        # Each GraphModule has a separate class, which defines its `forward`.
         base = next(c for c in cls.__mro__ if not c.__dict__.get("_is_graph_module_class", False))
         made = type(base.__name__, (base,), {"_is_graph_module_class": True, "__module__": base.__module__})
         return super().__new__(made)

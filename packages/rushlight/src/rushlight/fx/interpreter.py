@@ -140,7 +140,7 @@ class Interpreter:
 
 
 class Transformer(Interpreter):
-    """Interpreter that runs a graph with proxies, and so builds another one, which `transform()` returns as a GraphModule.
+    """Interpreter that runs a graph with proxies, which records a new graph. `transform()` returns it as a GraphModule.
 
     Args:
         module: the GraphModule to transform.

@@ -20,13 +20,13 @@ Argument = Any
 
 OPS = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")
 
-#: Functions whose calls stay, though nothing uses their result.
+#: Functions whose calls are kept although their results are not used.
 _side_effectful_functions: set[Callable[..., Any]] = {_assert, _assert_async, manual_seed, print}
 _INPLACE_OPERATORS = (
     "delitem iadd iand ifloordiv ilshift imatmul imod imul ior ipow irshift isub itruediv ixor setitem"
 )
 _IN_PLACE = {getattr(operator, name) for name in _INPLACE_OPERATORS.split()}
-# Calls whose result is their first argument's memory.
+# Calls whose result shares the memory of the first argument.
 _VIEW_NAMES = (
     "alias as_strided chunk contiguous detach diagonal expand expand_as flatten getattr getitem movedim narrow permute "
     "ravel real reshape reshape_as select split squeeze swapaxes swapdims t tensor_split to transpose unbind unflatten "
@@ -140,7 +140,7 @@ class Node:
 
     @property
     def next(self) -> Node:
-        """The node after this one; after the last comes the graph's root."""
+        """The node after this one. The graph's root follows the last node."""
         return self._next
 
     @property
@@ -244,7 +244,7 @@ class Node:
             user.replace_input_with(self, replace_with)
         return changed
 
-    # What it is ----------------------------------------------------------------------------------------------
+    # Properties ----------------------------------------------------------------------------------------------
 
     @property
     def stack_trace(self) -> str | None:
@@ -277,8 +277,8 @@ class Node:
     def is_impure(self, impure_random: bool = True) -> bool:
         """Return whether the call has an effect besides its result.
 
-        This is true of placeholders, outputs and assertions, and of in-place calls whose first argument, or the base of this
-        view, comes from outside or is used later.
+        This is true of placeholders, outputs and assertions, and of in-place calls whose first argument, or the base
+        of this view, comes from outside of the graph or is used later.
         """
         if self.op in ("placeholder", "output"):
             return True

@@ -32,7 +32,7 @@ _LITERALS = (
 
 
 class TraceError(ValueError):
-    """Raised when a program needs a value that does not exist while it is traced, such as that of a condition.
+    """Raised when a program needs a value that does not exist while it is traced, such as the value of a condition.
 
     Example:
         >>> torch.fx.symbolic_trace(lambda x: x if x.sum() > 0 else -x)
@@ -226,13 +226,13 @@ class Proxy:
         map_aggregate((args, kwargs or {}), look)
         if len(found) != 1:
             raise RuntimeError(f"fx: the arguments of {func.__name__} are of {len(found)} different traces")
-        if isinstance(func, (MethodDescriptorType, WrapperDescriptorType)):  # Tensor.view
+        if isinstance(func, (MethodDescriptorType, WrapperDescriptorType)):  # e.g. Tensor.view
             return found[0].create_proxy("call_method", func.__name__, args, kwargs or {})
         return found[0].create_proxy("call_function", func, args, kwargs or {})
 
 
 class Attribute(Proxy):
-    """An attribute `proxy.name`: its use becomes a node, and its call becomes a call of the method.
+    """An attribute `proxy.name`. Using it adds a node for the attribute, and calling it adds a call of the method.
 
     Example:
         >>> x = Proxy(Graph().placeholder("x"))

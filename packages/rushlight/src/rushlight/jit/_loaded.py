@@ -25,11 +25,11 @@ class ScriptModule(Module):
 
 
 class LoadedModule(ScriptModule):
-    """A program read from a file. It gives the results of the module in the mode in which it was saved.
+    """A program read from a file. It computes the results of the module in the mode in which the module was saved.
 
-    `train()` raises no error and changes nothing. Parameters and buffers are those that the program uses, under the module's
-    names; they are mapped from the file and read-only. The call raises TypeError if the arguments have another structure
-    than those with which the program was captured.
+    `train()` raises no error and changes nothing. It has the parameters and buffers that the program uses, under the
+    names in the module; they are mapped from the file and read-only. The call raises TypeError if the arguments have
+    another structure than those with which the program was captured.
 
     Example:
         >>> torch.jit.save(torch.jit.trace(nn.Linear(2, 1), torch.ones(3, 2)), "linear.pt")

@@ -27,9 +27,10 @@ __all__ = [
 ]
 
 # Note [Traced modules]
-# A trace records a program, to be saved. In this process the traced module runs its Python code, with other sizes, in
-# training and after to(), and shares parameters and buffers with the original module. Saving records the program again with
-# the example inputs, so that it has the parameters and the mode of that time.
+# A trace records a program, which can be saved. In this process, the traced module runs the Python code of the
+# original module, and shares its parameters and buffers. It therefore also works with other sizes, in training mode
+# and after to(). Saving records the program again with the example inputs, so that the file has the parameters and
+# the mode at that time.
 
 _state = threading.local()
 
@@ -124,7 +125,7 @@ class TopLevelTracedModule(ScriptModule):
         return TopLevelTracedModule, (self._original, self._recordings)
 
     def _check_tables(self) -> None:
-        """The parameters are those of the module that was traced."""
+        """The parameters of the module that was traced."""
         self._original._check_tables()
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
@@ -250,7 +251,7 @@ def trace_module(
     if not isinstance(inputs, dict):
         raise AttributeError(f"jit.trace_module(inputs): must be a dict, got {type(inputs).__name__}")
     for name in inputs:
-        getattr(mod, name)  # raises AttributeError
+        getattr(mod, name)  # raises AttributeError if there is no such method
     return _traced(mod, [_Recording(name, _tuple(given), {}) for name, given in inputs.items()])
 
 
@@ -266,7 +267,7 @@ def _traced(func: Any, recordings: list[_Recording]) -> Any:
         try:
             recording.program(func)
         except (RuntimeError, TypeError, ValueError) as error:
-            call(*recording.args, **recording.kwargs)  # a mistake of the program's is raised here
+            call(*recording.args, **recording.kwargs)  # raises the program's own error, if it has one
             name = getattr(func, "__name__", type(func).__name__)
             warnings.warn(
                 f"jit.trace: {name} runs as Python, and cannot be saved:\n{error}",

@@ -5,7 +5,7 @@ from rushlight_nn import *  # noqa: F403
 
 __all__ = list(_package.__all__)
 
-TYPE_CHECKING = False  # a checker would take every name for one that is there
+TYPE_CHECKING = False  # with `__getattr__`, type checkers would accept any name
 if TYPE_CHECKING:
     from rushlight.nn import attention as attention
     from rushlight.nn import common_types as common_types

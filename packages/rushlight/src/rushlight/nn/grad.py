@@ -20,7 +20,7 @@ def _gradient(
     grad_output: Tensor,
     options: Any,
 ) -> Tensor:
-    """Return the gradient for the operand of which only the sizes are given. A convolution is linear in both operands."""
+    """Return the gradient for the operand that is given only by its sizes. A convolution is linear in both operands."""
     differentiable = core.is_grad_enabled()
     unknown = core.zeros(
         operands[wanted], dtype=grad_output.dtype, device=grad_output.device, requires_grad=True

@@ -5,7 +5,7 @@ from rushlight_nn.optim import *  # noqa: F403
 
 __all__ = list(_package.__all__)
 
-TYPE_CHECKING = False  # a checker would take every name for one that is there
+TYPE_CHECKING = False  # with `__getattr__`, type checkers would accept any name
 if TYPE_CHECKING:
     from rushlight.optim import lr_scheduler as lr_scheduler
     from rushlight.optim import swa_utils as swa_utils

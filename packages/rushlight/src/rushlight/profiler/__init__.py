@@ -16,7 +16,7 @@ def kineto_available() -> bool:
     return True
 
 
-TYPE_CHECKING = False  # a checker would take every name for one that is there
+TYPE_CHECKING = False  # with `__getattr__`, type checkers would accept any name
 if not TYPE_CHECKING:
     from rushlight._wrapped import names_of
 

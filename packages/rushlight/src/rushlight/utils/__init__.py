@@ -4,7 +4,7 @@ from rushlight.utils import checkpoint, data, dlpack, hooks
 
 __all__ = ["checkpoint", "data", "dlpack", "hooks"]
 
-TYPE_CHECKING = False  # a checker would take every name for one that is there
+TYPE_CHECKING = False  # with `__getattr__`, type checkers would accept any name
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:

@@ -18,7 +18,7 @@ __all__ = ["FlopCounterMode", "register_flop_formula"]
 
 _Formula = TypeVar("_Formula", bound=Callable[..., int])
 
-# What is counted: products of matrices, convolutions, attention, and their gradients.
+# The operators that are counted: products of matrices, convolutions, attention, and their gradients.
 _COUNTED = {
     "_attention",
     "_attention_backward",
@@ -31,7 +31,7 @@ _COUNTED = {
     "mm",
 }
 _MARK = "flop_counter: "
-_CALL = "flop_counter call: "  # of an operator with a formula, by its number
+_CALL = "flop_counter call: "  # prefix of the number of a call of an operator with a formula
 
 _formulas: dict[CustomOpDef, Callable[..., int]] = {}
 _lock = Lock()
@@ -127,11 +127,11 @@ class FlopCounterMode:
         for operator, formula in (custom_mapping or {}).items():
             _require_custom("FlopCounterMode(custom_mapping)", operator)
             self._formulas[operator] = formula if getattr(formula, "_get_raw", False) else _of_shapes(formula)
-        self._calls: list[tuple[str, int]] = []  # names and operations of calls that a formula counts
+        self._calls: list[tuple[str, int]] = []  # names and numbers of operations of calls with a formula
         self.depth = depth
         self.display = display
         self._counts: dict[str, dict[str, int]] = {"Global": {}}
-        self._open: list[tuple[Any, str, Any]] = []  # the modules that are running: their names and spans
+        self._open: list[tuple[Any, str, Any]] = []  # the running modules, with their names and spans
         self._names: dict[int, str] = {}
 
     def get_flop_counts(self) -> dict[str, dict[str, int]]:
@@ -212,7 +212,7 @@ class FlopCounterMode:
         formula = self._formulas.get(operator) or _formulas.get(operator)
         if formula is None:
             return kernel(*args, **kwargs)
-        with _lock:  # backward passes run in threads of the engine
+        with _lock:  # backward passes run in threads of the autograd engine
             number = len(self._calls)
             self._calls.append((operator._name, 0))
         with record_function(f"{_CALL}{number}"):
@@ -227,7 +227,7 @@ class FlopCounterMode:
             if event.kind == "operator" and event.sequence_nr > 0:
                 recorded[event.sequence_nr] = event
             if event.kind == "annotation" and event.name.startswith(_MARK):
-                counts[event.name.removeprefix(_MARK)]  # also where it counts nothing
+                counts[event.name.removeprefix(_MARK)]  # adds an entry even if no operations are counted
             name, flops = event.name, event.flops
             if event.kind == "annotation" and name.startswith(_CALL):
                 name, flops = self._calls[int(name.removeprefix(_CALL))]

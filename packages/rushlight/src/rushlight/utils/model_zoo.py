@@ -10,7 +10,7 @@ load_url = load_state_dict_from_url
 
 
 def __getattr__(name: str) -> Any:
-    if name == "tqdm":  # a bar of progress, of the package of that name, which programs import from here
+    if name == "tqdm":  # programs import the progress bar of the package tqdm from here
         from importlib import import_module
 
         return import_module("tqdm").tqdm

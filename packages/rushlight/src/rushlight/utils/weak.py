@@ -35,7 +35,7 @@ class WeakIdRef(weakref.ref[Any]):
         return self._identity
 
     def __eq__(self, other: object) -> bool:
-        # A dead reference equals itself only: a new object may have the same identity.
+        # A dead reference is equal only to itself, because a new object may have the same identity.
         found = self() if isinstance(other, WeakIdRef) else None
         return self is other or (found is not None and found is other())  # type: ignore[operator]
 
@@ -67,7 +67,7 @@ class WeakIdKeyDictionary(MutableMapping[Any, Any]):
     def __init__(self, dict: Mapping[Any, Any] | None = None, ref_type: type[Any] = WeakIdRef) -> None:
         self.ref_type = ref_type
         self.data: Any = {}
-        # Not a method of this object: an entry would keep the dictionary alive.
+        # A function and not a method, because entries would otherwise keep the dictionary alive.
         data = self.data
 
         def forget(reference: Any) -> None:
@@ -95,7 +95,7 @@ class WeakIdKeyDictionary(MutableMapping[Any, Any]):
     def __contains__(self, key: object) -> bool:
         try:
             return self.ref_type(key) in self.data
-        except TypeError:  # there is no weak reference to such an object
+        except TypeError:  # the object does not support weak references
             return False
 
     def __iter__(self) -> Iterator[Any]:

@@ -1,6 +1,6 @@
 """Modules that are sharded over processes, which are not supported.
 
-The classes are there for `isinstance`; making an instance raises RuntimeError.
+The classes exist for `isinstance`; creating an instance raises RuntimeError.
 """
 
 from rushlight.distributed._absent import Absent as _Absent

@@ -37,7 +37,7 @@ class Placement:
     """
 
     def is_shard(self, dim: int | None = None) -> bool:
-        """Return whether the tensor is divided along a dimension: `dim`, if that is given."""
+        """Return whether the tensor is divided along a dimension; if `dim` is given, along this dimension."""
         return isinstance(self, Shard) and dim in (None, self.dim)
 
     def is_replicate(self) -> bool:
@@ -45,7 +45,7 @@ class Placement:
         return isinstance(self, Replicate)
 
     def is_partial(self, reduce_op: str | None = None) -> bool:
-        """Return whether the processes have terms of a reduction: `reduce_op`, if that is given."""
+        """Return whether each process has a term of a reduction; if `reduce_op` is given, of this reduction."""
         return isinstance(self, Partial) and reduce_op in (None, self.reduce_op)
 
 

@@ -1,4 +1,4 @@
-"""Which implementation computes `scaled_dot_product_attention`: a kernel that stores no matrix of scores, or operators."""
+"""Selection of the implementation of `scaled_dot_product_attention`: a kernel that stores no score matrix, or operators."""
 
 from __future__ import annotations
 

@@ -9,6 +9,6 @@ from rushlight_nn.layers.norm import (
     RMSNorm,
 )
 
-CrossMapLRN2d = LocalResponseNorm  # of images; PyTorch has a second class for them
+CrossMapLRN2d = LocalResponseNorm  # PyTorch has a second class for images
 
 __all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]

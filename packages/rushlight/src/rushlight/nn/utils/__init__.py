@@ -5,7 +5,7 @@ from rushlight_nn.utils import *  # noqa: F403
 
 __all__ = list(_package.__all__)
 
-TYPE_CHECKING = False  # a checker would take every name for one that is there
+TYPE_CHECKING = False  # with `__getattr__`, type checkers would accept any name
 if not TYPE_CHECKING:
     from rushlight._wrapped import load_namesakes, names_of
 

@@ -188,7 +188,7 @@ class TestCase(unittest.TestCase):
             a, b = (core.tensor(value) if isinstance(value, _SEQUENCES) else value for value in (a, b))
         if _are_numbers(a, b):
             options = {**options, "check_dtype": False}
-        if isinstance(a, Number) != isinstance(b, Number):  # of a tensor and a number the values are compared
+        if isinstance(a, Number) != isinstance(b, Number):  # compare only the values
             options = {**options, "check_dtype": False}
             a, b = (core.as_tensor(value).reshape(()) if _size(value) == 1 else value for value in (a, b))
         if coalesced and isinstance(a, core.Tensor) and a.is_sparse and a.is_coalesced() != b.is_coalesced():

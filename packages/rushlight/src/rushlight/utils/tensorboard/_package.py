@@ -18,7 +18,7 @@ def _import(in_tensorboard: str, in_tensorboardx: str) -> ModuleType:
             return import_module(f"{package}.{module}")
         except ModuleNotFoundError as error:
             if (error.name or "").partition(".")[0] != package:
-                raise  # the package is there, and lacks one of its own requirements
+                raise  # the package is installed, but lacks one of its requirements
     raise ModuleNotFoundError(
         "rushlight.utils.tensorboard: needs the package tensorboard or tensorboardX\nhint: pip install tensorboard",
         name="tensorboard",

@@ -40,8 +40,8 @@ _DTYPES = {
     "uint8": "DT_UINT8", "int8": "DT_INT8", "int16": "DT_INT16", "int32": "DT_INT32", "int64": "DT_INT64",
     "bool": "DT_BOOL", "complex64": "DT_COMPLEX64", "complex128": "DT_COMPLEX128",
 }  # fmt: skip
-_MOST_THRESHOLDS = 127  # a longer curve does not fit into what TensorBoard reads
-_SMALLEST_COUNT = 1e-7  # no division by zero where nothing is predicted
+_MOST_THRESHOLDS = 127  # TensorBoard does not read longer curves
+_SMALLEST_COUNT = 1e-7  # avoids division by zero if there are no predictions
 
 
 def _value(tag: str, plugin: str | None = None, content: bytes = b"", **fields: Any) -> Any:
@@ -177,11 +177,12 @@ def histogram(name: str, values: Any, bins: Any, max_bins: int | None = None) ->
         counts = np.add.reduceat(counts, np.arange(0, len(counts), step))
         limits = np.append(limits[:-1:step], limits[-1])
     if counts.any():
-        # The buckets with values, and an empty one before them, where the first one begins.
+        # Keep the buckets from the first to the last one with values, and an empty bucket before them as the lower
+        # limit.
         filled = np.flatnonzero(counts)
         first, end = filled[0], filled[-1] + 1
         counts, limits = np.append(0, counts[first:end]), limits[first : end + 1]
-    else:  # the values are outside of all buckets
+    else:  # all values are outside of the buckets
         counts, limits = np.array([0]), limits[:1]
     return histogram_raw(
         name,
@@ -253,7 +254,7 @@ def video(tag: str, tensor: Any, fps: float = 4) -> Any:
     array = _arrays.to_array(tensor)
     if array.ndim != 5:
         raise ValueError(f"SummaryWriter.add_video: must have the shape (N, T, C, H, W), got {array.shape}")
-    columns = 1 << (max((len(array) - 1).bit_length(), 0) + 1) // 2  # as wide as high, or twice as wide
+    columns = 1 << (max((len(array) - 1).bit_length(), 0) + 1) // 2  # a square, or twice as wide
     frames = np.stack([_arrays.grid(frame, columns) for frame in _arrays.to_bytes(array).swapaxes(0, 1)])
     frames = frames.transpose(0, 2, 3, 1)
     return _image(tag, (*frames.shape[1:], _arrays.gif(frames, fps)))
@@ -426,7 +427,7 @@ def mesh(
             shape=array.shape,
             json_config=json.dumps(config_dict or {}),
         )
-        if "components" in kinds.DESCRIPTOR.fields_by_name:  # not in tensorboardX
+        if "components" in kinds.DESCRIPTOR.fields_by_name:  # tensorboardX does not have this field
             data.components = sum(1 << present for present, _ in parts)
         value = _value(
             f"{tag}_{kinds.ContentType.Name(kind)}",

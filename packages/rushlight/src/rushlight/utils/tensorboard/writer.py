@@ -20,7 +20,7 @@ from rushlight.utils.tensorboard._embedding import write_embedding
 
 __all__ = ["FileWriter", "SummaryWriter"]
 
-_numbers = itertools.count()  # of files
+_numbers = itertools.count()  # numbers of event files
 
 
 class FileWriter:
@@ -43,7 +43,7 @@ class FileWriter:
         self, log_dir: Any, max_queue: int = 10, flush_secs: float = 120, filename_suffix: str = ""
     ) -> None:
         if pb.EventFileWriter.__module__.startswith("tensorboardX."):
-            # Its names are those of seconds: a second file of one second would replace the first one.
+            # tensorboardX names files by the second, so a second file in the same second would replace the first one.
             filename_suffix = f".{os.getpid()}.{next(_numbers)}{filename_suffix}"
         self.event_writer: Any = pb.EventFileWriter(str(log_dir), max_queue, flush_secs, filename_suffix)
 

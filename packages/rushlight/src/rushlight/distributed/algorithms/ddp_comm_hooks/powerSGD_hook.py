@@ -110,7 +110,7 @@ def powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future[Tensor]:
     The hook returns when its collectives have ended, so that they have the same order on all ranks.
 
     Arguments:
-        state: the settings, and what is kept between passes.
+        state: the settings, and the matrices that are kept between passes.
         bucket: the gradients.
 
     Shape:
@@ -130,7 +130,7 @@ def batched_powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future[Te
     This sends less than `powerSGD_hook` and represents the gradients less well.
 
     Arguments:
-        state: the settings, and what is kept between passes.
+        state: the settings, and the matrices that are kept between passes.
         bucket: the gradients.
 
     Shape:

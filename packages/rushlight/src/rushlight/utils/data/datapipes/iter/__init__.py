@@ -1,6 +1,6 @@
 """Placeholders for iterable data pipes, which are not supported.
 
-The class is there for `isinstance`; making an instance raises NotImplementedError.
+The class exists for `isinstance`; creating an instance raises NotImplementedError.
 """
 
 from __future__ import annotations
