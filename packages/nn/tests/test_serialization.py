@@ -43,7 +43,7 @@ def equal(a, b):
     return a == b or (a != a and b != b)
 
 
-# What goes in comes out -------------------------------------------------------------------------------------
+# Values are loaded as they were saved -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

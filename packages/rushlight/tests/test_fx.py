@@ -1,4 +1,4 @@
-"""fx: tracing with proxies, and graphs and their uses. Names and code that are given here are those of PyTorch."""
+"""fx: tracing with proxies, and graphs and their uses. Expected names and code are from PyTorch."""
 
 from __future__ import annotations
 

@@ -209,7 +209,7 @@ def test_transforms(name: str) -> None:
             return function(x)
 
     program = torch.export.export(Transformed(), (torch.randn(3, 4),))
-    assert ("with its gradients" in str(program)) == (name != "grad")  # only grad can be captured without them
+    assert ("with its gradients" in str(program)) == (name != "grad")  # only grad needs none
     again = torch.export.ExportedProgram(type(program.program).from_bytes(program.program.to_bytes()))
     for _ in range(2):
         x = torch.randn(3, 4)

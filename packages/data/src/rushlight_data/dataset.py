@@ -290,9 +290,9 @@ def random_split(
 
     Arguments:
         dataset: the dataset.
-        lengths: the lengths of the subsets, which add up to that of the dataset, or fractions that add up to
-            1. With fractions, a subset has `floor(fraction * len(dataset))` samples, and the remaining samples
-            go to the first subsets, one each.
+        lengths: the lengths of the subsets, which add up to the length of the dataset, or fractions that add up to 1.
+            With fractions, a subset has `floor(fraction * len(dataset))` samples, and the remaining samples go to the
+            first subsets, one each.
         generator: the generator from which the order is drawn; None selects core's global one.
 
     Raises ValueError if a fraction is not between 0 and 1, or if the lengths do not add up.

@@ -15,7 +15,7 @@ class DatasetFolder(Dataset[tuple[Any, Any]]):
     """A dataset of files in one folder per class. A sample is a tuple of the result of `loader` and the number of the class.
 
     The folders of `root` are the classes, which are numbered in the order of their sorted names. The files of a class are
-    those below its folder, in sorted order. The interface is that of `torchvision.datasets.DatasetFolder`.
+    those below its folder, in sorted order. The interface is the same as for `torchvision.datasets.DatasetFolder`.
 
     Arguments:
         root: path of the folder.

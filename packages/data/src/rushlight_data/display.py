@@ -19,7 +19,7 @@ class Display:
         done: number of batches that were already returned; not 0 if the epoch is resumed.
         total: number of batches of the epoch; None if it is not known.
         bar: whether to show a bar. Without a terminal, only its last state is written.
-        report: whether to write, at the end of the epoch, a line that names what limited the speed.
+        report: whether to write, at the end of the epoch, a line that names the cause that limited the speed.
         stats: the loader's statistics, which continue to change."""
 
     def __init__(

@@ -15,9 +15,9 @@ Streams = Literal["batch", "sample"] | None
 class Task:
     """A batch to be read.
 
-    `number` is the batch's position in the epoch, and `position` that of its first sample. `indices` is a list
-    of indices, or a single index if the loader does not batch. For an iterable dataset, `number` and `position` count within
-    the lane of the batch."""
+    `number` is the batch's position in the epoch, and `position` is the position of its first sample. `indices` is a
+    list of indices, or a single index if the loader does not batch. For an iterable dataset, `number` and `position`
+    count within the lane of the batch."""
 
     __slots__ = ("indices", "lane", "number", "position")
 

@@ -47,7 +47,7 @@ def _find(dataset: Any) -> Iterator[tuple[str, Any]]:
         if id(obj) in seen:
             continue
         seen.add(id(obj))
-        # The class is read by type(), since proxies pretend to have another one.
+        # The class is read by type(), because the attribute `__class__` of a proxy is another class.
         kind = type(obj)
         if issubclass(kind, kinds):
             if kind is not random.SystemRandom and not any(obj is one for one in exempt):

@@ -376,7 +376,7 @@ class WorkersIterator(LoaderIterator):
             self._sent += 1
 
     def _is_short_of_memory(self, busy: int) -> bool:
-        """Return whether a memory limit leaves no room for another batch besides those that are being read.
+        """Return whether a memory limit leaves no room for another batch besides the batches that are being read.
 
         Fewer batches are then read ahead. A batch that does not fit by itself raises OutOfMemoryError."""
         if self._batch_bytes < LARGE_BYTES or self._memory_left is None:

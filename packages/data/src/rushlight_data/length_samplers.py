@@ -112,8 +112,9 @@ class BucketBatchSampler(_LengthBatches):
 class TokenBatchSampler(_LengthBatches):
     """Samples batches that have at most `max_tokens` elements after padding.
 
-    The indices are sorted by length, those of equal length in random order. Each batch takes as many as fit: the number
-    of its indices times its largest length is at most `max_tokens`. The batches are shuffled.
+    The indices are sorted by length, and indices of equal length are in random order. Each batch takes as many
+    indices as fit: the number of its indices times its largest length is at most `max_tokens`. The batches are
+    shuffled.
 
     Arguments:
         lengths: the length of each sample: a sequence of integers or a tensor of shape (N).

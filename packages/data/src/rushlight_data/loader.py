@@ -75,8 +75,8 @@ class DataLoader(Generic[T_co]):
         transport: how batches are sent: "shared_memory", "pickling", "threads", a
             `rushlight_core.seams.transport.Transport`, or None for the fastest one installed. Not in PyTorch.
         progress: whether to show a progress bar on the standard error stream. Not in PyTorch.
-        report: whether to write, at the end of each epoch, a line that tells whether the training loop waited for the
-            workers or the workers for the loop, and what may help. Not in PyTorch.
+        report: whether to write, at the end of each epoch, a line that states whether the training loop waited for
+            the workers or the workers for the loop, and suggests a remedy. Not in PyTorch.
 
     Raises:
         ValueError: if arguments exclude each other or are out of range.
@@ -270,8 +270,8 @@ class DataLoader(Generic[T_co]):
     def state_dict(self) -> dict[str, Any]:
         """Return the position of the latest iteration as a small dict of plain Python objects.
 
-        A loader with the same arguments that loads this state continues with the next batch. It does not read
-        the batches before it, except those of an iterable dataset without `state_dict`."""
+        A loader with the same arguments that loads this state continues with the next batch. It does not read earlier
+        batches, except for an iterable dataset without `state_dict`."""
         if self._resume is not None:  # a state was loaded, and its epoch has not begun
             return dict(self._resume)
         if not self.in_order and self._progress is not None and not self._progress.finished:

@@ -1,13 +1,13 @@
 """Batches of datasets that draw no random numbers, although they do not declare it.
 
 Note [Quiet datasets]
-Seeding the streams of `random` and NumPy and restoring those of the training process takes longer than reading a
-batch of tiny samples, and most samples draw nothing. In that case neither is necessary. So the first batch of a
-loader is read with seeded streams. If their states are unchanged afterwards, the dataset is treated as quiet, and
-later batches are read without seeding. If a later batch draws after all, which is detected in the memory of the
-generators, the streams of the training process are restored. This batch is read again with seeded streams, and so is
-every batch after it. Batches are therefore the same in both cases. The samples of the first batch that draws are read
-twice.
+Seeding the streams of `random` and NumPy and restoring the streams of the training process takes longer than reading
+a batch of tiny samples, and most samples draw nothing. In that case seeding and restoring are not necessary. So the
+first batch of a loader is read with seeded streams. If their states are unchanged afterwards, the dataset is treated
+as quiet, and later batches are read without seeding. If a later batch draws after all, which is detected in the
+memory of the generators, the streams of the training process are restored. This batch is read again with seeded
+streams, and so is every batch after it. Batches are therefore the same in both cases. The samples of the first batch
+that draws are read twice.
 
 The stream of core is seeded and restored for every batch, which takes 0.2 microseconds. While a batch is read,
 NumPy's generator is replaced by a generator of the loader, which also drops the Gaussian that NumPy caches.

@@ -411,8 +411,8 @@ class DistributedSampler(Sampler[int]):
 
     Arguments:
         dataset: the dataset.
-        num_replicas: number of processes; None selects that of the group of all processes.
-        rank: number of the calling process, from 0 to `num_replicas - 1`; None selects that in the group.
+        num_replicas: number of processes; None selects the number of processes in the group of all processes.
+        rank: number of the calling process, from 0 to `num_replicas - 1`; None selects the rank in the group.
         shuffle: whether to shuffle the indices.
         seed: seed of the order, the same in all processes.
         drop_last: whether to drop the last indices instead of repeating the first ones.

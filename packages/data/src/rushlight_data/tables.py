@@ -119,7 +119,7 @@ def read_parquet(
 ) -> Iterator[dict[str, Any]]:
     """Iterate over the rows of a Parquet file, one row group at a time, for a `ShardStream`.
 
-    Arguments and errors are those of `ParquetDataset`.
+    Arguments and errors are the same as for `ParquetDataset`.
 
     Example:
         >>> import pyarrow, pyarrow.parquet

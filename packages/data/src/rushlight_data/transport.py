@@ -85,7 +85,7 @@ class PicklingTransport:
         return context.Process(target=target, args=args, name=name, daemon=True)
 
     def empty(self, size: Sequence[int], dtype: core.dtype) -> core.Tensor | None:
-        """Return None: batches are copied whatever memory they are in."""
+        """Return None: batches are copied from any kind of memory."""
         return None
 
 

@@ -18,8 +18,8 @@ from .arena import GRANULE, KEEP_BYTES, PAGE, PUNCH_BYTES, Arena, ArenaOwner, Bl
 from .limits import tightest_limit
 
 FIRST_ARENA_BYTES = 64 << 20
-# After this many consecutive allocations of one size, blocks are kept for reuse with their pages, even if each
-# is shared by itself.
+# After this many consecutive allocations of one size, blocks and their pages are kept for reuse, even if each block
+# is shared individually.
 _STREAM = 4
 # The number of lent blocks that an allocation of a small and of a large block checks. A check takes a few
 # microseconds, and large blocks take longer to fill.
@@ -172,8 +172,8 @@ class Heap:
 
         Raises OutOfMemoryError for a large block that exceeds a memory limit.
 
-        With `solo`, the block is shared by itself rather than as one of a sequence of batches, and its pages
-        are returned to the system when it is dropped."""
+        With `solo`, the block is shared individually rather than as one of a sequence of batches, and its pages are
+        returned to the system when it is dropped."""
         size = _rounded(nbytes)
         if size >= KEEP_BYTES:
             _check_limit(nbytes)
@@ -254,7 +254,7 @@ class Heap:
         wanted = max(FIRST_ARENA_BYTES << min(len(self.arenas), 12), size)
         try:
             owned = OwnedArena(self, wanted)
-        except (OSError, MemoryError):  # not enough address space: allocate only what is needed
+        except (OSError, MemoryError):  # not enough address space: allocate only the necessary size
             owned = OwnedArena(self, _slab_bytes(size) or size)
         self.arenas.append(owned)
         return owned

@@ -20,7 +20,7 @@ which counts only while the process runs:
   the table of no locked slot. The tables are read while the exclusive lock is held. A message that takes a block from
   a table needs a lock on the block, so this cannot happen at the same time. A receiver enters a block in its table
   before it releases the message's lock. The owner checks blocks when it needs memory.
-* The last process that drops a large block shared by itself returns its pages to the system; see
+* The last process that drops a large block that was shared individually returns its pages to the system; see
   `Arena.release`.
 
 The number of locks grows with processes and unread messages, not with tensors, because the kernel searches all
@@ -48,8 +48,8 @@ import rushlight_core as core
 from .limits import tightest_limit
 
 PAGE = mmap.PAGESIZE
-# The pages of a block of at least this many bytes that was shared by itself are returned to the system as
-# soon as the block is dropped.
+# The pages of an individually shared block of at least this many bytes are returned to the system as soon as the
+# block is dropped.
 PUNCH_BYTES = 1 << 20
 # The same limit for blocks of a sequence of batches. The pages of smaller blocks are kept for the next block.
 KEEP_BYTES = 8 << 20
@@ -168,8 +168,8 @@ class Arena:
         self.key: int = key
         self.size: int = size
         self.owner: ArenaOwner | None = owner
-        # Map the file through a description without locks: mmap keeps a copy of the descriptor, and so would
-        # keep the locks of the message, or those of the parent in a forked child.
+        # Map the file through a description without locks. mmap keeps a copy of the descriptor, which would otherwise
+        # keep the locks of the message, or the parent's locks in a forked child.
         plain = reopen(fd)
         try:
             locks, table = _claim_slot(plain, size)
@@ -288,7 +288,7 @@ class Arena:
     def open_locks(self, offsets: Iterable[int]) -> int:
         """Open a descriptor that keeps these blocks allocated until its last copy is closed.
 
-        It locks at most `_MAX_RANGES` ranges, which may contain other blocks too; these are freed later than
+        It locks at most `_MAX_RANGES` ranges, which may also contain other blocks. These are freed later than
         necessary. The caller closes it with `close_lock_fd`."""
         fd = reopen(self.locks)
         _lock_fds.add(fd)

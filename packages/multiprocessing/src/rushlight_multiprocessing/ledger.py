@@ -50,7 +50,7 @@ _LOCKED, _UNLOCKED = _lock(fcntl.F_WRLCK, 0), _lock(fcntl.F_UNLCK, 0)
 
 
 class Ledger:
-    """The counts of one queue. Call methods in a `with` statement, which locks it, unless they say otherwise.
+    """The counts of one queue. Use a `with` statement to lock it; docstrings name the methods that need no lock.
 
     Raises RuntimeError if more than `SLOTS` processes use a queue.
     """
@@ -59,7 +59,7 @@ class Ledger:
         if fd is None:
             fd = os.memfd_create("rushlight-queue", os.MFD_CLOEXEC)
             os.ftruncate(fd, _BYTES)
-        self._fd = reopen(fd)  # a description with locks of its own
+        self._fd = reopen(fd)  # a description with separate locks
         try:
             # mmap keeps a copy of a descriptor, which must have no locks.
             unlocked = reopen(fd)
@@ -189,7 +189,7 @@ class Ledger:
 
     def _after_fork(self) -> None:
         self._start_here(inherited=True)
-        with contextlib.suppress(OSError):  # too many open files: again at the first use, which raises then
+        with contextlib.suppress(OSError):  # too many open files: try again at the first use
             self._open_again()
 
     def _open_again(self) -> None:

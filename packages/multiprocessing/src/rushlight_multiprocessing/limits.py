@@ -1,4 +1,4 @@
-"""Determine how much memory this process may still use, from the limits of its control groups and its own."""
+"""Determine how much memory this process may still use, from its own limits and those of its control groups."""
 
 from __future__ import annotations
 

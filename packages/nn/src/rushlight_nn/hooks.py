@@ -235,7 +235,7 @@ def _one_kind(before: bool | None, full: bool, where: str) -> bool:
     if before is not None and before != full:
         raise RuntimeError(
             f"{where} has backward hooks of the {'newer' if before else 'older'} kind: use either "
-            "register_full_backward_hook or register_backward_hook\nhint: register_full_backward_hook serves both"
+            "register_full_backward_hook or register_backward_hook\nhint: use register_full_backward_hook"
         )
     return full
 

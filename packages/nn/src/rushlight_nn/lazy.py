@@ -72,7 +72,7 @@ def _infer_parameters(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
         or module._backward_hooks
         or module._backward_pre_hooks
     ):
-        module.__dict__.pop("_hooked", None)  # later calls are as fast as those of other modules
+        module.__dict__.pop("_hooked", None)  # later calls are as fast as calls of other modules
     if module.cls_to_become is not None:
         module.__class__ = module.cls_to_become
 

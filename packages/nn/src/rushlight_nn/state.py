@@ -113,7 +113,7 @@ class State:
         return destination
 
     def _own_state(self) -> dict[str, Any]:
-        """Return the parameters and persistent buffers of this module, without those of its children."""
+        """Return the parameters and persistent buffers of this module, without its children."""
         own = dict(self._parameters)  # type: ignore[attr-defined]
         transient = self._non_persistent_buffers_set  # type: ignore[attr-defined]
         own.update((k, v) for k, v in self._buffers.items() if k not in transient)  # type: ignore[attr-defined]

@@ -233,7 +233,7 @@ if not TYPE_CHECKING:  # with `__getattr__`, type checkers would accept any name
         except AttributeError:
             from rushlight_core._misspelt import missing
 
-            hint = "what differs from PyTorch is listed in docs/differences.md"
+            hint = "docs/differences.md lists the differences from PyTorch"
             raise missing(__name__, name, __dir__, hint, _find) from None
 
 

@@ -35,7 +35,7 @@ def get_dir() -> str:
     """Return the folder of downloaded files.
 
     This is the folder passed to `set_dir`, or else `$TORCH_HOME/hub`. The default of `TORCH_HOME` is
-    `$XDG_CACHE_HOME/torch`, and that of `XDG_CACHE_HOME` is `~/.cache`.
+    `$XDG_CACHE_HOME/torch`, and the default of `XDG_CACHE_HOME` is `~/.cache`.
 
     Example:
         >>> before = torch.hub.get_dir()

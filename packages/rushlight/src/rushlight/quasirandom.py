@@ -16,8 +16,8 @@ class SobolEngine:
 
     Args:
         dimension: the number of dimensions, at most `MAXDIM`.
-        scramble: whether the sequence is shifted and its digits permuted at random, as estimates of errors require. The
-            points for a seed are those of SciPy.
+        scramble: whether the sequence is shifted and its digits permuted at random, as estimates of errors require.
+            SciPy computes the same points for a seed.
         seed: seed of the scrambling; by default a number from the default generator.
 
     Shape:

@@ -153,7 +153,7 @@ def avg_pool(
     x: Array, pooled: int, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool,
     divisor_override: int | None,
 ) -> Array:  # fmt: skip
-    """Return the mean of each window, over its elements in the padded input or only over those in the input."""
+    """Return the mean of each window, over its elements in the padded input or only over its elements in the input."""
 
     def mean(seen: Array, padded: int) -> Any:
         return np.sum(seen) / (divisor_override or (padded if count_include_pad else seen.size))

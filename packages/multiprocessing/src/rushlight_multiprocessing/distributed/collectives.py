@@ -295,7 +295,7 @@ def all_gather_single(
         - `input_tensor`: (N, *), the same on all ranks.
         - `output_tensor`: as many elements as the tensors of all ranks, for example (size * N, *) or (size, N, *).
 
-    Raises ValueError if the sizes do not fit; other errors are those of `all_reduce`.
+    Raises ValueError if the sizes do not fit; other errors are the same as for `all_reduce`.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -401,7 +401,7 @@ def all_gather_coalesced(
 
 def _outputs(futures: Future[list[Future[Any]]], written: list[Tensor]) -> list[Tensor]:
     for future in futures.wait():
-        future.wait()  # raises what the collective raised
+        future.wait()  # raises the error of the collective
     return written
 
 
@@ -546,7 +546,7 @@ def reduce_scatter_single(
         - `input`: (size * N, *) or (size, N, *), the same on all ranks.
         - `output`: `1 / size` of the elements of `input`, for example (N, *).
 
-    Raises ValueError if the sizes do not fit; other errors are those of `all_reduce`.
+    Raises ValueError if the sizes do not fit; other errors are the same as for `all_reduce`.
 
     Example:
         >>> import rushlight.distributed as dist

@@ -311,7 +311,7 @@ def recv_object_list(
     group_src: int | None = None,
     use_batch: bool = False,
 ) -> int:
-    """Replace the objects of a list by those that another process sends with `send_object_list`.
+    """Replace the objects of a list by the objects that another process sends with `send_object_list`.
 
     Arguments:
         object_list: as many objects as are sent; they are replaced.

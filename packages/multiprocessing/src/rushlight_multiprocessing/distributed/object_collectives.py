@@ -22,7 +22,7 @@ def broadcast_object_list(
     device: Any = None,
     group_src: int | None = None,
 ) -> None:
-    """Replace the objects of a list by those of one rank, which are pickled.
+    """Replace the objects of a list by the objects of one rank, which are pickled.
 
     Arguments:
         object_list: the objects; written in place.

@@ -425,7 +425,8 @@ class _Server:
         if fd is not None:
             self.socket = socket.socket(fileno=os.dup(fd))
         else:
-            # Like PyTorch's store, it listens on every address of the host, whichever of them the name resolves to.
+            # Listen on every address of the host, not only the address that the name resolves to, like PyTorch's
+            # store.
             self.socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             address = "127.0.0.1" if host in ("localhost", "127.0.0.1") else ""

@@ -78,7 +78,7 @@ class group(metaclass=_Constants):  # noqa: N801
 
 
 class GroupMember(metaclass=_Constants):
-    """The namespace of `GroupMember.NON_GROUP_MEMBER`, which stands for a group that this process is not in.
+    """The namespace of `GroupMember.NON_GROUP_MEMBER`, which represents a group that this process is not in.
 
     Example:
         >>> get_rank(GroupMember.NON_GROUP_MEMBER)

@@ -23,7 +23,7 @@ class ExponentialFamily(Distribution):
     autograd provider.
 
     Shape:
-        - Those of :class:`Distribution`.
+        - The same as for :class:`Distribution`.
 
     Raises:
         RuntimeError: no autograd provider is installed (when an entropy or divergence is computed).

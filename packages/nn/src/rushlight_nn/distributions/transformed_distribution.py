@@ -23,7 +23,7 @@ __all__ = ["TransformedDistribution"]
 class TransformedDistribution(Distribution):
     """The distribution of a variable after transforms.
 
-    The density is computed from that of the base and the Jacobian determinants of the transforms.
+    The density is computed from the density of the base and the Jacobian determinants of the transforms.
 
     Args:
         base_distribution: the distribution of the variable.
@@ -31,7 +31,8 @@ class TransformedDistribution(Distribution):
         validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
-        - The batch shape is that of the base, without dimensions that the transforms use as event dimensions.
+        - The batch shape is the batch shape of the base, without dimensions that the transforms use as event
+          dimensions.
         - Samples: (*sample_shape, *batch_shape, *event_shape).
 
     Raises:

@@ -176,7 +176,7 @@ def inverse_factor(precision: Tensor) -> Tensor:
     """Return the Cholesky factor of the inverse of a positive definite matrix, by solving a triangular system.
 
     The matrix is U Uᵀ with an upper triangular U, and the result is the inverse of Uᵀ. U is computed by reversing the
-    rows and columns of the matrix, and then those of its Cholesky factor.
+    rows and columns of the matrix, and then reversing the rows and columns of its Cholesky factor.
     """
     flipped = core.linalg.cholesky(core.flip(precision, (-2, -1)))
     inverse = core.flip(flipped, (-2, -1)).mT

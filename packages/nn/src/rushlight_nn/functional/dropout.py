@@ -163,7 +163,7 @@ def _alpha_dropped(shape: tuple[int, ...], input: Tensor, p: float, inplace: boo
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Set elements, with probability `p`, to the lower limit of SELU, and keep mean 0 and variance 1.
 
-    The method is that of Klambauer et al. 2017.
+    The method is from Klambauer et al. 2017.
 
     Args:
         input: the tensor.

@@ -136,7 +136,7 @@ def embedding_bag(
 
     Args:
         input: indices of rows of the table, int32 or int64. If it is 2-D, each row of `input` is a bag. If it is 1-D, it
-            contains the bags one after another, and `offsets` tells where each begins.
+            contains the bags one after another, and `offsets` gives the beginning of each bag.
         weight: the table.
         offsets: position in `input` at which each concatenated bag begins; the first is 0. The result of an empty bag is
             zero.

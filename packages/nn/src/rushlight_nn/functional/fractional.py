@@ -98,7 +98,7 @@ def fractional_max_pool2d_with_indices(
 ) -> tuple[Tensor, Tensor]:
     """Return the result of :func:`fractional_max_pool2d` and the positions of the maxima in their H·W plane.
 
-    The arguments are those of :func:`fractional_max_pool2d`.
+    The arguments are the same as for :func:`fractional_max_pool2d`.
 
     Shape:
         - Input: (N, C, H, W) or (C, H, W).
@@ -123,7 +123,7 @@ def fractional_max_pool3d_with_indices(
 ) -> tuple[Tensor, Tensor]:
     """Return the result of :func:`fractional_max_pool3d` and the positions of the maxima in their D·H·W volume.
 
-    The arguments are those of :func:`fractional_max_pool3d`.
+    The arguments are the same as for :func:`fractional_max_pool3d`.
 
     Shape:
         - Input: (N, C, D, H, W) or (C, D, H, W).

@@ -139,7 +139,7 @@ def rms_norm(
 ) -> Tensor:
     """Divide by the root mean square over the last dimensions: ``x / sqrt(mean(x²) + eps) · weight``.
 
-    The method is that of Zhang and Sennrich 2019.
+    The method is from Zhang and Sennrich 2019.
 
     Args:
         input: the tensor.
@@ -249,7 +249,7 @@ def local_response_norm(
 ) -> Tensor:
     """Divide by a power of the mean square of neighbouring channels: ``x / (k + alpha · mean)^beta``.
 
-    The method is that of Krizhevsky, Sutskever and Hinton 2012.
+    The method is from Krizhevsky, Sutskever and Hinton 2012.
 
     Args:
         input: the tensor.

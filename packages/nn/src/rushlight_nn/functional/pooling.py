@@ -340,7 +340,7 @@ def _adaptive_max_pool(dims: int, input: Tensor, output_size: Any, return_indice
 def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """Return the largest values of `output_size` windows that cover sequences evenly.
 
-    The windows are those of :func:`adaptive_avg_pool1d`.
+    The windows are the same as for :func:`adaptive_avg_pool1d`.
 
     Args:
         input: the sequences, floating point.
@@ -362,7 +362,7 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = 
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """Return the largest values of `output_size` windows that cover images evenly.
 
-    The windows are those of :func:`adaptive_avg_pool2d`.
+    The windows are the same as for :func:`adaptive_avg_pool2d`.
 
     Args:
         input: the images, floating point.
@@ -385,7 +385,7 @@ def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = 
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """Return the largest values of `output_size` windows that cover volumes evenly.
 
-    The windows are those of :func:`adaptive_avg_pool3d`.
+    The windows are the same as for :func:`adaptive_avg_pool3d`.
 
     Args:
         input: the volumes, floating point.
@@ -415,7 +415,7 @@ def max_pool1d_with_indices(
 ) -> tuple[Tensor, Tensor]:
     """Return the result of :func:`max_pool1d` and the positions of the maxima.
 
-    The arguments are those of :func:`max_pool1d`.
+    The arguments are the same as for :func:`max_pool1d`.
 
     Shape:
         - Input: (N, C, L) or (C, L).
@@ -437,7 +437,7 @@ def adaptive_max_pool1d_with_indices(
 ) -> tuple[Tensor, Tensor]:
     """Return the result of :func:`adaptive_max_pool1d` and the positions of the maxima.
 
-    The arguments are those of :func:`adaptive_max_pool1d`.
+    The arguments are the same as for :func:`adaptive_max_pool1d`.
 
     Shape:
         - Input: (N, C, L) or (C, L).
@@ -463,7 +463,7 @@ def max_pool2d_with_indices(
 ) -> tuple[Tensor, Tensor]:
     """Return the result of :func:`max_pool2d` and the positions of the maxima in their H·W plane.
 
-    The arguments are those of :func:`max_pool2d`.
+    The arguments are the same as for :func:`max_pool2d`.
 
     Shape:
         - Input: (N, C, H, W) or (C, H, W).
@@ -487,7 +487,7 @@ def adaptive_max_pool2d_with_indices(
 ) -> tuple[Tensor, Tensor]:
     """Return the result of :func:`adaptive_max_pool2d` and the positions of the maxima in their H·W plane.
 
-    The arguments are those of :func:`adaptive_max_pool2d`.
+    The arguments are the same as for :func:`adaptive_max_pool2d`.
 
     Shape:
         - Input: (N, C, H, W) or (C, H, W).
@@ -515,7 +515,7 @@ def max_pool3d_with_indices(
 ) -> tuple[Tensor, Tensor]:
     """Return the result of :func:`max_pool3d` and the positions of the maxima in their D·H·W volume.
 
-    The arguments are those of :func:`max_pool3d`.
+    The arguments are the same as for :func:`max_pool3d`.
 
     Shape:
         - Input: (N, C, D, H, W) or (C, D, H, W).
@@ -537,7 +537,7 @@ def adaptive_max_pool3d_with_indices(
 ) -> tuple[Tensor, Tensor]:
     """Return the result of :func:`adaptive_max_pool3d` and the positions of the maxima in their D·H·W volume.
 
-    The arguments are those of :func:`adaptive_max_pool3d`.
+    The arguments are the same as for :func:`adaptive_max_pool3d`.
 
     Shape:
         - Input: (N, C, D, H, W) or (C, D, H, W).

@@ -163,7 +163,7 @@ def upsample(
     """Deprecated alias of :func:`interpolate`.
 
     Shape:
-        - Input and output: those of :func:`interpolate`.
+        - Input and output: the same as for :func:`interpolate`.
 
     Example:
         >>> F.upsample(torch.tensor([[[1.0, 2.0]]]), scale_factor=2)
@@ -178,7 +178,7 @@ def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) 
     """Deprecated alias of :func:`interpolate` with mode "nearest".
 
     Shape:
-        - Input and output: those of :func:`interpolate`.
+        - Input and output: the same as for :func:`interpolate`.
 
     Example:
         >>> F.upsample_nearest(torch.tensor([[[1.0, 2.0]]]), scale_factor=2)

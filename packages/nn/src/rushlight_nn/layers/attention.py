@@ -16,9 +16,9 @@ from .linear import NonDynamicallyQuantizableLinear
 class MultiheadAttention(Module):
     """Multi-head attention: ``softmax(Q Kᵀ / sqrt(d)) V`` in several heads (Vaswani et al. 2017).
 
-    Linear maps compute the heads' queries Q, keys K and values V from the inputs, and another one the result from the
-    outputs of all heads. With `need_weights=False` in the call, the attention weights are not returned, and a fused
-    computation uses less memory.
+    Linear maps compute the queries Q, keys K and values V of the heads from the inputs. Another linear map computes
+    the result from the outputs of all heads. With `need_weights=False` in the call, the attention weights are not
+    returned, and a fused computation uses less memory.
 
     Args:
         embed_dim: E, the size of queries and of the result.

@@ -159,7 +159,7 @@ class Sequential(_Numbered):
 class ModuleList(_Numbered):
     """A list of modules that are registered as children.
 
-    Methods such as `parameters` and `to` do not find modules in a plain list, but find those in a ModuleList. A
+    Methods such as `parameters` and `to` do not find modules in a plain list, but find modules in a ModuleList. A
     ModuleList has no `forward`.
 
     Args:
@@ -211,7 +211,7 @@ class ModuleList(_Numbered):
 class ModuleDict(Module):
     """A dictionary of modules that are registered as children.
 
-    Methods such as `parameters` and `to` do not find modules in a plain dict, but find those in a ModuleDict. A
+    Methods such as `parameters` and `to` do not find modules in a plain dict, but find modules in a ModuleDict. A
     ModuleDict has no `forward`.
 
     Args:

@@ -146,7 +146,7 @@ class _LazyConvolution(_LazyParts, _Convolution):
 class LazyConv1d(_LazyConvolution, Conv1d):
     """A :class:`Conv1d` whose `in_channels` is the number of channels of the first input.
 
-    The other arguments are those of :class:`Conv1d`.
+    The other arguments are the same as for :class:`Conv1d`.
 
     Shape:
         - Input: (N, C, L) or (C, L), where C becomes `in_channels`.
@@ -168,7 +168,7 @@ class LazyConv1d(_LazyConvolution, Conv1d):
 class LazyConv2d(_LazyConvolution, Conv2d):
     """A :class:`Conv2d` whose `in_channels` is the number of channels of the first input.
 
-    The other arguments are those of :class:`Conv2d`.
+    The other arguments are the same as for :class:`Conv2d`.
 
     Shape:
         - Input: (N, C, H, W) or (C, H, W), where C becomes `in_channels`.
@@ -190,7 +190,7 @@ class LazyConv2d(_LazyConvolution, Conv2d):
 class LazyConv3d(_LazyConvolution, Conv3d):
     """A :class:`Conv3d` whose `in_channels` is the number of channels of the first input.
 
-    The other arguments are those of :class:`Conv3d`.
+    The other arguments are the same as for :class:`Conv3d`.
 
     Shape:
         - Input: (N, C, D, H, W) or (C, D, H, W), where C becomes `in_channels`.
@@ -244,7 +244,7 @@ class _LazyTransposedConvolution(_LazyParts, _TransposedConvolution):
 class LazyConvTranspose1d(_LazyTransposedConvolution, ConvTranspose1d):
     """A :class:`ConvTranspose1d` whose `in_channels` is the number of channels of the first input.
 
-    The other arguments are those of :class:`ConvTranspose1d`.
+    The other arguments are the same as for :class:`ConvTranspose1d`.
 
     Shape:
         - Input: (N, C, L) or (C, L), where C becomes `in_channels`.
@@ -266,7 +266,7 @@ class LazyConvTranspose1d(_LazyTransposedConvolution, ConvTranspose1d):
 class LazyConvTranspose2d(_LazyTransposedConvolution, ConvTranspose2d):
     """A :class:`ConvTranspose2d` whose `in_channels` is the number of channels of the first input.
 
-    The other arguments are those of :class:`ConvTranspose2d`.
+    The other arguments are the same as for :class:`ConvTranspose2d`.
 
     Shape:
         - Input: (N, C, H, W) or (C, H, W), where C becomes `in_channels`.
@@ -288,7 +288,7 @@ class LazyConvTranspose2d(_LazyTransposedConvolution, ConvTranspose2d):
 class LazyConvTranspose3d(_LazyTransposedConvolution, ConvTranspose3d):
     """A :class:`ConvTranspose3d` whose `in_channels` is the number of channels of the first input.
 
-    The other arguments are those of :class:`ConvTranspose3d`.
+    The other arguments are the same as for :class:`ConvTranspose3d`.
 
     Shape:
         - Input: (N, C, D, H, W) or (C, D, H, W), where C becomes `in_channels`.
@@ -355,7 +355,7 @@ class _LazyNorm(LazyModuleMixin, _NormBase):
 class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
     """A :class:`BatchNorm1d` whose `num_features` is the number of channels of the first input.
 
-    The other arguments are those of :class:`BatchNorm1d`.
+    The other arguments are the same as for :class:`BatchNorm1d`.
 
     Shape:
         - Input and output: (N, C) or (N, C, L).
@@ -373,7 +373,7 @@ class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
 class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
     """A :class:`BatchNorm2d` whose `num_features` is the number of channels of the first input.
 
-    The other arguments are those of :class:`BatchNorm2d`.
+    The other arguments are the same as for :class:`BatchNorm2d`.
 
     Shape:
         - Input and output: (N, C, H, W).
@@ -391,7 +391,7 @@ class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
 class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
     """A :class:`BatchNorm3d` whose `num_features` is the number of channels of the first input.
 
-    The other arguments are those of :class:`BatchNorm3d`.
+    The other arguments are the same as for :class:`BatchNorm3d`.
 
     Shape:
         - Input and output: (N, C, D, H, W).
@@ -409,7 +409,7 @@ class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
 class LazyInstanceNorm1d(_LazyNorm, InstanceNorm1d):
     """An :class:`InstanceNorm1d` whose `num_features` is the number of channels of the first input.
 
-    The other arguments are those of :class:`InstanceNorm1d`, but `affine` and `track_running_stats` are True by
+    The other arguments are the same as for :class:`InstanceNorm1d`, but `affine` and `track_running_stats` are True by
     default.
 
     Shape:
@@ -428,7 +428,7 @@ class LazyInstanceNorm1d(_LazyNorm, InstanceNorm1d):
 class LazyInstanceNorm2d(_LazyNorm, InstanceNorm2d):
     """An :class:`InstanceNorm2d` whose `num_features` is the number of channels of the first input.
 
-    The other arguments are those of :class:`InstanceNorm2d`, but `affine` and `track_running_stats` are True by
+    The other arguments are the same as for :class:`InstanceNorm2d`, but `affine` and `track_running_stats` are True by
     default.
 
     Shape:
@@ -447,7 +447,7 @@ class LazyInstanceNorm2d(_LazyNorm, InstanceNorm2d):
 class LazyInstanceNorm3d(_LazyNorm, InstanceNorm3d):
     """An :class:`InstanceNorm3d` whose `num_features` is the number of channels of the first input.
 
-    The other arguments are those of :class:`InstanceNorm3d`, but `affine` and `track_running_stats` are True by
+    The other arguments are the same as for :class:`InstanceNorm3d`, but `affine` and `track_running_stats` are True by
     default.
 
     Shape:

@@ -360,7 +360,7 @@ class _AdaptiveMaxPool(Module):
 class AdaptiveMaxPool1d(_AdaptiveMaxPool):
     """Max pooling to a fixed length: the largest values of `output_size` windows that cover the input evenly.
 
-    The windows are those of :class:`AdaptiveAvgPool1d`.
+    The windows are the same as for :class:`AdaptiveAvgPool1d`.
 
     Args:
         output_size: length of the output.
@@ -381,7 +381,7 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPool):
 class AdaptiveMaxPool2d(_AdaptiveMaxPool):
     """Max pooling to a fixed size: the largest values of windows that cover the input evenly.
 
-    The windows are those of :class:`AdaptiveAvgPool2d`.
+    The windows are the same as for :class:`AdaptiveAvgPool2d`.
 
     Args:
         output_size: size of the output, an int or a pair for height and width; None keeps the size of the input.
@@ -402,7 +402,7 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPool):
 class AdaptiveMaxPool3d(_AdaptiveMaxPool):
     """Max pooling to a fixed size: the largest values of windows that cover the input evenly.
 
-    The windows are those of :class:`AdaptiveAvgPool3d`.
+    The windows are the same as for :class:`AdaptiveAvgPool3d`.
 
     Args:
         output_size: size of the output, an int or a triple for depth, height and width; None keeps the size of the input.

@@ -248,7 +248,7 @@ def _parameters_read(layer: Module) -> Any:
 class TransformerDecoderLayer(Module):
     """A decoder layer: self-attention, attention to an encoder's result, and a two-layer network (Vaswani et al. 2017).
 
-    The result of each part is added to its input, and the sum is normalised. The arguments are those of
+    The result of each part is added to its input, and the sum is normalised. The arguments are the same as for
     :class:`TransformerEncoderLayer`.
 
     Shape:

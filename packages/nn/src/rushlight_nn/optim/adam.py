@@ -180,8 +180,8 @@ class Adam(Optimizer):
     def state_dict(self) -> dict[str, Any]:
         """Return the state and the groups' settings, with parameters replaced by their indices.
 
-        Tensors are those of the optimizer, not copies. Only shared step counters are copied, so that each parameter has
-        its own: PyTorch, which can load the state, increments each of them.
+        Only shared step counters are copied, so that each parameter has its own counter: PyTorch, which can load the
+        state, increments each of them. Other tensors are not copied.
         """
         result = super().state_dict()
         seen: set[int] = set()

@@ -96,7 +96,7 @@ def adam(
         exp_avg_sqs: running means of their squares.
         max_exp_avg_sqs: the largest running means of squares so far; empty without `amsgrad`.
         state_steps: the number of steps of each parameter, float32; incremented by one.
-        The other arguments are those of the class; `foreach`, `fused` and `has_complex` have no effect.
+        The other arguments are the same as for the class; `foreach`, `fused` and `has_complex` have no effect.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
@@ -169,7 +169,7 @@ def adamw(
         exp_avg_sqs: running means of their squares.
         max_exp_avg_sqs: the largest running means of squares so far; empty without `amsgrad`.
         state_steps: the number of steps of each parameter, float32; incremented by one.
-        The other arguments are those of the class; `foreach`, `fused` and `has_complex` have no effect.
+        The other arguments are the same as for the class; `foreach`, `fused` and `has_complex` have no effect.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
@@ -218,7 +218,7 @@ def sgd(
         params: the parameters.
         d_p_list: their gradients.
         momentum_buffer_list: the momentum buffers; None is replaced by a new tensor.
-        The other arguments are those of the class; `foreach`, `fused` and `has_sparse_grad` have no effect.
+        The other arguments are the same as for the class; `foreach`, `fused` and `has_sparse_grad` have no effect.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter.
@@ -287,7 +287,7 @@ def sparse_adam(
         exp_avgs: running means of the gradients.
         exp_avg_sqs: running means of their squares.
         state_steps: the number of steps of each parameter, as ints that include this step.
-        The other arguments are those of the class.
+        The other arguments are the same as for the class.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter.
@@ -335,7 +335,7 @@ def adagrad(
         grads: their gradients.
         state_sums: sums of squared gradients.
         state_steps: the number of steps of each parameter, float32; incremented by one.
-        The other arguments are those of the class; `foreach`, `fused` and `has_complex` have no effect.
+        The other arguments are the same as for the class; `foreach`, `fused` and `has_complex` have no effect.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
@@ -397,7 +397,7 @@ def adadelta(
         square_avgs: running means of squared gradients.
         acc_deltas: running means of squared steps.
         state_steps: the number of steps of each parameter, float32; incremented by one.
-        The other arguments are those of the class; `foreach`, `fused` and `has_complex` have no effect.
+        The other arguments are the same as for the class; `foreach`, `fused` and `has_complex` have no effect.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
@@ -447,7 +447,7 @@ def adamax(
         exp_avgs: running means of the gradients.
         exp_infs: decaying maxima of the gradients' magnitudes.
         state_steps: the number of steps of each parameter, float32; incremented by one.
-        The other arguments are those of the class; `foreach`, `fused` and `has_complex` have no effect.
+        The other arguments are the same as for the class; `foreach`, `fused` and `has_complex` have no effect.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
@@ -503,7 +503,7 @@ def nadam(
         exp_avg_sqs: running means of their squares.
         mu_products: the products of the momentum factors of all steps.
         state_steps: the number of steps of each parameter, float32; incremented by one.
-        The other arguments are those of the class; `foreach`, `fused` and `has_complex` have no effect.
+        The other arguments are the same as for the class; `foreach`, `fused` and `has_complex` have no effect.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
@@ -557,7 +557,7 @@ def radam(
         exp_avgs: running means of the gradients.
         exp_avg_sqs: running means of their squares.
         state_steps: the number of steps of each parameter, float32; incremented by one.
-        The other arguments are those of the class; `foreach`, `fused` and `has_complex` have no effect.
+        The other arguments are the same as for the class; `foreach`, `fused` and `has_complex` have no effect.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
@@ -613,7 +613,7 @@ def rmsprop(
         grad_avgs: running means of gradients, if `centered`.
         momentum_buffer_list: the momentum buffers, if `momentum` is not zero.
         state_steps: the number of steps of each parameter, float32; incremented by one.
-        The other arguments are those of the class; `foreach`, `fused` and `has_complex` have no effect.
+        The other arguments are the same as for the class; `foreach`, `fused` and `has_complex` have no effect.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
@@ -668,7 +668,7 @@ def rprop(
         prevs: the gradients of the previous step.
         step_sizes: lengths of the steps.
         state_steps: the number of steps of each parameter, float32; incremented by one.
-        The other arguments are those of the class; `foreach`, `fused` and `has_complex` have no effect.
+        The other arguments are the same as for the class; `foreach`, `fused` and `has_complex` have no effect.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
@@ -722,7 +722,7 @@ def asgd(
         mus: the weights of the parameters in the next averages.
         etas: learning rates.
         state_steps: the number of steps of each parameter, float32; incremented by one.
-        The other arguments are those of the class; `foreach`, `fused` and `has_complex` have no effect.
+        The other arguments are the same as for the class; `foreach`, `fused` and `has_complex` have no effect.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().

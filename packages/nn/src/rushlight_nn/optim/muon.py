@@ -30,8 +30,8 @@ class Muon(EachParameter):
         eps: lower limit of the norm by which a matrix is divided.
         ns_steps: number of iterations, below 100.
         adjust_lr_fn: the factor of the learning rate by the shape of the matrix. "original" and None use max(1, sqrt(rows /
-            columns)); "match_rms_adamw" uses 0.2 · sqrt(max(rows, columns)), so that steps are about as large as those of
-            AdamW.
+            columns)); "match_rms_adamw" uses 0.2 · sqrt(max(rows, columns)), so that steps are about as large as the
+            steps of AdamW.
 
     Shape:
         - Parameters: (rows, columns).

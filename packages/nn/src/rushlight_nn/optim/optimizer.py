@@ -201,7 +201,7 @@ class Optimizer:
     def state_dict(self) -> dict[str, Any]:
         """Return the state and the groups' settings, with parameters replaced by their indices.
 
-        Tensors are those of the optimizer, not copies.
+        The tensors belong to the optimizer and are not copies.
         """
         for hook in self._hooks("_state_dict_pre_hooks"):
             hook(self)
@@ -230,7 +230,7 @@ class Optimizer:
         Tensors are copied to the device and dtype of their parameter.
 
         Raises:
-            ValueError: the parameter groups do not match those of the optimizer. The optimizer is not changed then.
+            ValueError: the parameter groups do not match the groups of the optimizer, which is then not changed.
         """
         state_dict = dict(state_dict)
         for hook in self._hooks("_load_state_dict_pre_hooks"):

@@ -16,7 +16,7 @@ class RMSprop(EachParameter):
     """RMSprop: steps divided by the root of the running mean of the squared gradient.
 
     Each step is ``p = p - lr · gradient / (sqrt(v) + eps)``, where v is the running mean (Tieleman and Hinton, lecture 6.5,
-    2012). The centred version is that of Graves 2013.
+    2012). The centred version is from Graves 2013.
 
     Args:
         params: tensors or parameter groups.

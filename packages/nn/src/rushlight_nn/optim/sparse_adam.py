@@ -18,7 +18,7 @@ _with_sparse_values = operator("_with_sparse_values")
 
 
 class SparseAdam(Optimizer):
-    """Adam for sparse gradients, such as those of `nn.Embedding(sparse=True)`.
+    """Adam for sparse gradients, for example of `nn.Embedding(sparse=True)`.
 
     The running means and the parameter are updated only where the gradient has values.
 

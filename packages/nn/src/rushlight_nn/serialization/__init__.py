@@ -115,7 +115,7 @@ def load(
     """Load a file that :func:`save` or PyTorch's `torch.save` wrote, or any other safetensors file as a dict of tensors.
 
     Args:
-        f: a path, or an open binary file. The path may be that of the index of a checkpoint in several shards.
+        f: a path, or an open binary file. The path may be the path of the index of a checkpoint in several shards.
         map_location: the device of the loaded tensors: a device, or a dictionary from saved devices to new ones, or a
             function. The function takes a tensor on the CPU and the name of the device it was saved from, and returns the
             tensor to use or None. By default, tensors are loaded to the device they were saved from.

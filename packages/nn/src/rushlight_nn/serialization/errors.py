@@ -10,9 +10,9 @@ from pickle import UnpicklingError
 # list included. An empty list takes 90 for 6, a dictionary of one item 260 for 11, and a set of five small numbers
 # 900 for 27. PyTorch's protocol 2 numbers every container in 5 bytes, and with it no list, tuple, dictionary or set
 # takes more than 34 times the size of its instructions. JSON takes at most 32 times the size of the text, unless
-# brackets enclose only brackets. The largest ratio of the objects that `save` writes is that of a deque, 780 bytes
-# for 15. A file may therefore take RATIO times its size. Files that take more are refused: they copy a container
-# again and again, or have containers without numbers, which no writer produces.
+# brackets enclose only brackets. Among the objects that `save` writes, a deque has the largest ratio, 780 bytes for
+# 15. A file may therefore take RATIO times its size. Files that take more are refused: they copy a container again
+# and again, or have containers without numbers, which no writer produces.
 RATIO = 56
 
 

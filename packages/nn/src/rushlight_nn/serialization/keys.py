@@ -52,7 +52,7 @@ class Keys:
         self.counted: dict[int, tuple[Any, dict[int, int]]] = {}
 
     def check(self, keys: Iterable[Any], target: Any = None) -> int:
-        """Check keys, and return the number of those that were counted by their hash.
+        """Check keys, and return the number of keys that were counted by their hash.
 
         Args:
             keys: the keys or elements.

@@ -2,8 +2,8 @@
 
 A pickle is a program for a small stack machine. This machine has the instructions that put values on the stack and collect
 them in containers. Instructions that name, call or fill objects use a table (:mod:`builders`) that has only the names that
-data requires. No module is imported, and no attribute is looked up by a name from the file. The instructions are those that
-Python's `pickletools` documents.
+data requires. No module is imported, and no attribute is looked up by a name from the file. Python's `pickletools`
+documents the instructions.
 """
 
 from __future__ import annotations

@@ -431,7 +431,7 @@ class Pickler:
         self.storage(stored)
         self.remember_object(value)
 
-    # What else there is -------------------------------------------------------------------------------------
+    # Other values ---------------------------------------------------------------------------------------------
 
     @property
     def place(self) -> str:

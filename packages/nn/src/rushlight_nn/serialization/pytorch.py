@@ -193,7 +193,7 @@ def read_archive(source: Source, map_location: Any, verify: bool, budget: Budget
     Args:
         source: the file.
         map_location: the device of the tensors, as for :func:`load`.
-        verify: whether to compare the checksums of the storages; that of the structure is always compared.
+        verify: whether to compare the checksums of the storages; the checksum of the structure is always compared.
         budget: the memory that may be used.
 
     Raises:

@@ -40,7 +40,7 @@ class Source:
         mapping: None to read the file, "c" to map it copy-on-write, "r" to map it read-only.
 
     Raises:
-        FormatError: the path is that of a directory, a pipe or a device file.
+        FormatError: the path belongs to a directory, a pipe or a device file.
         ValueError: `mapping` is given for an open file.
     """
 

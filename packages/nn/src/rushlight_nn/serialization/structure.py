@@ -174,7 +174,7 @@ def decode(node: Any, tensor: Callable[[int], Tensor]) -> Any:
     """Return the value that was encoded as `node`, which is changed in place; `tensor` returns a tensor by its number.
 
     Raises:
-        StructureError: `node` is not what :class:`Encoder` writes.
+        StructureError: `node` does not have the form that :class:`Encoder` writes.
     """
     if node is None or isinstance(node, (bool, int, float, str)):
         return node

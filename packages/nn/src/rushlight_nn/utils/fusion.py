@@ -70,7 +70,7 @@ def fuse_linear_bn_weights(
 ) -> tuple[Parameter, Parameter]:  # fmt: skip
     """Return the weight and bias of a linear layer that also computes the batch normalisation after it.
 
-    The arguments are those of :func:`fuse_conv_bn_weights`.
+    The arguments are the same as for :func:`fuse_conv_bn_weights`.
 
     Shape:
         - `linear_w`: (out, in); the others: (out).

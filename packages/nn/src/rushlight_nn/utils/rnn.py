@@ -199,7 +199,7 @@ def pad_packed_sequence(
         sequence: the packed sequences.
         batch_first: return the batch as the first dimension instead of the second.
         padding_value: the value with which shorter sequences are padded.
-        total_length: the length T of the output; by default that of the longest sequence.
+        total_length: the length T of the output; by default the length of the longest sequence.
 
     Shape:
         - Output: (T, N, *), or (N, T, *) with `batch_first`. Lengths: (N), int64.

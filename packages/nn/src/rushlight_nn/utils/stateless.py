@@ -29,8 +29,8 @@ def functional_call(
         module: the module, which is left unchanged, even if the call raises an error.
         parameter_and_buffer_dicts: a dictionary from the names of parameters and buffers, as in `named_parameters` and
             `named_buffers`, to tensors. Other parameters and buffers keep their values. An unknown name becomes an attribute
-            during the call. Several dictionaries are merged. In-place updates, such as those of running statistics, change
-            the given tensors.
+            during the call. Several dictionaries are merged. In-place updates, for example of running statistics,
+            change the given tensors.
         args: a tuple of arguments, or a single argument that is not a tuple.
         kwargs: keyword arguments.
         tie_weights: whether a parameter with several names is replaced under all of them.
@@ -158,7 +158,8 @@ def stack_module_state(
     """Stack the parameters and the buffers of several modules along a new first dimension.
 
     `functional_call` with the slice at one index computes the output of that module, and `vmap` over all slices computes the
-    outputs of all modules. The stacked parameters are leaves, and require gradients if those of the modules do.
+    outputs of all modules. The stacked parameters are leaves, and require gradients if the parameters of the modules
+    do.
 
     Args:
         models: modules of one class.

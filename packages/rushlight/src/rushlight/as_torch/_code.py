@@ -15,7 +15,7 @@ VARIABLE = "RUSHLIGHT_AS_TORCH"
 
 
 class _Spec(ModuleSpec):
-    """A spec of `_program`, whose relative imports are those of the program's package."""
+    """A spec of `_program` with which relative imports refer to the program's package."""
 
     package = ""
 

@@ -115,14 +115,14 @@ class TracerBase:
         raise TraceError(
             f"fx: '{obj.node}' is used in control flow (if, while, and, or, assert): "
             "symbolically traced variables cannot be used as inputs to control flow\n"
-            "hint: make the module a leaf (Tracer.is_leaf_module), the function one by fx.wrap, or give concrete_args"
+            "hint: make the module a leaf (Tracer.is_leaf_module), wrap the function by fx.wrap, or pass concrete_args"
         )
 
     def iter(self, obj: Proxy) -> Iterator[Any]:
         """Raise TraceError: `iter(obj)` needs a length."""
         raise TraceError(
             f"fx: '{obj.node}' has no length in a trace: Proxy object cannot be iterated\n"
-            "hint: fx.wrap the function that loops, or give concrete_args"
+            "hint: wrap the function that loops by fx.wrap, or pass concrete_args"
         )
 
     def keys(self, obj: Proxy) -> Any:

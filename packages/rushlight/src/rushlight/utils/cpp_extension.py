@@ -15,7 +15,7 @@ ROCM_HOME: str | None = None
 
 def _refuse(name: str) -> NoReturn:
     raise NotImplementedError(
-        f"cpp_extension.{name}(): PyTorch's C++ interface is not available\nhint: docs/own-operators.md shows ours"
+        f"cpp_extension.{name}(): PyTorch's C++ interface is not available\nhint: see docs/own-operators.md"
     )
 
 

@@ -40,9 +40,9 @@ _lock = Lock()
 def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[_Formula], _Formula]:
     """Let FlopCounterMode count calls of custom operators by a formula. A decorator.
 
-    The formula takes the operator's arguments, with shapes instead of tensors, and as `out_shape` the shape of the result,
-    or of each of several; it returns the number of operations. Operators that the custom operator calls are not counted
-    then.
+    The formula takes the operator's arguments, with shapes instead of tensors, and the shape of the result, or a
+    shape for each of several results, as `out_shape`. It returns the number of operations. Operators that the custom
+    operator calls are then not counted.
 
     Args:
         targets: a custom operator, such as `torch.ops.namespace.name`, or a list of them.
@@ -135,7 +135,7 @@ class FlopCounterMode:
         self._names: dict[int, str] = {}
 
     def get_flop_counts(self) -> dict[str, dict[str, int]]:
-        """Return, for "Global" and for every module that ran, by its path, the operations of each operator, by its name."""
+        """Return the number of operations of each operator by name, for "Global" and for each module that ran."""
         return {path: dict(counts) for path, counts in self._counts.items()}
 
     def get_total_flops(self) -> int:
@@ -247,7 +247,7 @@ def _is_in_call(event: Any) -> bool:
 
 
 def _modules_around(event: Any, recorded: dict[int, Any]) -> list[str]:
-    """Return the modules that an operator ran in; for a backward node, those of its forward operator."""
+    """Return the modules that an operator ran in; for a backward node, the modules of its forward operator."""
     found = []
     while event is not None:
         if event.kind == "annotation" and event.name.startswith(_MARK):

@@ -19,8 +19,8 @@ __all__ = ["ModuleTracker"]
 class ModuleTracker:
     """Context manager that follows which modules run, forward or backward.
 
-    `parents` holds the names of the modules that are running, and "Global". A module that was called by no other has the
-    name of its class; a child has its parent's name, a dot and the name of its attribute.
+    `parents` holds the names of the modules that are running, and "Global". The name of an outermost module is the
+    name of its class. The name of a child consists of its parent's name, a dot and the name of its attribute.
 
     Example:
         >>> from rushlight.utils.module_tracker import ModuleTracker

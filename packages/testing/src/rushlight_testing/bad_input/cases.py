@@ -1,8 +1,8 @@
 """Generate invalid calls of an operator, such as programs make by mistake or attackers on purpose.
 
-The calls are generated from the signature and the samples of the entry. Each argument in turn is replaced by values that
-have its type but may not be valid, while the others remain those of the sample. In further calls, tensors that are written,
-and `out`, overlap with themselves and with inputs.
+The calls are generated from the signature and the samples of the entry. Each argument in turn is replaced by values
+that have its type but may not be valid, while the other arguments remain unchanged. In further calls, tensors that
+are written, and `out`, overlap with themselves and with inputs.
 """
 
 # Lambdas that keep a loop variable as a default: their types are not inferred.
@@ -400,7 +400,7 @@ class _Maker:
                     safe = arguments | {n: arguments[n].to(common) for n in dtypes}
         return Call(arguments, safe=safe)
 
-    # --- what is written ---
+    # --- written arguments ---
 
     def written_inputs(self, bound: dict[str, Any]) -> Iterator[Case]:
         """Yield calls of the in-place form on read-only memory, and on memory that other operands share."""

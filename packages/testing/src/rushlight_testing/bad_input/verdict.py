@@ -123,7 +123,7 @@ def _unnamed(op: Any, error: Exception) -> str | None:
 
 
 def _touch(result: Any, library: Any, read: bool) -> str | None:
-    """Return what is wrong with the memory of a result, or None.
+    """Return a description of the fault of the memory of a result, or None.
 
     Compare the geometry of the result with the size of its storage. Also read the whole result, so that a memory checker
     detects accesses to invalid memory.
@@ -151,7 +151,7 @@ def _touch(result: Any, library: Any, read: bool) -> str | None:
 
 
 def _compared(op: Any, library: Any, given: Call, result: Any) -> str | None:
-    """Compare the outcome with that of a call with dense copies of the arguments."""
+    """Compare the outcome with the outcome of a call with dense copies of the arguments."""
     if op.random or any(a.type.name == "Generator?" for a in op.schema.arguments):
         return None
     if "empty" in op.base or "resize" in op.base:

@@ -52,7 +52,7 @@ def hunt(ops: Sequence[Any], *, every: int = 1, memory: int = 0, patience: float
         processes: the number of processes that run at once.
         provider: a package that provides gradients, such as "rushlight_autograd". Arguments then require grad, and results
             are differentiated. By default, gradients are not tested.
-        environment: environment variables of these processes, in addition to those of this process.
+        environment: environment variables of these processes, in addition to the variables of this process.
 
     Returns:
         The reports by the names of the operators.
@@ -124,7 +124,7 @@ def _share(
 
 
 def _note(line: str, reports: dict[str, Report]) -> bool:
-    """Add a message of the process to the reports, and return whether it says that all cases of an operator have run."""
+    """Add a message of the process to the reports, and return whether all cases of an operator have run."""
     try:
         message = json.loads(line)
     except ValueError:  # output of a library

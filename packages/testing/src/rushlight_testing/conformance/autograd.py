@@ -201,7 +201,7 @@ class AutogradContract(Contract):
         finally:
             gc.enable()
 
-    # --- what packages that build on core require of a provider: hooks and Functions ---
+    # --- hooks and Functions, which packages that build on core require ---
 
     def test_hooks_see_and_replace_gradients(self) -> None:
         x = leaf(3)

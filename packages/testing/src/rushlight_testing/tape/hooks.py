@@ -72,7 +72,7 @@ def _keep(tensor: weakref.ref[Tensor], grad: Tensor) -> None:
 
 
 def _hooks_of(t: Tensor) -> Hooks:
-    """Return the hooks of a leaf, or those of the node of a computed tensor, which may outlive the tensor."""
+    """Return the hooks of a leaf, or the hooks of the node of a computed tensor, which may outlive the tensor."""
     history = history_of(t)
     if history is None or history.node is None:
         return state_of(t).hooks

@@ -203,7 +203,7 @@ class ComposeTransform(Transform):
         cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
 
     Shape:
-        - Input: that of the first transform. Output: that of the last transform.
+        - Input: as for the first transform. Output: as for the last transform.
 
     Example:
         >>> from rushlight.distributions import AffineTransform, ComposeTransform, ExpTransform

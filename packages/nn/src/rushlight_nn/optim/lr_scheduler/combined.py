@@ -41,8 +41,8 @@ class SequentialLR(_Combined):
         last_epoch: the number of the last completed epoch, to continue a schedule; -1 starts a new schedule.
 
     Raises:
-        ValueError: the number of milestones is not one less than that of schedulers, or a scheduler belongs to another
-            optimizer.
+        ValueError: the number of milestones is not one less than the number of schedulers, or a scheduler belongs to
+            another optimizer.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
@@ -101,7 +101,7 @@ class ChainedScheduler(_Combined):
 
     Args:
         schedulers: the schedulers, all for one optimizer.
-        optimizer: the optimizer of the schedulers; by default that of the first scheduler.
+        optimizer: the optimizer of the schedulers; by default the optimizer of the first scheduler.
 
     Raises:
         ValueError: `schedulers` is empty, or a scheduler belongs to another optimizer.

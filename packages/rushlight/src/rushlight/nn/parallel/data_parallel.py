@@ -29,7 +29,7 @@ def data_parallel(
         module_kwargs: the named arguments.
 
     Shape:
-        - Inputs and output: those of the module.
+        - Inputs and output: the same as for the module.
 
     Raises:
         NotImplementedError: there is more than one device, or the output is to be on another.

@@ -44,7 +44,7 @@ def run_tests(argv: list[str] | None = None) -> None:
     """Run the tests of the main program with `unittest`.
 
     Args:
-        argv: arguments of the command line; by default those of the process.
+        argv: arguments of the command line; by default the arguments of the process.
 
     Example::
 

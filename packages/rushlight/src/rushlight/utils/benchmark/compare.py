@@ -49,7 +49,7 @@ class Compare:
         self._trim = True
 
     def colorize(self, rowwise: bool = False) -> None:
-        """Show the best of each column in green, and times twice as long in red; with `rowwise`, of each row."""
+        """Show the best time of each column (or of each row, with `rowwise`) in green, and times twice as long in red."""
         self._color, self._rowwise = True, rowwise
 
     def highlight_warnings(self) -> None:

@@ -27,7 +27,7 @@ def _sizes(value: Value) -> list[int]:
 def of_program(program: Any) -> Any:
     """Return a program of `export` as a GraphDef: a node for each argument, parameter, operator and result.
 
-    Operators are in the scope of the module that called them, and parameters in that of their module.
+    Operators are in the scope of the module that called them, and parameters are in the scope of their module.
     """
     graph: DecodedGraph = read(program.program)
     names: dict[int, str] = {}

@@ -243,7 +243,7 @@ def image_boxes(
 
 
 def video(tag: str, tensor: Any, fps: float = 4) -> Any:
-    """Return a summary of films (N, T, C, H, W) beside one another, as an animation.
+    """Return a summary of films (N, T, C, H, W) as an animation that shows them in a grid.
 
     Raises ValueError for another number of dimensions.
 

@@ -370,7 +370,7 @@ class SummaryWriter:
         fps: float = 4,
         walltime: float | None = None,
     ) -> None:
-        """Add films (N, T, C, H, W), of bytes or of numbers from 0 to 1, beside one another, at `fps` frames a second."""
+        """Add films (N, T, C, H, W), of bytes or of numbers from 0 to 1, in a grid, at `fps` frames per second."""
         made = summary.video(tag, vid_tensor, fps)
         self._get_file_writer().add_summary(made, global_step, walltime)
 
