@@ -470,7 +470,7 @@ import os, sys, time
 from rushlight_nn.serialization import replacing
 if not {unnamed}:
     del os.O_TMPFILE
-    os.O_TMPFILE = os.O_DIRECTORY  # which cannot be opened for writing: a file system without unnamed files
+    os.O_TMPFILE = os.O_DIRECTORY  # cannot be written, like a file system without unnamed files
 def write(file):
     file.write(b"x" * 100_000)
     file.flush()

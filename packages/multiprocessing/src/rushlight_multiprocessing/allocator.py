@@ -242,7 +242,7 @@ class Heap:
         return place
 
     def _reserve_free(self, size: int) -> tuple[OwnedArena, int] | None:
-        for owned in self.arenas:  # the oldest first, so that the last one becomes empty
+        for owned in self.arenas:  # try the oldest arenas first, so that the newest one becomes empty
             offset = owned.reserve(size)
             if offset is not None:
                 return owned, offset

@@ -202,7 +202,7 @@ class _Tasks:
             self.results._writer.wait_for_room(0.1)
 
     def _lost_tags(self) -> list[int]:
-        """Return the tasks without a result that neither wait in the queue nor are being run by a process."""
+        """Return the tasks that have no result, are not in the queue, and are not being run by a process."""
         with self._sending:
             waiting = {(self._sent - 1 - i) % _TAGS for i in range(self.reader.waiting())}
         received = [tag for tag in list(self._open) if tag not in waiting]

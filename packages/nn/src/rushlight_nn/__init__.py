@@ -137,7 +137,7 @@ from .layers.upsampling import Upsample, UpsamplingBilinear2d, UpsamplingNearest
 from .module import Module
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter, factory_kwargs
 
-# Loaded when first used, because a program that only computes needs none of them.
+# These modules are loaded when they are first used, because programs that only run a model do not need them.
 _ON_DEMAND = ("distributions", "optim", "serialization", "utils")
 
 

@@ -687,7 +687,7 @@ def barrier(
     """Wait until every rank has called this.
 
     Arguments:
-        device_ids: must be None: the backend serves no devices.
+        device_ids: must be None, because the backend has no devices.
         timeout: how long to wait; not together with `async_op`.
         group: a group; None selects the group of all processes.
         async_op: whether to return a `Work` at once instead of waiting.

@@ -343,7 +343,7 @@ def init_process_group(
         store: a store that all processes use, in place of `init_method`.
         group_name: accepted for PyTorch's signature, which ignores it too.
         pg_options: must be None; the backend has no options.
-        device_id: must be None; the backend serves no devices.
+        device_id: must be None, because the backend has no devices.
 
     Raises ValueError for invalid arguments and RuntimeError if a process does not connect in time.
 

@@ -279,7 +279,7 @@ class DistributedDataParallel(Module, Joinable):
 
         Args:
             state: passed to the hook.
-            hook: a function, such as a function of `torch.distributed.algorithms.ddp_comm_hooks.default_hooks`.
+            hook: a function, for example from `torch.distributed.algorithms.ddp_comm_hooks.default_hooks`.
 
         Raises:
             RuntimeError: a hook is already registered, or a backward pass is running.

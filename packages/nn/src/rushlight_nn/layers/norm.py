@@ -224,7 +224,7 @@ class BatchNorm3d(_BatchNorm):
 class SyncBatchNorm(_BatchNorm):
     """Batch normalisation with the statistics of this process's own batch.
 
-    The statistics are not yet shared between the processes of a group. The class serves programs that convert their
+    The statistics are not yet shared between the processes of a group. The class is for programs that convert their
     models and run in a single process, where sharing makes no difference.
 
     Args:

@@ -13,8 +13,8 @@ from ..module import Module
 class DataParallel(Module):
     """A wrapper that calls `module` without splitting the batch over several GPUs.
 
-    It serves programs that wrap their model even if there is only one device. Names of parameters begin with `module.`,
-    as in PyTorch.
+    It is for programs that wrap their model even if there is only one device. Names of parameters begin with
+    `module.`, as in PyTorch.
 
     Args:
         module: the model.

@@ -10,10 +10,10 @@ in use, so that the shards of the old index remain complete until the new index 
 
 Note [Whose shards]
 A file is removed only if it has the name of a shard of this index, and its header begins with the mark that `write`
-writes, which contains the name of the index. This also finds the shards of a save that was killed. Files that any
-index in the folder names are kept, and so are all files that another program wrote. A save holds a shared lock on the
-folder. Shards that no index names may belong to another save that has not written its index yet; therefore they are
-removed only by a save that gets an exclusive lock.
+writes, which contains the name of the index. This also finds the shards of a save that was killed. Files that an
+index in the folder refers to are kept, and also all files that another program wrote. A save holds a shared lock on
+the folder. Shards that no index names may belong to another save that has not written its index yet; therefore they
+are removed only by a save that gets an exclusive lock.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ __all__ = [
     "reset",
 ]
 
-#: Settings are kept, and change nothing.
+#: Settings are stored, but have no effect.
 config: Any = SimpleNamespace(suppress_errors=False, cache_size_limit=8, verbose=False)
 
 

@@ -287,4 +287,4 @@ for _name in (*_BOTH_SIDES, *_ONE_SIDE):
     _define(_name, f"__{_name.rstrip('_')}__", getattr(operator, _name))
 for _name in _BOTH_SIDES:
     _define(_name, f"__r{_name.rstrip('_')}__", getattr(operator, _name), reflected=True)
-Proxy.__hash__ = object.__hash__  # type: ignore[method-assign]  # which __eq__ would take away
+Proxy.__hash__ = object.__hash__  # type: ignore[method-assign]  # defining __eq__ removes __hash__
