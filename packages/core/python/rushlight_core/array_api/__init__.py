@@ -7,7 +7,7 @@
         e = xp.exp(x - xp.max(x, axis=-1, keepdims=True))
         return e / xp.sum(e, axis=-1, keepdims=True)
 
-`rushlight` itself has PyTorch's functions, whose names, defaults and results differ from the standard's in places. The
+`rushlight` itself has PyTorch's functions, and some of their names, defaults and results differ from the standard. The
 arrays are rushlight's tensors: gradients flow through every function. docs/differences.md lists the remaining differences.
 """
 

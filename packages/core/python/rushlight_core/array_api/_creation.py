@@ -22,7 +22,7 @@ def arange(
     dtype: dtype | None = None,
     device: Any = None,
 ) -> Tensor:
-    """Return the numbers from `start` up to, but not including, `stop`, `step` apart.
+    """Return the numbers from `start` up to, but not including, `stop`, in steps of `step`.
 
     With one argument the numbers go from 0 to `start`. The result is empty if `step` leads away from `stop`.
 
@@ -52,19 +52,19 @@ def arange(
 def asarray(
     obj: Any, /, *, dtype: dtype | None = None, device: Any = None, copy: bool | None = None
 ) -> Tensor:
-    """Return numbers, nested sequences of them, a tensor or an array as a tensor.
+    """Return a number, nested sequences of numbers, a tensor or an array as a tensor.
 
-    The result shares the memory of `obj` where that is possible, unless `copy`.
+    The result shares the memory of `obj` if possible, unless `copy` is True.
 
     Args:
         obj: a number, nested sequences of numbers, a tensor, or an object with `__array__`, `__dlpack__` or the
             buffer protocol.
-        dtype: dtype of the result; by default that of `obj`.
-        device: device of the result; by default that of `obj`.
-        copy: True: always copy. False: never. None: copy only if the dtype or the device requires it.
+        dtype: dtype of the result; by default the dtype of `obj`.
+        device: device of the result; by default the device of `obj`.
+        copy: True: always copy. False: never copy. None: copy only if the dtype or the device requires it.
 
     Shape:
-        - Output: the shape of `obj`; of nested sequences their lengths.
+        - Output: the shape of `obj`; for nested sequences, their lengths.
 
     Raises:
         ValueError: `copy` is False, and a copy is needed.
@@ -79,7 +79,7 @@ def asarray(
         False
     """
     if dtype is None and isinstance(obj, int) and obj >= 2**63:
-        dtype = _C.uint64  # the only one that may hold it
+        dtype = _C.uint64  # the only dtype that may hold the number
     return _asarray(obj, dtype=dtype, device=device, copy=copy)
 
 
@@ -106,7 +106,7 @@ def empty_like(x: Tensor, /, *, dtype: dtype | None = None, device: Any = None) 
     """Return a tensor of the shape of `x` whose elements are not initialized.
 
     Args:
-        x: the tensor whose shape, and by default dtype and device, the result has.
+        x: the tensor whose shape the result has, and by default its dtype and device.
 
     Shape:
         - Input and output: (*).
@@ -150,7 +150,7 @@ def eye(
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """Return an object with `__dlpack__` as a tensor that shares its memory, unless `copy`.
+    """Return an object with `__dlpack__` as a tensor that shares its memory, unless `copy` is True.
 
     Shape:
         - Output: the shape of `x`.
@@ -221,7 +221,7 @@ def linspace(
 ) -> Tensor:
     """Return `num` evenly spaced numbers from `start` to `stop`.
 
-    `stop` is the last of them, unless `endpoint` is False. Complex bounds give complex numbers.
+    `stop` is the last number, unless `endpoint` is False. Complex bounds give complex numbers.
 
     Shape:
         - Output: (num).
@@ -256,7 +256,7 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
             vector lies along its own dimension.
 
     Shape:
-        - Output: (n_1, n_2, ...) each with "ij", (n_2, n_1, ...) with "xy".
+        - Outputs: (n_1, n_2, ...) each with "ij", (n_2, n_1, ...) each with "xy".
 
     Example:
         >>> import rushlight.array_api as xp
@@ -297,7 +297,7 @@ def ones_like(x: Tensor, /, *, dtype: dtype | None = None, device: Any = None) -
     """Return a tensor of ones of the shape of `x`.
 
     Args:
-        x: the tensor whose shape, and by default dtype and device, the result has.
+        x: the tensor whose shape the result has, and by default its dtype and device.
 
     Shape:
         - Input and output: (*).
@@ -311,7 +311,7 @@ def ones_like(x: Tensor, /, *, dtype: dtype | None = None, device: Any = None) -
 
 
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
-    """Return the matrices with zeros above the diagonal that is `k` above the main one.
+    """Return the matrices with zeros above the diagonal that lies `k` above the main diagonal.
 
     Args:
         x: matrices.
@@ -331,7 +331,7 @@ def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
 
 
 def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
-    """Return the matrices with zeros below the diagonal that is `k` above the main one.
+    """Return the matrices with zeros below the diagonal that lies `k` above the main diagonal.
 
     Args:
         x: matrices.
@@ -373,7 +373,7 @@ def zeros_like(x: Tensor, /, *, dtype: dtype | None = None, device: Any = None) 
     """Return a tensor of zeros of the shape of `x`.
 
     Args:
-        x: the tensor whose shape, and by default dtype and device, the result has.
+        x: the tensor whose shape the result has, and by default its dtype and device.
 
     Shape:
         - Input and output: (*).

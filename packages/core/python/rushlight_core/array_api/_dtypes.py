@@ -1,4 +1,4 @@
-"""Functions of dtypes of the array API standard."""
+"""Functions of the array API standard for dtypes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._promotion import Scalar, like
 
 @dataclass(frozen=True)
 class FInfo:
-    """The limits of a floating-point dtype; for a complex dtype, the limits of its parts, whose dtype is `dtype`."""
+    """The limits of a floating-point dtype. For a complex dtype, `dtype` and the limits are those of its parts."""
 
     bits: int
     eps: float
@@ -36,7 +36,7 @@ class IInfo:
 def finfo(type: dtype | Tensor, /) -> FInfo:
     """Return the limits of a floating-point dtype, or of a tensor's dtype.
 
-    For a complex dtype, they are the limits of its parts.
+    For a complex dtype, return the limits of the dtype of its parts.
 
     Args:
         type: a dtype or a tensor of any shape.
@@ -104,7 +104,7 @@ def astype(x: Tensor, dtype: dtype, /, *, copy: bool = True, device: Any = None)
 def can_cast(from_: dtype | Tensor, to: dtype, /) -> bool:
     """Return whether a dtype can be promoted to another one.
 
-    PyTorch's `can_cast` is also True for int64 to int8.
+    PyTorch's `can_cast` also returns True for int64 and int8.
 
     Args:
         from_: a dtype or a tensor of any shape.
@@ -129,7 +129,7 @@ def isdtype(dtype: dtype, kind: Any) -> bool:
 
     Args:
         dtype: the dtype.
-        kind: another dtype, "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating"
+        kind: a dtype, "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating"
             or "numeric", or a tuple of these, of which at least one must match.
 
     Raises:
@@ -164,7 +164,7 @@ def result_type(*arrays_and_dtypes: Tensor | dtype | Scalar) -> dtype:
 
     Args:
         arrays_and_dtypes: tensors, dtypes and Python scalars; at least one is not a scalar. A scalar changes the dtype
-            only where it is of a higher kind.
+            only if it is of a higher kind.
 
     Raises:
         ValueError: all arguments are Python scalars.

@@ -14,7 +14,7 @@ Binary = Callable[[Operand, Operand], Tensor]
 
 
 def _documentation(operator: Callable[..., Tensor], arguments: str, note: str = "") -> str:
-    """Return a docstring that names the operator and has its example."""
+    """Return a docstring that names the operator and contains the operator's example."""
     _, mark, example = (operator.__doc__ or "").partition("Example::")
     call = f"Return `rushlight.{operator.__name__}({arguments})`{note}."
     return "\n\n".join([call, *([mark + example] if mark else [])])
@@ -119,7 +119,7 @@ def round(x: Tensor, /) -> Tensor:
 
 
 def sign(x: Tensor, /) -> Tensor:
-    """Return the sign of each element: -1, 0 or 1; for complex numbers x / |x|, and 0 for 0.
+    """Return the sign of each element: -1, 0 or 1. For complex numbers x, return x / |x|, or 0 if x is 0.
 
     Shape:
         - Input and output: (*).
@@ -133,7 +133,7 @@ def sign(x: Tensor, /) -> Tensor:
 
 
 def real(x: Tensor, /) -> Tensor:
-    """Return the real part of each element; a real tensor is returned itself.
+    """Return the real part of each element; a real tensor is returned unchanged.
 
     Shape:
         - Input and output: (*).
@@ -165,12 +165,12 @@ def imag(x: Tensor, /) -> Tensor:
 def clip(x: Tensor, /, min: Tensor | Scalar | None = None, max: Tensor | Scalar | None = None) -> Tensor:
     """Return the elements of `x`, limited to the range from `min` to `max`.
 
-    The result has the dtype of `x`, for any dtypes of the bounds.
+    The result has the dtype of `x`, whatever dtypes the bounds have.
 
     Args:
         x: the tensor.
         min: the lower bounds: a scalar, a tensor, or None for no bound.
-        max: the upper bounds, likewise.
+        max: the upper bounds: a scalar, a tensor, or None for no bound.
 
     Shape:
         - Input: (*); bounds that are tensors broadcast with it.

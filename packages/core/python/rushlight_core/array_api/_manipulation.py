@@ -12,7 +12,7 @@ Axes = int | tuple[int, ...]
 
 @overridable
 def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
-    """Return tensors expanded to one shape.
+    """Return tensors expanded to the shape to which they broadcast.
 
     Args:
         arrays: tensors whose shapes broadcast.
@@ -153,18 +153,18 @@ def permute_dims(x: Tensor, /, axes: Sequence[int]) -> Tensor:
 
 
 def reshape(x: Tensor, /, shape: Sequence[int], *, copy: bool | None = None) -> Tensor:
-    """Return the elements in another shape, as a view where that is possible, unless `copy`.
+    """Return the elements in another shape, as a view if possible, unless `copy` is True.
 
     Args:
         x: the tensor.
         shape: the sizes; one of them may be -1 and is then computed.
-        copy: True: always copy. False: never. None: copy only if the strides of `x` require it.
+        copy: True: always copy. False: never copy. None: copy only if the strides of `x` require it.
 
     Shape:
         - Output: `shape`, with as many elements as `x`.
 
     Raises:
-        ValueError: `copy` is False, and the strides of `x` need one.
+        ValueError: `copy` is False, and the strides of `x` require a copy.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -187,7 +187,7 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> T
 
     Args:
         x: the tensor.
-        repeats: the number of repetitions, one number or one for each slice.
+        repeats: the number of repetitions: one number, or a number for each slice.
         axis: the dimension; None repeats the elements of the flattened tensor.
 
     Shape:
@@ -202,9 +202,9 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> T
 
 
 def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:
-    """Move the elements by `shift` along `axis`, or among the flattened elements.
+    """Shift the elements by `shift` along `axis`, or without `axis` in the flattened tensor.
 
-    Elements that leave one end enter at the other.
+    Elements that are shifted beyond one end reappear at the other end.
 
     Shape:
         - Input and output: (*).
@@ -249,7 +249,7 @@ def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
 
     Shape:
         - Input: (*) each.
-        - Output: that shape with the number of tensors inserted at `axis`.
+        - Output: the same shape with the number of tensors inserted at `axis`.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -264,7 +264,7 @@ def tile(x: Tensor, repetitions: Sequence[int], /) -> Tensor:
     """Repeat `x` along each dimension.
 
     Shape:
-        - Output: each size of `x` times its number in `repetitions`; these numbers belong to the last dimensions.
+        - Output: each size of `x` times its number in `repetitions`. The numbers are for the last dimensions.
 
     Example:
         >>> import rushlight.array_api as xp

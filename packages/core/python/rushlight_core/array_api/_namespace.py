@@ -16,7 +16,7 @@ def array_namespace(self: Tensor, *, api_version: str | None = None) -> ModuleTy
     """Return `rushlight.array_api`; this is `Tensor.__array_namespace__`.
 
     Raises:
-        ValueError: `api_version` is not a version of the standard that is supported.
+        ValueError: the version `api_version` of the standard is not supported.
     """
     if api_version is not None and api_version not in _VERSIONS:
         raise ValueError(
@@ -28,7 +28,7 @@ def array_namespace(self: Tensor, *, api_version: str | None = None) -> ModuleTy
 
 
 def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
-    """Return the tensor on another device: a copy, or the tensor itself (this is `Tensor.to_device`)."""
+    """Return a copy on `device`, or the tensor itself if it is there already; this is `Tensor.to_device`."""
     if stream is not None:
         raise NotImplementedError("to_device(stream): only None is supported")
     return self.to(device)
@@ -56,7 +56,7 @@ class _Information:
         }
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, _C.dtype]:
-        """Return the standard's dtypes by name, all or those of a kind (see `isdtype`)."""
+        """Return all dtypes of the standard by name, or the dtypes of one kind (see `isdtype`)."""
         names = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
         names += ["float32", "float64", "complex64", "complex128"]
         known = {name: getattr(_C, name) for name in names}
@@ -68,5 +68,5 @@ class _Information:
 
 
 def __array_namespace_info__() -> _Information:  # noqa: N807
-    """Return an object with the standard's queries, such as `capabilities`, `default_device` and `dtypes`."""
+    """Return an object with the query functions of the standard, such as `capabilities`, `default_device` and `dtypes`."""
     return _Information()

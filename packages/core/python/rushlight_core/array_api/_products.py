@@ -1,4 +1,4 @@
-"""Products of vectors and matrices of the array API standard, of tensors whose dtypes may differ."""
+"""Products of vectors and matrices of the array API standard. The dtypes of the operands may differ."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ._promotion import same
 def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
     """Return the matrix product over the last two dimensions.
 
-    A vector is a row on the left and a column on the right.
+    A vector is treated as a row on the left and as a column on the right.
 
     Shape:
         - Inputs: (*, n, m) and (*, m, p), whose batch dimensions broadcast; (m) for a vector.
-        - Output: (*, n, p), without n or p where an input is a vector.
+        - Output: (*, n, p), without n or p if an input is a vector.
 
     Raises:
         RuntimeError: the inner sizes differ, the batch dimensions do not broadcast, or an input has no dimensions.
@@ -38,11 +38,11 @@ def tensordot(x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Seq
     Args:
         x1: the first tensor.
         x2: the second tensor.
-        axes: a number n: the last n dimensions of `x1` and the first n of `x2`; or two sequences with the dimensions
-            of each.
+        axes: a number n, to sum over the last n dimensions of `x1` and the first n dimensions of `x2`; or two sequences
+            with the dimensions of `x1` and of `x2`.
 
     Shape:
-        - Output: the other sizes of `x1`, then those of `x2`.
+        - Output: the remaining sizes of `x1`, followed by the remaining sizes of `x2`.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -63,7 +63,7 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
         - Output: the broadcast shape without `axis`.
 
     Raises:
-        ValueError: the sizes along `axis`, which are not broadcast, differ.
+        ValueError: the sizes along `axis` differ; this dimension does not broadcast.
 
     Example:
         >>> import rushlight.array_api as xp

@@ -1,6 +1,6 @@
-"""Promotion by the standard's rules: by dtypes alone, and for a Python scalar only by its kind.
+"""Promotion by the rules of the standard, which depend only on dtypes and on the kind of a Python scalar.
 
-Operators of tensors follow PyTorch, where a tensor without dimensions promotes like a scalar beside one with dimensions.
+Operators of tensors follow PyTorch: there, a 0-d tensor promotes like a scalar if another operand has dimensions.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def like(scalar: Scalar, x: Tensor) -> Tensor:
 
 
 def filled(shape: Sequence[int], value: Scalar, dtype: _C.dtype | None, device: Any) -> Tensor:
-    """Return `full`, also for integers that fit uint64 but not int64, which operators do not accept as arguments."""
+    """Return `full(shape, value)`, even for integers above int64, which operators do not accept as arguments."""
     if not isinstance(value, int) or value < 2**63:
         return _C.full(shape, value, dtype=dtype, device=device)
     made = _C.tensor(value, dtype=_C.uint64, device=device).expand(shape)
@@ -60,7 +60,7 @@ def same(x1: Tensor, x2: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def accumulator(x: Tensor, dtype: _C.dtype | None) -> _C.dtype:
-    """Return the dtype of sums and products: for integers one of 64 bits, signed if `x` is signed; else the dtype of `x`."""
+    """Return the dtype of sums and products: int64 or uint64 for signed or unsigned integers, else the dtype of `x`."""
     if dtype is not None:
         return dtype
     if x.dtype.is_floating_point or x.dtype.is_complex:

@@ -1,6 +1,6 @@
 """Statistical functions of the array API standard, and `all`, `any`, `diff`.
 
-An `axis` of () reduces no dimension, where PyTorch takes an empty `dim` for all of them.
+An `axis` of () reduces no dimension. In PyTorch, an empty `dim` reduces all dimensions.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ Axis = int | tuple[int, ...] | None
 
 
 def _over(x: Tensor, axis: Axis, keepdims: bool) -> tuple[Tensor, Axis, bool]:
-    """Return the tensor and the dimensions to reduce; to reduce none, a new dimension of size 1 is added."""
+    """Return the tensor and the dimensions to reduce. If there are none, add a dimension of size 1 and reduce it."""
     return (x.unsqueeze(0), 0, False) if axis == () else (x, axis, keepdims)
 
 
 def all(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Return whether all elements along `axis` are true, or not zero.
+    """Return whether all elements along `axis` are true or nonzero.
 
     Shape:
         - Output: the shape of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
@@ -29,11 +29,11 @@ def all(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
         >>> xp.all(xp.asarray([[1, 0], [1, 2]]), axis=1)
         tensor([False,  True])
     """
-    return _C.all(*_over(x, axis, keepdims)).to(_C.bool)  # PyTorch's is uint8 for uint8
+    return _C.all(*_over(x, axis, keepdims)).to(_C.bool)  # PyTorch's result is uint8 for uint8
 
 
 def any(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Return whether an element along `axis` is true, or not zero.
+    """Return whether at least one element along `axis` is true or nonzero.
 
     Shape:
         - Output: the shape of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
@@ -97,7 +97,7 @@ def mean(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
 def sum(x: Tensor, /, *, axis: Axis = None, dtype: dtype | None = None, keepdims: bool = False) -> Tensor:
     """Return the sums along `axis`.
 
-    By default integers are summed in int64, and unsigned integers in uint64.
+    By default, signed integers are summed in int64, and unsigned integers in uint64.
 
     Shape:
         - Output: the shape of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
@@ -116,7 +116,7 @@ def sum(x: Tensor, /, *, axis: Axis = None, dtype: dtype | None = None, keepdims
 def prod(x: Tensor, /, *, axis: Axis = None, dtype: dtype | None = None, keepdims: bool = False) -> Tensor:
     """Return the products along `axis`.
 
-    By default integers are multiplied in int64, and unsigned integers in uint64.
+    By default, signed integers are multiplied in int64, and unsigned integers in uint64.
 
     Shape:
         - Output: the shape of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
@@ -133,7 +133,7 @@ def prod(x: Tensor, /, *, axis: Axis = None, dtype: dtype | None = None, keepdim
         axis = tuple(range(x.ndim))
     if isinstance(axis, int):
         return _C.prod(x, axis, keepdims, dtype=dtype)
-    if not axis:  # a tensor of no dimensions
+    if not axis:  # a tensor without dimensions
         return _C.prod(x, dtype=dtype)
     for one in axis:
         x = _C.prod(x, one, True, dtype=dtype)

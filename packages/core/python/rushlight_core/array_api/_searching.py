@@ -29,10 +29,10 @@ class UniqueInverse(NamedTuple):
 
 
 def _different(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the distinct elements in order, each element's position among them, and their counts."""
+    """Return the distinct elements in order, the position of each element among them, and their counts."""
     if not x.dtype.is_complex:
         return unique(x, return_inverse=True, return_counts=True)
-    # Complex numbers as rows of two, by the real parts first.
+    # Complex numbers become rows of two numbers, so that they are ordered by the real part first.
     rows = _C.view_as_real(x.reshape(-1))
     values, inverse, counts = unique(rows, dim=0, return_inverse=True, return_counts=True)
     return _C.view_as_complex(values.contiguous()), inverse.reshape(x.shape), counts
@@ -114,7 +114,7 @@ def isin(x1: Tensor | Scalar, x2: Tensor | Scalar, /, *, invert: bool = False) -
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     """Return the indices of the elements that are not zero, as one tensor for each dimension.
 
-    PyTorch's `nonzero` returns them as one matrix.
+    PyTorch's `nonzero` returns the indices as one matrix.
 
     Shape:
         - Outputs: (k) each, where k elements are not zero.
@@ -160,7 +160,7 @@ def searchsorted(
 
 
 def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """Return the elements along `axis` in order; PyTorch's `sort` returns their indices, too.
+    """Return the elements along `axis` in order. PyTorch's `sort` also returns their indices.
 
     Shape:
         - Input and output: (*).
@@ -178,7 +178,7 @@ def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool
 def unique_all(x: Tensor, /) -> UniqueAll:
     """Return the distinct elements in order, their first positions, the inverse and the counts, as a named tuple.
 
-    The inverse has, for every element of `x`, the position of its distinct element.
+    For each element of `x`, the inverse holds its position among the distinct elements.
 
     Args:
         x: the tensor.
@@ -217,13 +217,13 @@ def unique_counts(x: Tensor, /) -> UniqueCounts:
 
 @overridable
 def unique_inverse(x: Tensor, /) -> UniqueInverse:
-    """Return the distinct elements in order, and for every element the position of its distinct element, as a named tuple.
+    """Return the distinct elements in order, and the position of each element among them, as a named tuple.
 
     Args:
         x: the tensor.
 
     Shape:
-        - Input and inverse: (*). Distinct elements: (their number).
+        - Input and inverse: (*). Distinct elements: (number of distinct elements).
 
     Example:
         >>> import rushlight.array_api as xp
@@ -252,7 +252,7 @@ def unique_values(x: Tensor, /) -> Tensor:
 
 
 def where(condition: Tensor, x1: Tensor | Scalar, x2: Tensor | Scalar, /) -> Tensor:
-    """Return the elements of `x1` where the condition is true, and those of `x2` elsewhere.
+    """Return the elements of `x1` where the condition is true, and the elements of `x2` elsewhere.
 
     Shape:
         - Inputs: any that broadcast.

@@ -33,7 +33,7 @@ def _one(name: str) -> Callable[..., Tensor]:
         return operator(x, n, axis, norm)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{name} along `axis`, cut or filled with zeros to the length `n` first."
+    function.__doc__ = f"Return `{name}` along `axis`. The input is first cut or filled with zeros to length `n`."
     return function
 
 
@@ -52,7 +52,7 @@ def _several(name: str) -> Callable[..., Tensor]:
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
-        f"{name} along `axes`, by default all of them, cut or filled with zeros to the sizes `s` first."
+        f"Return `{name}` along `axes`, by default all. The input is first cut or filled with zeros to sizes `s`."
     )
     return function
 
@@ -70,7 +70,7 @@ irfftn: Callable[..., Tensor] = _several("irfftn")
 
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """Return the frequencies of `fft` of `n` samples that are `d` apart.
+    """Return the frequencies of the `fft` of `n` samples at distances of `d`.
 
     Shape:
         - Output: (n).
@@ -87,7 +87,7 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: dtype | None = None, device: An
 
 
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """Return the frequencies of `rfft` of `n` samples that are `d` apart.
+    """Return the frequencies of the `rfft` of `n` samples at distances of `d`.
 
     Shape:
         - Output: (n // 2 + 1).

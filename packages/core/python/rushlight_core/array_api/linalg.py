@@ -62,7 +62,7 @@ def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
                 [1., 2.]])
     """
     made = _linalg.cholesky(x, upper=upper)
-    return triu(made) if upper and x.dtype.is_complex else made  # zeros that conjugation made negative
+    return triu(made) if upper and x.dtype.is_complex else made  # triu clears the signs of zeros
 
 
 def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
@@ -118,11 +118,11 @@ def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
 
 
 def eig(x: Tensor, /) -> Any:
-    """Return the eigenvalues and eigenvectors of square matrices, both complex.
+    """Return the complex eigenvalues and eigenvectors of square matrices.
 
     Shape:
         - Input: (*, n, n).
-        - Output: `eigenvalues` (*, n) and `eigenvectors` (*, n, n), which are the columns of the matrix.
+        - Output: `eigenvalues` (*, n) and `eigenvectors` (*, n, n), whose columns are the eigenvectors.
 
     Raises:
         RuntimeError: the matrices are not square.
@@ -141,7 +141,7 @@ def eigh(x: Tensor, /) -> Any:
 
     Shape:
         - Input: (*, n, n); only the lower triangle is read.
-        - Output: `eigenvalues` (*, n) and `eigenvectors` (*, n, n), which are the columns of the matrix.
+        - Output: `eigenvalues` (*, n) and `eigenvectors` (*, n, n), whose columns are the eigenvectors.
 
     Raises:
         RuntimeError: the matrices are not square.
@@ -155,7 +155,7 @@ def eigh(x: Tensor, /) -> Any:
 
 
 def eigvals(x: Tensor, /) -> Tensor:
-    """Return the eigenvalues of square matrices, which are complex.
+    """Return the complex eigenvalues of square matrices.
 
     Shape:
         - Input: (*, n, n).
@@ -226,7 +226,7 @@ def matrix_norm(
         - Output: (*), or (*, 1, 1) with `keepdims`.
 
     Raises:
-        RuntimeError: `x` has fewer than two dimensions, or `ord` is not one of these numbers.
+        RuntimeError: `x` has fewer than two dimensions, or `ord` is none of these orders.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -237,7 +237,7 @@ def matrix_norm(
 
 
 def matrix_power(x: Tensor, n: int, /) -> Tensor:
-    """Return the `n`-th power of square matrices; negative powers are those of the inverses.
+    """Return the `n`-th power of square matrices; negative powers are powers of the inverses.
 
     Shape:
         - Input and output: (*, n, n).
@@ -360,10 +360,10 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
         tensor([1., 1.])
     """
     x1, x2 = same(x1, x2)
-    vector = x2.ndim == 1  # one for all matrices
+    vector = x2.ndim == 1  # one right-hand side for all matrices
     if vector:
         x2 = x2.unsqueeze(-1)
-    if x2.ndim == x1.ndim - 1:  # PyTorch may take these matrices for a batch of vectors
+    if x2.ndim == x1.ndim - 1:  # PyTorch may interpret these matrices as a batch of vectors
         x2 = x2.unsqueeze(0)
     made = _linalg.solve(x1, x2)
     return made.squeeze(-1) if vector else made
