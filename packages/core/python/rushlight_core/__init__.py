@@ -10,8 +10,9 @@ from ._load import load_native as _load_native
 
 _C = _load_native(__name__, __path__)
 
-# Operators, Tensor and the small types; the names below, which are written in Python, come on top of them.
-_OTHER = ("_", "linalg_", "fft_", "einsum", "meshgrid")  # private, of modules, and with a front in Python
+# Names of the native module: operators, Tensor and small types. Names that are private, belong to submodules, or have a
+# wrapper in Python are left out. The names that are imported below are written in Python.
+_OTHER = ("_", "linalg_", "fft_", "einsum", "meshgrid")
 globals().update({_name: _value for _name, _value in vars(_C).items() if not _name.startswith(_OTHER)})
 
 from ._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled, strict
@@ -65,14 +66,14 @@ for _name in (
     "is_mps",
     "is_xla",
     "is_xpu",
-):  # devices and layouts that there are not
+):  # devices and layouts that do not exist here
     setattr(_C.Tensor, _name, property(lambda self: False))
 _C.Tensor.is_conj, _C.Tensor.is_neg = is_conj, is_neg
-# Python 2's names of the operators, which PyTorch has kept.
+# The names of these operators in Python 2, which PyTorch still has.
 _C.Tensor.__div__, _C.Tensor.__rdiv__ = _C.Tensor.__truediv__, _C.Tensor.__rtruediv__
 _C.Tensor.__idiv__ = _C.Tensor.__itruediv__
 
-del globals()["DisableTorchFunctionSubclass"]  # is in `overrides`
+del globals()["DisableTorchFunctionSubclass"]  # it is in `overrides`
 
 __version__: str = _C.__version__
 
@@ -122,11 +123,11 @@ def _layout_of(t):
 
 
 _C.Tensor.new = _new
-_C.Tensor.const_data_ptr = _C.Tensor.data_ptr  # both are for reading and writing
+_C.Tensor.const_data_ptr = _C.Tensor.data_ptr  # both pointers may be used for reading and writing
 _C.Tensor.__array_namespace__ = _array_namespace
 _C.Tensor.to_device = _to_device
 
-# Loaded when they are first used: many programs do not need them.
+# Names that are loaded when they are first used, because many programs do not need them.
 _LAZY = {
     "asarray": "_creation",
     "broadcast_shapes": "_shapes",
@@ -290,8 +291,8 @@ def __getattr__(name: str) -> object:
 
         value = globals()[name] = function(name.removeprefix("_foreach_"))
         return value
-    # Operators whose names begin with one underscore are for other packages, not for `import *`; those of `linalg` are
-    # found by the names that it gives them.
+    # Operators whose names begin with one underscore are for other packages, not for `import *`. Operators of `linalg` and
+    # `fft` have public names in these modules.
     if name.startswith(("_", "linalg_", "fft_")) and not name.startswith("__") and hasattr(_C, name):
         return getattr(_C, name)
     from ._misspelt import missing

@@ -1,4 +1,7 @@
-"""torch.compile, in a separate file, since the name hides Python's. See docs/decisions/0023-compile-is-the-identity.md."""
+"""torch.compile, in a separate file because its name hides Python's `compile`.
+
+See docs/decisions/0023-compile-is-the-identity.md.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +32,12 @@ def compile(
 ) -> Any:
     """Return `model` unchanged: there is no compiler, and programs run in the same way with and without this call.
 
-    Warns the first time. Names of parameters do not change, while PyTorch's begin with `_orig_mod.` afterwards.
+    The first call issues a warning. Names of parameters do not change; in PyTorch they begin with `_orig_mod.` afterwards.
 
     Args:
         model: a module or function; without it, a decorator is returned.
-        fullgraph, dynamic, backend, mode, options, name, recompile_limit, isolate_recompiles, shapes_spec: accepted,
-            so that programs run.
+        fullgraph, dynamic, backend, mode, options, name, recompile_limit, isolate_recompiles, shapes_spec: ignored;
+            accepted for compatibility.
         disable: whether to suppress the warning.
 
     Raises:

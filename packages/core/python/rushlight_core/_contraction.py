@@ -9,7 +9,7 @@ from typing import Any
 from . import _C
 from ._C import Tensor, overridable
 
-# Numbers of dimensions are in the order in which letters are sorted.
+# The letter of each dimension that is given as a number, in the order in which letters are sorted.
 _LETTERS = ascii_uppercase + ascii_letters[:26]
 
 
@@ -18,8 +18,8 @@ def einsum(*args: Any) -> Tensor:
     """Sum products in Einstein's notation: `einsum("ij,jk->ik", a, b)` is the matrix product.
 
     Args:
-        args: an equation and its operands, as arguments or in one list; or operands, each followed by a list of its
-            dimensions as numbers below 52 and `...`, and optionally, at the end, a list of the result's dimensions.
+        args: either an equation and its operands, which may be in a list; or operands, each followed by a list of its
+            dimensions. These are numbers below 52 and `...`. A list of the dimensions of the result may follow at the end.
 
     See the operator `einsum` for the equation.
 
@@ -75,11 +75,11 @@ def tensordot(
     Args:
         a: a tensor.
         b: a tensor.
-        dims: the number of dimensions to sum over, the last ones of `a` and the first ones of `b`; or two lists, the
-            dimensions of `a` and those of `b`; or a tensor that holds either.
+        dims: a number n, to sum over the last n dimensions of `a` and the first n dimensions of `b`; or two lists, with
+            dimensions of `a` and of `b`; or a tensor that holds the number or the lists.
         out: the tensor to which the result is written.
 
-    Returns: A tensor of the remaining dimensions of `a`, then those of `b`.
+    Returns: A tensor with the remaining dimensions of `a`, followed by the remaining dimensions of `b`.
 
     Raises:
         RuntimeError: sizes or dimensions do not fit.

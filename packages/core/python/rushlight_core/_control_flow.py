@@ -1,7 +1,7 @@
 """Control flow as functions: `cond`, `while_loop` and `scan`.
 
-They run as an `if` or a loop of Python does, so that gradients, forward-mode derivatives and vmap see the operators that
-are called. While a program is captured, they become its nodes (rushlight_core.seams.control_flow).
+Normally they run like an `if` or a loop in Python, so gradients, forward-mode derivatives and vmap apply to the operators
+that run. While a program is captured, each call becomes a node of the program (rushlight_core.seams.control_flow).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .seams.control_flow import active_recorder
 
 __all__ = ["cond", "scan", "while_loop"]
 
-# The structure of tensors: the container, and which of its leaves are None.
+# The structure of a result: its container, and for each leaf whether the leaf is None.
 Structure = tuple[TreeSpec, list[bool]]
 
 
@@ -29,7 +29,7 @@ def cond(
     """Call `true_fn(*operands)` if `pred` is true, else `false_fn(*operands)`, and return the result.
 
     While a program is captured (`export`), both functions are called once and become branches of the program. Each run
-    takes one of them. Inside `vmap`, where `pred` has a value for each example, both functions are called and `where`
+    executes one of them. Inside `vmap`, where `pred` has a value for each example, both functions are called and `where`
     selects the results.
 
         >>> import rushlight_core as core
@@ -38,13 +38,13 @@ def cond(
         tensor([4.])
 
     Args:
-        pred: a tensor of one element, or a number. A number selects a branch immediately: the captured program has only
-            that branch.
+        pred: a tensor of one element, or a number. A number selects a branch immediately, so that a captured program has
+            only this branch.
         true_fn, false_fn: functions of the operands. In a program they must return tensors of the same dtypes, shapes and
-            devices, and must not write to tensors from outside.
+            devices, and must not write to tensors that are made outside of the function.
         operands: tensors, or tuples, lists and dicts of tensors.
 
-    Returns: The result of the function, in memory that it does not share with an operand.
+    Returns: The result of the function. It does not share memory with an operand.
 
     Raises:
         RuntimeError: `pred` is neither a number nor a tensor of one element, a function cannot be called, an operand is not
@@ -65,7 +65,7 @@ def cond(
         )
     recorder = active_recorder()
     if pred._is_batched():
-        recorder = None  # `where` chooses, also in a program
+        recorder = None  # `where` chooses, even while a program is captured
     elif recorder is None:
         return _fresh(true_fn(*operands) if bool(pred) else false_fn(*operands), operands)
     structures: list[Structure] = []
@@ -97,7 +97,7 @@ def while_loop(
     body_fn: Callable[..., Any],
     carried_inputs: Sequence[Any],
 ) -> Any:
-    """Call `body_fn` repeatedly on its own results, first on `carried_inputs`, while `cond_fn` returns true.
+    """While `cond_fn` returns true, call `body_fn`: first on `carried_inputs`, then on the results of the last call.
 
     While a program is captured (`export`), both functions are called once and become a loop of the program.
 
@@ -107,12 +107,13 @@ def while_loop(
 
     Args:
         cond_fn: a function of the carried values, which returns a bool tensor without dimensions, or a bool.
-        body_fn: a function of the carried values, which returns a tuple of the next ones, of the same dtypes, shapes and
-            devices. In a program it must not write to tensors from outside, and gradients do not pass through the loop.
+        body_fn: a function of the carried values, which returns a tuple of the next carried values, of the same dtypes,
+            shapes and devices. In a program it must not write to tensors that are made outside of the function, and
+            gradients do not pass through the loop.
         carried_inputs: tensors or ints, or tuples, lists and dicts of them. Ints cannot be carried in a program.
 
     Returns:
-        The last carried values as a tuple, in memory that they do not share with `carried_inputs`.
+        The last carried values as a tuple. They do not share memory with `carried_inputs`.
 
     Raises:
         RuntimeError: a function cannot be called, `carried_inputs` is not a tuple or list of tensors and ints, or a function
@@ -182,10 +183,10 @@ def scan(
     dim: int = 0,
     reverse: bool = False,
 ) -> tuple[Any, Any]:
-    """Carry a value along a dimension: `carry, y = combine_fn(carry, x)` for each slice x of `xs`, first with `init`.
+    """Compute `carry, y = combine_fn(carry, x)` for each slice x of `xs` along a dimension. The first `carry` is `init`.
 
-    While a program is captured (`export`), `combine_fn` is called once and becomes a loop of the program, whose length may
-    be a size that changes.
+    While a program is captured (`export`), `combine_fn` is called once and becomes a loop of the program. The number
+    of its steps may differ from run to run.
 
         >>> import rushlight_core as core
         >>> carry, sums = scan(lambda s, x: (s + x, s + x), core.tensor(0.0), core.arange(4.0))
@@ -193,14 +194,14 @@ def scan(
         (tensor(6.), tensor([0., 1., 3., 6.]))
 
     Args:
-        combine_fn: a function of the carried value and a slice, which returns the next carried value, of the same container,
-            dtypes and shapes, and a result of tensors and None.
+        combine_fn: a function of the carried value and a slice. It returns the next carried value, which has the same
+            container, dtypes and shapes, and a result of tensors and None.
         init: a tensor, or a container of tensors.
         xs: a tensor, or a container of tensors, which have the same size, at least 1, along `dim`.
         dim: the dimension.
-        reverse: whether to begin at the end.
+        reverse: whether to begin with the last slice.
 
-    Returns: The last carried value, and the results, stacked in `dim`. If `xs` has no tensors, `init` and an empty list.
+    Returns: The last carried value, and the results stacked along `dim`. If `xs` has no tensors: `init` and an empty list.
 
     Raises:
         RuntimeError: an argument has another type, a tensor of `xs` has no slices, or `combine_fn` returns a result of
@@ -282,7 +283,7 @@ def _are_tensors(tree: Any) -> bool:
 
 
 def _taken_apart(what: str, tree: Any) -> tuple[list[Tensor], Structure]:
-    """Return the tensors of a result and its container."""
+    """Return the tensors of a result, and the structure of the result."""
     leaves, spec = tree_flatten(tree)
     for leaf in leaves:
         if leaf is not None and not isinstance(leaf, Tensor):
@@ -320,7 +321,7 @@ def _copies(operands: Any) -> Any:
 
 
 def _refuse_writes(name: str, copies: Any) -> None:
-    """Raise RuntimeError if a branch has written to its operands: inside vmap both branches run, for all examples."""
+    """Raise RuntimeError if a branch has written to its operands, because inside vmap both branches run for all examples."""
     if any(leaf._version for leaf in tree_flatten(copies)[0]):
         raise RuntimeError(
             f"cond: {name} writes to an operand, which inside vmap would reach examples that take the other branch\n"
@@ -329,7 +330,7 @@ def _refuse_writes(name: str, copies: Any) -> None:
 
 
 def _fresh(tree: Any, given: Any) -> Any:
-    """Return the tree with copies of those tensors that are arguments, views of arguments, or listed twice."""
+    """Return the tree with each tensor copied that is in `given`, shares memory with such a tensor, or occurs twice."""
 
     def root(tensor: Tensor) -> Tensor:
         return tensor if tensor._base is None else tensor._base

@@ -1,4 +1,4 @@
-"""Tensors from arrays, buffers and unusual sequences. _C.tensor itself reads numbers and lists of them."""
+"""Tensors from arrays, buffers and unusual sequences. `_C.tensor` itself converts numbers and lists of numbers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def tensor(
 
 
 def as_tensor(data: Any, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """Return `data` as a tensor that shares its memory where that is possible; a tensor keeps its history."""
+    """Return `data` as a tensor that shares its memory if possible. If `data` is a tensor, the result keeps its history."""
     device = _C._default_device() if device is None else device
     if isinstance(data, Tensor):
         return _convert(data, dtype, device)
@@ -49,12 +49,12 @@ def asarray(
     copy: bool | None = None,
     requires_grad: bool | None = None,
 ) -> Tensor:
-    """Return an object as a tensor, by the array API standard.
+    """Return an object as a tensor, as the array API standard specifies.
 
     Args:
         obj: a tensor, an array, a DLPack capsule or exporter, a buffer, a number, or nested sequences of numbers.
-        dtype: the dtype, by default that of `obj`.
-        device: the device, by default that of `obj`.
+        dtype: the dtype, by default the dtype of `obj`.
+        device: the device, by default the device of `obj`.
         copy: True always copies. False never copies, and raises ValueError if a copy is needed. None copies if necessary.
         requires_grad: whether operators on the tensor are recorded; None keeps the setting of `obj`, and its history.
 
@@ -104,7 +104,7 @@ def asarray(
 
 
 def legacy_tensor(*args: Any, device: Any = None) -> Tensor:
-    """Return an uninitialised tensor for sizes, `Tensor(2, 3)`, or a copy of data in the default dtype, `Tensor(data)`."""
+    """Return an uninitialised tensor of given sizes (`Tensor(2, 3)`), or data in the default dtype (`Tensor(data)`)."""
     if device is not None and str(device) != "cpu":
         raise RuntimeError(
             f"Tensor(device): must be 'cpu', got {device!r}\nhint: use tensor(..., device=...)"
@@ -134,7 +134,7 @@ def _convert(t: Tensor, dtype: dtype | None, device: Any) -> Tensor:
 
 
 def _from_protocol(data: Any) -> Tensor | None:
-    """Return a tensor over the memory of an array-like object, or None if it offers no memory."""
+    """Return a tensor over the memory of an array-like object, or None if the object does not expose its memory."""
     kind = type(data)
     if _is_number(data) or isinstance(data, (list, tuple, str)):
         return None

@@ -21,12 +21,12 @@ def from_file(
     pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return a tensor over the memory that a file is mapped to.
+    """Return a tensor over the memory to which a file is mapped.
 
     Args:
         filename: the name of the file.
-        shared: whether writes to the tensor go to the file, which is created or extended if necessary; otherwise the file
-            must be long enough and is only read.
+        shared: whether writes to the tensor go to the file, which is then created or extended if necessary. Otherwise the
+            file must be long enough, and it is only read.
         size: the number of elements.
         dtype: dtype of the elements; the default dtype if it is omitted.
         layout: must be `strided`.

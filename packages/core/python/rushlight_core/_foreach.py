@@ -1,8 +1,8 @@
 """Operators on lists of tensors: `_foreach_add_(params, grads, alpha=-lr)`, as optimizers of other libraries call them.
 
-`torch._foreach_NAME` applies the operator NAME to each tensor in turn, with the scalar, or with its own scalar or tensor
-from a list of the same length. A name that ends in `_` writes to the tensors and returns None; other names return a list.
-The fused steps of `rushlight.optim` are separate operators.
+`torch._foreach_NAME` applies the operator NAME to each tensor in turn. The operand is one scalar for all tensors, or a list
+of the same length with a scalar or tensor for each of them. A name that ends in `_` writes to the tensors and returns None;
+other names return a list. The fused steps of `rushlight.optim` are separate operators.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _UNARY = frozenset((
     "log10", "log1p", "log2", "neg", "reciprocal", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "tan", "tanh",
     "trunc", "zero",
 ))  # fmt: skip
-# By the operator's name here: how many operands follow the list.
+# For each operator, by its name in this module: the number of operands that follow the list.
 _OTHERS = {
     "add": 1,
     "addcdiv": 2,
@@ -106,14 +106,14 @@ def function(name: str) -> Callable[..., Any]:
     count, one = _OTHERS.get(base, 0), _one(name)
 
     def each(self: Any, *operands: Any, **kwargs: Any) -> list[Tensor] | None:
-        # A number to the power of each tensor is the one case in which the list comes second.
+        # Only in this case, a number to the power of each tensor, is the list the second argument.
         if base == "pow" and not isinstance(self, (list, tuple)):
             return [_power(self, x) for x in operands[0]]
         names = [k for k in _OPERANDS if k in kwargs]
         options = {"non_blocking": kwargs.pop("non_blocking")} if "non_blocking" in kwargs else {}
         alpha = kwargs.pop("alpha", 1)
         value = None
-        if base in ("addcdiv", "addcmul"):  # what they are multiplied by is a name of the operator
+        if base in ("addcdiv", "addcmul"):  # their factor is an argument of the operator, `value`
             names = [k for k in names if k not in ("value", "scalars")]
             value = kwargs.pop("value", kwargs.pop("scalars", None))
             if len(operands) > 2:

@@ -17,7 +17,7 @@ _GENERATOR, _COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x200  # inspect.CO_*; in
 class _Mode(_C._ModeScope):
     """A setting of the running thread that is changed for a `with` block or for the calls of a function.
 
-    Generators and coroutines keep the mode while they run, not while they wait.
+    In a decorated generator or coroutine, the setting applies while it runs, not while it is suspended.
     """
 
     __slots__ = ()
@@ -25,7 +25,7 @@ class _Mode(_C._ModeScope):
     __exit__: Callable[..., None] = _C._ModeScope._restore
 
     def _fresh(self) -> _Mode:
-        """Return a copy of this context manager: a decorated function may be called again before it returns."""
+        """Return a copy of this context manager, because a decorated function may be called again before it returns."""
         return type(self)()
 
     def __call__(self, function: F) -> F:
@@ -69,7 +69,7 @@ class _Mode(_C._ModeScope):
 
 
 def _stepwise(mode: Callable[[], _Mode], inner: Any) -> Any:
-    """Run a generator or a coroutine inside of `mode`, and let it wait outside of `mode`."""
+    """Run a generator or a coroutine inside of `mode`. While it is suspended, `mode` is not active."""
     try:
         with mode():
             item = inner.send(None)
@@ -101,7 +101,7 @@ class _Steps:
 
 
 class no_grad(_Mode):  # noqa: N801
-    """A context manager and decorator within which operators are not recorded for gradients.
+    """A context manager and decorator inside which operators are not recorded for gradients.
 
     Results do not require grad. The setting applies to the running thread. Forward mode is not affected.
 
@@ -118,7 +118,7 @@ class no_grad(_Mode):  # noqa: N801
 
 
 class enable_grad(_Mode):  # noqa: N801
-    """A context manager and decorator within which operators are recorded, inside of `no_grad`.
+    """A context manager and decorator inside which operators are recorded for gradients again, for use inside of `no_grad`.
 
     Example:
         >>> x = torch.ones(2, requires_grad=True)
@@ -134,7 +134,7 @@ class enable_grad(_Mode):  # noqa: N801
 
 
 class set_grad_enabled(_Mode):  # noqa: N801
-    """Turn recording on or off immediately; in a `with` statement, until the end of the block.
+    """Turn recording for gradients on or off immediately. In a `with` statement, the setting ends with the block.
 
     Args:
         mode: whether operators are recorded.
@@ -160,7 +160,7 @@ class set_grad_enabled(_Mode):  # noqa: N801
         return set_grad_enabled(self.mode)
 
     def __call__(self, function: F) -> F:
-        self._restore()  # the decorated function is meant, not what follows
+        self._restore()  # the setting is for the decorated function, not for the code after it
         return super().__call__(function)
 
     def __enter__(self) -> None:
@@ -168,7 +168,7 @@ class set_grad_enabled(_Mode):  # noqa: N801
 
 
 class inference_mode(_Mode):  # noqa: N801
-    """A context manager and decorator within which operators are not recorded, and new tensors can never require grad.
+    """A context manager and decorator inside which operators are not recorded, and new tensors can never require grad.
 
     Args:
         mode: False restores the normal mode inside of a block.
@@ -198,25 +198,24 @@ class inference_mode(_Mode):  # noqa: N801
 
 
 class strict(_Mode):  # noqa: N801
-    """A context manager within which operators raise an error instead of broadcasting operands to more dimensions or
-    converting them with loss.
+    """A context manager and decorator inside which operators do not add dimensions or lose precision by conversion.
 
-    ``with strict():`` or ``@strict()``. The setting applies to the running thread, and to operators that work element by
-    element on several tensors, each in its functional, in-place and out= form. Two things are refused:
+    Use it as ``with strict():`` or ``@strict()``. The setting applies to the running thread. It covers operators that work
+    element by element on several tensors, in their functional, in-place and out= forms. Such an operator refuses:
 
-    * tensors with different numbers of dimensions, except 0-d tensors: a bias of shape (4,) added to the wrong end of (3,
-      4, 4);
-    * a tensor whose values the dtype of the result cannot represent exactly: int64 with float32, float64 with a 0-d
-      float32.
+    * tensors with different numbers of dimensions, except 0-d tensors. An example is a bias of shape (4,) that is added to
+      the wrong dimension of a tensor of shape (3, 4, 4).
+    * a tensor whose values the dtype of the result cannot represent exactly, such as int64 with float32, or float64 with a
+      0-d float32.
 
-    Python numbers are accepted with all dtypes, and sizes of 1 broadcast. Operators inside operators, and gradients, are not
-    checked.
+    Python numbers are accepted with all dtypes, and sizes of 1 broadcast. Operators that other operators call, and
+    gradients, are not checked.
 
     Args:
         mode: False disables the checks inside of a block.
 
     Raises:
-        RuntimeError: raised by an operator inside; the message names the operator, the arguments and a remedy.
+        RuntimeError: raised by an operator inside of the block; the message names the operator, the arguments and a remedy.
 
     Example:
         >>> with torch.strict():

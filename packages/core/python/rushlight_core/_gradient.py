@@ -17,13 +17,13 @@ def gradient(
 ) -> tuple[Tensor, ...]:
     """Return the derivatives of samples along dimensions, as one tensor for each dimension.
 
-    Inner samples use both neighbours, with second-order accuracy also for unequal distances. Samples at the ends use
-    neighbours on one side, with accuracy of the order `edge_order`.
+    The derivative at an inner sample is computed from both neighbours. It is accurate to second order, even if the distances
+    are unequal. The derivative at an end is computed from neighbours on one side, and is accurate to the order `edge_order`.
 
     Args:
         input: samples of any dtype except uint8 and bool.
-        spacing: the distance between samples: a number, a number for each dimension, or 1-d tensors of coordinates; 1 by
-            default.
+        spacing: the distance between samples: one number, a number for each dimension, or 1-d tensors of coordinates. The
+            default is 1.
         dim: the dimensions, by default all of them.
         edge_order: 1 or 2.
 
@@ -91,7 +91,7 @@ def _along(values: Tensor, dim: int, spacing: Any, edge_order: int) -> Tensor:
     def step(i: int, count: int = 1) -> Tensor:
         return steps.narrow(0, i % (n - 1), count)
 
-    slopes = values.diff(dim=dim) / steps  # of the lines between neighbours
+    slopes = values.diff(dim=dim) / steps  # slopes of the lines between neighbours
     first, last = slopes.narrow(dim, 0, 1), slopes.narrow(dim, n - 2, 1)
     if edge_order == 2:
         second, earlier = slopes.narrow(dim, 1, 1), slopes.narrow(dim, n - 3, 1)
@@ -100,6 +100,6 @@ def _along(values: Tensor, dim: int, spacing: Any, edge_order: int) -> Tensor:
     if n == 2:
         return _C.cat([first, last], dim)
     left, right = steps.narrow(0, 0, n - 2), steps.narrow(0, 1, n - 2)
-    # Each neighbouring slope weighs as much as the other one's interval is long.
+    # The weight of each neighbouring slope is the length of the interval on the other side.
     inner = (slopes.narrow(dim, 0, n - 2) * right + slopes.narrow(dim, 1, n - 2) * left) / (left + right)
     return _C.cat([first, inner, last], dim)

@@ -1,4 +1,4 @@
-"""Graphs: work of a device that is recorded once and replayed, which costs the host one call."""
+"""Graphs: work of a device that is recorded once. The host replays it with one call."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _MODES = ("global", "thread_local", "relaxed")
 class Graph:
     """Work of a device that is recorded once and replayed.
 
-    Tensors that recorded operators read or write keep their addresses: write new inputs into them by `copy_`, replay, and
-    read the results from the tensors of the capture. Each replay draws other random numbers. Calls that wait for the device
-    (`item`, `nonzero`, copies to the host) cannot be recorded and raise RuntimeError; the memory that recorded work uses is
-    kept for as long as the graph.
+    Tensors that recorded operators read or write keep their addresses. Copy new inputs into these tensors by `copy_`,
+    replay the graph, and read the results from the tensors of the capture. Each replay draws different random numbers.
+    Calls that wait for the device (`item`, `nonzero`, copies to the host) cannot be recorded and raise RuntimeError. The
+    memory that the recorded work uses is kept as long as the graph exists.
 
     Args:
-        device: the device whose work is recorded; the current device of the attached backend by default.
+        device: the device whose work is recorded; by default the current device of the attached backend.
 
     Raises:
-        NotImplementedError: the backend records no graphs, or uses its own allocator.
+        NotImplementedError: the backend cannot record graphs, or uses its own allocator.
 
     Example::
 
@@ -47,11 +47,11 @@ class Graph:
         self._graph: Any = _C._new_graph(self.device)
 
     def capture_begin(self, pool: tuple[int, int] | None = None, capture_error_mode: str = "global") -> None:
-        """Start to record the current stream, which must not be the default one.
+        """Start to record the current stream, which must not be the default stream.
 
         Args:
-            pool: memory to share with other graphs, none of which is replayed at the same time: `Graph.pool()` of one of
-                them, or `new_graph_pool()`.
+            pool: memory to share with other graphs, which must not be replayed at the same time. It is the result of
+                `Graph.pool()` of one of these graphs, or of `new_graph_pool()`.
             capture_error_mode: "global", "thread_local" or "relaxed". Calls that cannot be recorded raise in every mode.
         """
         if capture_error_mode not in _MODES:
@@ -74,24 +74,24 @@ class Graph:
         _C._reset_graph(self._graph)
 
     def pool(self) -> tuple[int, int]:
-        """Return the memory of the graph, for `capture_begin` of another one. Raises RuntimeError before a capture."""
+        """Return the memory of the graph, for `capture_begin` of another graph. Raises RuntimeError before a capture."""
         return (0, _C._graph_pool(self._graph))
 
 
 class Capture:
     """A block whose work is recorded in a graph, on a separate stream.
 
-    An exception within ends the recording, and the graph stays empty.
+    If the block raises an exception, the recording ends and the graph stays empty.
 
     Args:
         cuda_graph: the graph that records the work.
         pool: memory to share with other graphs; see `Graph.capture_begin`.
-        stream: the stream to record; by default one that all captures of the device use, so that graphs of one pool
+        stream: the stream to record; by default a stream that all captures of the device use, so that graphs of one pool
             share memory.
         capture_error_mode: "global", "thread_local" or "relaxed".
 
     Raises:
-        ValueError: `capture_error_mode` is none of these.
+        ValueError: `capture_error_mode` is none of the three modes.
         TypeError: `pool` is not a result of `Graph.pool` or `new_graph_pool`.
         RuntimeError: an operator in the block waits for the device.
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-_result: Any = None  # the class of results, made by the first call: collections takes long to import
+_result: Any = None  # the class of results; the first call makes it, because importing collections is slow
 
 
 @overridable
@@ -31,12 +31,12 @@ def histogram(
         input: float32 or float64, of any shape.
         bins: the number of bins of equal width, or a 1-d tensor of their edges in ascending order, of the dtype of `input`.
         range: (min, max) of the bins of equal width; by default the smallest and the largest element.
-        weight: the weight of each element; of the shape of `input`.
+        weight: the weight of each element, a tensor of the shape of `input`.
         density: whether to divide by the total and by the widths of the bins.
 
     Raises:
         RuntimeError: an argument does not fit the others, or the range is not finite.
-        NotImplementedError: another dtype, or a device without the kernel.
+        NotImplementedError: `input` has another dtype, or its device does not have the kernel.
 
     Example:
         >>> torch.histogram(torch.tensor([1.0, 2.0, 1.0]), bins=4, range=(0.0, 3.0)).hist
@@ -64,7 +64,7 @@ def histogram(
     if out is None:
         return result
     for target, value in zip(out, result, strict=True):
-        _C.mul(value, 1, out=target)  # gives it the shape
+        _C.mul(value, 1, out=target)  # this also resizes the target
     return _result(*out)
 
 

@@ -23,14 +23,14 @@ def histogramdd(
 ) -> Any:
     """Return the number of points in each cell of a grid, as a named tuple (hist, bin_edges).
 
-    Cells contain their lower sides; the last cell along a dimension also contains its upper side. Points outside are not
-    counted.
+    Cells contain their lower sides; the last cell along a dimension also contains its upper side. Points outside of the grid
+    are not counted.
 
     Args:
         input: points (..., D), float32 or float64.
         bins: the number of bins of equal width along all dimensions, or a list with a number for each dimension, or with a
             tensor of ascending bin edges for each dimension.
-        range: (min, max) of the bins along each dimension, 2 · D numbers in one list; by default those of the points.
+        range: min and max of the bins along each dimension, as one list of 2 · D numbers; by default those of the points.
         weight: the weight of each point, (...).
         density: whether to divide by the total and by the volumes of the cells.
 

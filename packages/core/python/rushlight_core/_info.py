@@ -14,17 +14,17 @@ pi: float = 3.141592653589793
 inf: float = float("inf")
 nan: float = float("nan")
 newaxis: None = None
-# As float and double are other names of real ones.
+# Just as `float` and `double` are other names of real dtypes.
 cfloat: dtype = _C.complex64
 cdouble: dtype = _C.complex128
 
-# Bits of the significand without the hidden one, and the largest exponent.
+# The number of bits of the significand without the hidden bit, and the largest exponent.
 _FLOATS = {"float16": (10, 15), "bfloat16": (7, 127), "float32": (23, 127), "float64": (52, 1023)}
 _FLOATS |= {"complex64": _FLOATS["float32"], "complex128": _FLOATS["float64"]}
 _DIGITS = {"float16": 3, "bfloat16": 2, "float32": 6, "float64": 15, "complex64": 6, "complex128": 15}
 
 
-# Of dtypes that no tensor has (see _other_dtypes): the largest number, eps, the smallest normal number.
+# For dtypes that no tensor has (see _other_dtypes): the largest number, eps, the smallest normal number.
 _FLOATS_OF_8_BITS = {
     "float8_e4m3fn": (448.0, 0.125, 2.0**-6),
     "float8_e4m3fnuz": (240.0, 0.125, 2.0**-7),
@@ -101,7 +101,7 @@ class iinfo:  # noqa: N801
         type: the dtype.
 
     Raises:
-        TypeError: the dtype is not an integer one.
+        TypeError: the dtype is not an integer dtype.
 
     Example:
         >>> torch.iinfo(torch.int8).min, torch.iinfo(torch.int8).max
@@ -151,7 +151,7 @@ class layout:  # noqa: N801
 
 
 class _OtherLayout(layout):
-    """A layout that no tensor has, for comparisons; functions that create tensors refuse it."""
+    """A layout that no tensor has. It exists for comparisons; functions that create tensors refuse it."""
 
 
 strided: layout = layout("strided")
@@ -164,7 +164,7 @@ jagged: layout = _OtherLayout("jagged")
 
 
 class memory_format(str):  # noqa: N801
-    """The order of strides that a copy gets: `contiguous_format`, `preserve_format` or `channels_last`.
+    """The memory layout of a copy: `contiguous_format`, `preserve_format` or `channels_last`.
 
     Example:
         >>> torch.ones(1, 3, 2, 2).contiguous(memory_format=torch.channels_last).stride()
@@ -194,7 +194,7 @@ def is_tensor(obj: Any) -> bool:
 
 
 def typename(obj: Any) -> str:
-    """Return the qualified name of an object's type; of a tensor that of its dtype, as in "torch.FloatTensor".
+    """Return the qualified name of an object's type; for a tensor, a name for its dtype, such as "torch.FloatTensor".
 
     Example:
         >>> torch.typename(torch.ones(1)), torch.typename(1)

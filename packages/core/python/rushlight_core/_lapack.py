@@ -1,4 +1,4 @@
-"""Find a LAPACK library, when a matrix is first decomposed."""
+"""Find a LAPACK library. This module is used when a matrix is first decomposed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import sys
 
 
 def find() -> str:
-    """Paths of libraries with LAPACK, best first, one to a line.
+    """Return the paths of libraries with LAPACK, the best first, one on each line.
 
-    NumPy's wheels bring a complete OpenBLAS in a folder next to the package; NumPy is not imported for it. An environment
-    of conda has its libraries below the interpreter's prefix.
+    NumPy's wheels contain a complete OpenBLAS in a folder next to the package; it is found without importing NumPy. An
+    environment of conda has its libraries below the interpreter's prefix.
     """
     paths: list[str] = []
     spec = importlib.util.find_spec("numpy")

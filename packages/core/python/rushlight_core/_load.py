@@ -16,11 +16,12 @@ _LIBRARY = "librushlight.so"
 def load_native(package: str, folders: Sequence[str]) -> ModuleType:
     """Import `package._C`, after loading this package's own library.
 
-    Otherwise the linker might use another copy, which is loaded already or found through LD_LIBRARY_PATH.
+    Without this, the linker might use another copy of the library that is loaded already or found through LD_LIBRARY_PATH.
 
-    Raises ImportError that names the reason: not built, built for another Python, a second copy, another processor, ...
+    Raises ImportError if this is impossible. The message names the reason, for example that the library was not built, was
+    built for another Python, is loaded as a second copy, or needs another processor.
     """
-    # The processor is checked first: libraries that are loaded later may use instructions that it lacks.
+    # The processor is checked first, because libraries that are loaded later may use instructions that it does not have.
     _check_processor(package)
     library = next((path for f in folders if os.path.exists(path := os.path.join(f, "lib", _LIBRARY))), None)
     try:
@@ -36,7 +37,7 @@ def load_native(package: str, folders: Sequence[str]) -> ModuleType:
 def _check_processor(package: str) -> None:
     try:
         from . import _cpu
-    except ImportError:  # nothing was built, or for another Python: the next import reports it
+    except ImportError:  # there is no library for this Python; the next import reports it
         return
     if missing := _cpu.missing():
         raise ImportError(f"{package} could not be imported: it needs a processor with {missing}")
@@ -47,15 +48,15 @@ def _preload(path: str) -> None:
     if other:
         raise ImportError(f"another copy of {_LIBRARY} is loaded already: {other}")
     try:
-        # ctypes.CDLL does this too, in ten times the import time.
+        # ctypes.CDLL does the same, but its import takes ten times as long.
         from _ctypes import dlopen
-    except ImportError:  # a Python without ctypes: _C finds the library by its own relative path
+    except ImportError:  # this Python has no ctypes; _C finds the library by its relative path
         return
     dlopen(path, os.RTLD_NOW | os.RTLD_LOCAL)
 
 
 def _loaded_copy(path: str) -> str | None:
-    """Return the path of a librushlight in this process that is not the one at `path`."""
+    """Return the path of a librushlight that is loaded in this process and is not the library at `path`."""
     try:
         with open("/proc/self/maps") as maps:
             found = {line.split(maxsplit=5)[5].strip() for line in maps if _LIBRARY in line}

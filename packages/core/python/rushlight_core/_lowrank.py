@@ -10,7 +10,7 @@ from ._C import Tensor, overridable
 
 
 def _basis(A: Tensor, q: int, niter: int, M: Tensor | None) -> Tensor:
-    """Return an orthonormal basis of nearly all of the range of A - M: `q` columns, improved by `niter` iterations."""
+    """Return an approximate orthonormal basis, with `q` columns, of the range of A - M, refined by `niter` iterations."""
 
     def times(x: Tensor) -> Tensor:
         return A @ x if M is None else A @ x - M @ x
@@ -39,13 +39,13 @@ def _check(op: str, A: Tensor, q: int, niter: int) -> None:
 def svd_lowrank(
     A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the largest singular values of A, or of A - M, approximately: (U, S, V) with A near U diag(S) V^T.
+    """Return an approximate decomposition (U, S, V), so that A, or A - M, is near U diag(S) V^T.
 
     Args:
         A: matrices of shape (..., m, n).
-        q: the number of singular values; an overestimate of the rank.
+        q: the number of singular values, which should be somewhat larger than the rank.
         niter: iterations that improve the result, 0 or more.
-        M: a matrix that is subtracted from A, without computing the difference; its shape broadcasts to A's.
+        M: a matrix that is subtracted from A. Its shape broadcasts to the shape of A. The difference itself is not computed.
 
     Example:
         >>> A = torch.outer(torch.tensor([1.0, 2.0]), torch.tensor([2.0, 1.0, 2.0]))  # of rank 1

@@ -1,4 +1,4 @@
-"""torch.lu, which PyTorch keeps for old programs: the number of results depends on an argument."""
+"""torch.lu, which PyTorch keeps for old programs. The number of its results depends on an argument."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ._C import Tensor, overridable
 def lu(
     A: Tensor, pivot: bool = True, get_infos: bool = False, out: tuple[Tensor, ...] | None = None
 ) -> tuple[Tensor, ...]:
-    """Return the factors of A = P L U in one tensor, and the rows exchanged; see linalg.lu_factor.
+    """Return the factors of A = P L U in one tensor, and the rows that were exchanged; see linalg.lu_factor.
 
     Args:
         A: matrices of shape (..., m, n).
         pivot: whether rows are exchanged; must be True on the CPU.
-        get_infos: whether to add a third result: 0, or the position of the first zero on U's diagonal. Without it such a
-            matrix raises LinAlgError.
+        get_infos: whether to return a third result: 0, or the position of the first zero on U's diagonal. Without
+            `get_infos`, a matrix with such a zero raises LinAlgError.
         out: tensors for the results.
 
     Example:

@@ -1,7 +1,7 @@
 """Errors for names that a module does not have, with the name that was probably meant.
 
-Python adds such a name by itself, but not where an object has more than 750 attributes. The modules with all operators
-have more.
+Python itself suggests names, but not for objects with more than 750 attributes. The modules with all operators have more
+attributes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class _Message:
-    """The text of an error, which looks for the similar name only when it is shown, so that `hasattr` stays fast."""
+    """The text of an error. It searches for a similar name only when the text is shown, so that `hasattr` stays fast."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ def missing(
 ) -> AttributeError:
     """Return the error of a module for a name that it does not have.
 
-    `find` returns the path of this very name in another module, or None; otherwise a similar one of `names()` is suggested.
-    The hint is a second line.
+    `find(name)` returns the path of the same name in another module, or None. If it returns None, the error suggests a
+    similar name from `names()`. `hint` is the second line of the message.
     """
     return AttributeError(_Message(module, name, names, hint, find))

@@ -1,4 +1,4 @@
-"""nonzero, by two operators: one returns a tensor of indices, the other a tensor for each dimension."""
+"""nonzero, which calls one of two operators: one returns a matrix of indices, the other a tensor for each dimension."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None)
 
     Args:
         input: the tensor.
-        as_tuple: whether to return a tensor for each dimension instead, which can be used as an index.
-        out: the tensor to write into.
+        as_tuple: whether to return a tuple with a tensor for each dimension, which can be used as an index.
+        out: the tensor to which the result is written.
 
     Shape:
         - Input: (*), of D dimensions. Output: (count, D), int64; or D tensors (count).

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 class OtherDtype:
-    """The name of a dtype. It equals no tensor's dtype, and operators that are given one raise TypeError."""
+    """A dtype that no tensor has. Operators that receive it raise TypeError."""
 
     def __init__(
         self, name: str, itemsize: int, is_floating_point: bool, is_complex: bool, is_signed: bool

@@ -10,9 +10,9 @@ from . import _C
 from ._C import Tensor, UntypedStorage
 
 # Note [Pickles]
-# A tensor is pickled as its storage and a geometry; pickle detects by identity that several tensors have one
-# storage. With protocol 5 the bytes are a PickleBuffer, so that `buffer_callback` takes them out of band
-# without a copy.
+# A tensor is pickled as its storage and its geometry (sizes, strides and offset). If several tensors share a storage, pickle
+# stores it once, because pickle recognises objects by identity. With protocol 5, the bytes are a PickleBuffer, which
+# `buffer_callback` can take out of band without a copy.
 
 
 def reduce_tensor(self: Tensor, protocol: Any) -> tuple[Any, ...]:
@@ -42,8 +42,8 @@ def reduce_storage(self: UntypedStorage, protocol: int) -> tuple[Any, ...]:
 
 
 def _rebuild_storage(data: Any) -> UntypedStorage:
-    # Bytes from inside of a pickle get memory of ours, which is aligned and may be resized. Buffers that came
-    # out of band are used as they are.
+    # Bytes from inside of a pickle are copied to new memory, which is aligned and can be resized. Out-of-band buffers are
+    # used without a copy.
     copied = isinstance(data, (bytes, bytearray))
     return _C._from_array(memoryview(data).cast("B"), copied).untyped_storage()
 
@@ -92,7 +92,7 @@ def _rebuild_subclass(kind: type, made: tuple[Any, Any], state: dict[str, Any]) 
 def deepcopy_tensor(self: Tensor, memo: dict[int, Any]) -> Tensor:
     """Return a leaf in new memory, with copies of the attributes and the grad; this is `Tensor.__deepcopy__`.
 
-    Raises RuntimeError for tensors that an operator of a graph made: the copy could not have their history.
+    Raises RuntimeError for tensors that were computed in a graph, because the copy could not have their history.
     """
     if id(self) in memo:
         return memo[id(self)]

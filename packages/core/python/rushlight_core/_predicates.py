@@ -13,7 +13,7 @@ def _tensor(function: str, input: object) -> Tensor:
 
 @overridable
 def is_floating_point(input: Tensor) -> bool:
-    """Return whether the dtype of a tensor of any shape is a floating-point one.
+    """Return whether the dtype of a tensor of any shape is a floating-point dtype.
 
     Example:
         >>> torch.is_floating_point(torch.ones(1)), torch.is_floating_point(torch.tensor([1]))
@@ -63,7 +63,7 @@ def is_nonzero(input: Tensor) -> bool:
 
 @overridable
 def is_conj(input: Tensor) -> bool:
-    """Return False for a tensor of any shape: `conj` conjugates immediately, so that no conjugation is ever pending.
+    """Return False for a tensor of any shape: `conj` computes its result immediately, so no conjugation is ever pending.
 
     Example:
         >>> torch.is_conj(torch.tensor([1j]).conj())

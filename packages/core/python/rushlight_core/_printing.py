@@ -44,7 +44,7 @@ def set_printoptions(
         edgeitems: number of elements shown at each end of a dimension. Default: 3.
         linewidth: characters per line. Default: 80.
         profile: "default", "short" or "full"; the other arguments are applied after it.
-        sci_mode: whether to use scientific notation; None decides by the numbers. A call that does not give it restores
+        sci_mode: whether to use scientific notation; None decides by the numbers. A call without `sci_mode` sets it to
             None.
 
     Raises:
@@ -77,10 +77,10 @@ def get_printoptions() -> dict[str, Any]:
 
 
 class printoptions:  # noqa: N801
-    """A context manager within which tensors are printed with other options.
+    """A context manager inside which tensors are printed with other options.
 
     Args:
-        kwargs: the options, as of `set_printoptions`.
+        kwargs: the options; see `set_printoptions`.
 
     Example:
         >>> with printoptions(precision=2):
@@ -148,7 +148,7 @@ def _sparse_repr(t: Tensor, prefix: str, parts: Any, contents: str | None) -> st
     text = prefix + ((",\n" + " " * indent).join(lines) if contents is None else contents)
     if plain is not None:
         return _with_suffixes(text, suffixes, indent)
-    # Of COO the sizes are in a line of their own.
+    # For COO, the size is on a separate line.
     text += ",\n" + " " * indent + suffixes[0]
     return _with_suffixes(text, suffixes[1:], indent)
 
@@ -165,7 +165,7 @@ def _batched_repr(t: Tensor) -> str:
 
 
 def tensor_format(self: Tensor, format_spec: str) -> str:
-    """Format a tensor, a 0-d tensor as its number; this is `Tensor.__format__`."""
+    """Format a tensor; a 0-d tensor is formatted like a number. This is `Tensor.__format__`."""
     if self.dim() == 0 and not self.is_meta and type(self) is Tensor and not self._is_batched():
         return format(self.item(), format_spec)
     return object.__format__(self, format_spec)
@@ -178,7 +178,7 @@ def _suffixes(t: Tensor) -> Iterator[str]:
         yield f"device='{t.device}'"
     if t.is_meta or (t.numel() == 0 and t.dim() != 1) or (t.numel() and not _options.edgeitems):
         yield f"size={tuple(t.shape)}"
-    # The numbers show that a tensor is of these, if there are any.
+    # Dtypes that are obvious from the printed numbers, if there are numbers.
     obvious: tuple[object, ...] = ()
     if not t.is_meta and t.numel():
         obvious = (_C.int64, _C.bool, _C.complex128 if default is _C.float64 else _C.complex64)
@@ -196,7 +196,7 @@ def _place_in_graph(t: Tensor) -> Iterator[str]:
 
 
 def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
-    # Room for a comma and a space is counted before the first suffix too, as PyTorch does.
+    # As in PyTorch, the width of a comma and a space is counted before the first suffix, too.
     column = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:
         if column + len(suffix) + 2 > _options.linewidth:
@@ -221,7 +221,7 @@ def _contents(t: Tensor, indent: int) -> str:
 
 
 def _shown(t: Tensor, summarize: bool) -> Any:
-    """Return the numbers as nested lists, with an Ellipsis for omitted ones."""
+    """Return the numbers as nested lists, with an Ellipsis in place of omitted numbers."""
     edge = _options.edgeitems
     if not summarize or t.dim() == 0:
         return t.tolist()

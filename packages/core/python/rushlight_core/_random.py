@@ -41,7 +41,7 @@ def seed() -> int:
 
 
 def initial_seed() -> int:
-    """Return the seed that the default generator started with.
+    """Return the seed with which the default generator was started.
 
     Example:
         >>> _ = torch.manual_seed(7)
@@ -85,24 +85,23 @@ def set_rng_state(new_state: Tensor) -> None:
 class stream:  # noqa: N801
     """Choose how the CPU generates random numbers: by rushlight's generator, or exactly as PyTorch does.
 
-    The choice takes effect immediately, for the default generator and for every `Generator` that is made afterwards. In a
-    `with` statement it is undone at the end of the block. The default generator starts again from its initial seed. The
-    environment variable `RUSHLIGHT_RANDOM` sets the stream at the start of the process.
+    The choice takes effect immediately, for the default generator and for every `Generator` that is made afterwards. The
+    default generator starts again from its initial seed. In a `with` statement the former choice is restored at the end of
+    the block. The environment variable `RUSHLIGHT_RANDOM` sets the stream at the start of the process.
 
     Args:
-        name: `"philox"`, the default of the process: each number is a function of the seed, the call and the element,
-            so that many threads draw at once and devices agree. `"torch"`: the numbers of PyTorch's CPU generator
-            (MT19937)
-            for the same seed and the same calls, on one thread: `rand`, `randn`, `randint`, `randperm`, `normal`,
-            `uniform_`, `bernoulli`, `multinomial`, `exponential_`, `cauchy_`, `log_normal_`, `geometric_`, dropout,
-            and `nn.init`. Other functions that draw (`poisson`, `binomial`, gamma samples, other devices) have no PyTorch
-            stream here, and use `"philox"`.
+        name: `"philox"` (the default) or `"torch"`. With `"philox"`, each number is a function of the seed, the call and the
+            element, so that many threads can draw at the same time and all devices draw the same numbers. With `"torch"`,
+            the functions `rand`, `randn`, `randint`, `randperm`, `normal`, `uniform_`, `bernoulli`, `multinomial`,
+            `exponential_`, `cauchy_`, `log_normal_`, `geometric_`, dropout and `nn.init` draw the same numbers as
+            PyTorch's CPU generator (MT19937) for the same seed and the same calls; they use one thread. Other functions
+            (`poisson`, `binomial`, gamma samples) and other devices use `"philox"`.
 
-    States of both streams can be saved and set: PyTorch accepts the result of `get_rng_state()` in the stream `"torch"`, and
-        `set_rng_state` of such a state, or of one that PyTorch saved, continues in that stream.
+    States of both streams can be saved and set. PyTorch accepts the result of `get_rng_state()` in the stream `"torch"`.
+    `set_rng_state` accepts such states, and states that PyTorch saved, and then continues in the stream `"torch"`.
 
     Raises:
-        ValueError: `name` is neither of these.
+        ValueError: `name` is neither "philox" nor "torch".
 
     Example:
         >>> with torch.random.stream("torch"):
@@ -133,13 +132,13 @@ def get_stream() -> str:
 
 
 class fork_rng:  # noqa: N801
-    """A context manager after which the generators of random numbers continue as if nothing had been drawn.
+    """A context manager that restores the states of the random generators at the end of the block.
 
     Args:
         devices: devices of `device_type` whose generators are restored, too.
         enabled: whether the context manager has an effect.
         device_type: the type of device, "cuda" by default.
-        _caller, _devices_kw: accepted; PyTorch uses them in a warning.
+        _caller, _devices_kw: ignored; PyTorch uses them in a warning.
 
     Raises:
         RuntimeError: `devices` names a device without a generator.

@@ -1,4 +1,4 @@
-"""A function that PyTorch deprecates, in a separate file, since the name hides Python's."""
+"""torch.range, which PyTorch deprecates, in a separate file because its name hides Python's `range`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def range(
         start: the first number.
         end: the last number.
         step: the difference between neighbours.
-        out, dtype, device, requires_grad: as of `arange`.
+        out, dtype, device, requires_grad: see `arange`.
 
     Shape:
         - Output: (floor((end - start) / step) + 1).
@@ -45,11 +45,11 @@ def range(
         dtype = _C.get_default_dtype() if dtype is None else dtype
     held = (_C.empty(0, dtype=dtype) if out is None else out).dtype  # `dtype` may be Python's int or float
     if not (held.is_floating_point or held.is_complex) and step and step == int(step):
-        # In an integer dtype the ends lose their fractions before the numbers are counted.
+        # For an integer dtype, the fractions of the ends are dropped before the numbers are counted.
         start, end, step = int(start), int(end), int(step)
         beyond: float = start + ((end - start) // step + 1) * step
     else:
-        # Half a step beyond the last.
+        # The end for `arange` is half a step beyond the last number.
         beyond = start + (math.floor((end - start) / step) + 0.5) * step if step else end
     if out is not None:
         return _C.arange(start, beyond, step, out=out)

@@ -22,21 +22,22 @@ def segment_reduce(
     unsafe: bool = False,
     initial: Any = None,
 ) -> Tensor:
-    """Reduce segments of `data` that lie one after the other along `axis`.
+    """Reduce consecutive segments of `data` along `axis`.
 
     Args:
         data: the tensor, of a floating-point dtype, (..., n, ...).
         reduce: "sum", "mean", "max", "min" or "prod".
-        lengths: the length of each segment, (..., segments), with the dimensions of `data` before `axis` in front.
+        lengths: the length of each segment, (..., segments). Its first dimensions are those of `data` before `axis`.
         indices: not supported, as in PyTorch.
-        offsets: instead of `lengths`, the positions at which each segment begins and the last one ends, (..., segments + 1).
+        offsets: the position at which each segment begins, and the end of the last segment, (..., segments + 1). Either
+            `lengths` or `offsets` must be given.
         axis: the dimension.
         unsafe: whether to omit the check that the segments cover the dimension.
         initial: the initial value of each reduction, and the result of an empty segment. Without it an empty segment gives
             0 for "sum", NaN for "mean", -inf for "max", inf for "min" and 1 for "prod".
 
     Returns:
-        a tensor of the shape of `data` with as many elements along `axis` as there are segments.
+        A tensor of the shape of `data`, with one element for each segment along `axis`.
 
     Raises:
         ValueError: an argument is not valid.
@@ -83,7 +84,7 @@ def segment_reduce(
             )
     segments, rest = counts.shape[-1], tuple(data.shape[axis + 1 :])
     total = counts[..., 0].numel() * segments if segments else 0
-    if offsets is not None and unsafe:  # they need not begin with 0 or end with n
+    if offsets is not None and unsafe:  # the offsets need not begin with 0 or end with n
         data = _covered(data.reshape(-1, n, *rest), offsets.reshape(-1, segments + 1), counts)
     flat = data.reshape(-1, *rest)
     segment = _C.repeat_interleave(counts.reshape(-1))
@@ -104,6 +105,6 @@ def segment_reduce(
 
 
 def _covered(data: Tensor, offsets: Tensor, counts: Tensor) -> Tensor:
-    """Return the elements that segments cover, row after row."""
+    """Return the elements that the segments cover, row by row."""
     rows = [row[int(o[0]) : int(o[-1])] for row, o in zip(data, offsets, strict=True)]
     return _C.cat(rows) if rows else data

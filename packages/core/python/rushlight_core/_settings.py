@@ -1,4 +1,4 @@
-"""Settings for how results are computed. Each docstring says what the setting changes."""
+"""Settings for how results are computed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _interop_threads = 1
 def set_float32_matmul_precision(precision: str) -> None:
     """Set the precision with which float32 matrices are multiplied.
 
-    With all but "highest" CUDA may round factors to TF32, which has 10 bits of mantissa. On the CPU, products of float32
+    With "high" and "medium", CUDA may round factors to TF32, which has 10 bits of mantissa. On the CPU, products of float32
     matrices always have the precision of float32.
 
     Args:
@@ -55,7 +55,7 @@ def get_float32_matmul_precision() -> str:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Set whether only deterministic operators may run. Their results for the same input are always the same.
+    """Set whether only deterministic operators may run, which always return the same result for the same input.
 
     On the CPU all operators are deterministic for a given number of threads, so the setting has no effect there.
 
@@ -133,10 +133,9 @@ def get_deterministic_debug_mode() -> int:
 
 
 def set_warn_always(b: bool, /) -> None:
-    """Set whether each warning is shown every time; the value is stored and has no effect, since Python's filters decide
-    that.
+    """Store whether each warning is shown every time. The value has no effect: Python's filters of warnings are used.
 
-    `warnings.simplefilter("always")` shows every warning.
+    Call `warnings.simplefilter("always")` to show every warning.
 
     Args:
         b: the setting.
@@ -164,8 +163,7 @@ def is_warn_always_enabled() -> bool:
 
 
 def set_num_interop_threads(n: int, /) -> None:
-    """Set how many operators may run at the same time; the value is stored and has no effect, since operators run one after
-    the other.
+    """Store how many operators may run at the same time. The value has no effect: operators run one after the other.
 
     Args:
         n: the number.
@@ -203,10 +201,10 @@ def get_num_interop_threads() -> int:
 
 
 def set_flush_denormal(mode: bool, /) -> bool:
-    """Return False: subnormal numbers are never replaced by zero here.
+    """Return False: rushlight never replaces subnormal numbers by zero.
 
     Args:
-        mode: accepted.
+        mode: ignored.
 
     Example:
         >>> torch.set_flush_denormal(True)
@@ -232,10 +230,10 @@ def set_default_device(device: Any) -> None:
     argument; `from_numpy` and `frombuffer` share the host's memory.
 
     Args:
-        device: the device; None is the CPU.
+        device: the device; None selects the CPU.
 
     Raises:
-        TypeError: the argument is neither a device nor the name of one.
+        TypeError: the argument is neither a device nor the name of a device.
 
     Example:
         >>> torch.set_default_device("meta")
@@ -247,7 +245,7 @@ def set_default_device(device: Any) -> None:
 
 
 def set_default_tensor_type(t: Any, /) -> None:
-    """Set the default dtype by an old name of a type; deprecated, use `set_default_dtype`.
+    """Set the default dtype by the old name of a tensor type. Deprecated: use `set_default_dtype`.
 
     Args:
         t: a name such as "torch.DoubleTensor".

@@ -10,7 +10,7 @@ from ._C import Tensor
 
 def shared_memory_package() -> Any:
     """Return the package that moves tensors to shared memory. Raises RuntimeError if it is not installed."""
-    # By name: core does not import packages that build on it.
+    # The name is not imported statically, because core does not depend on packages that build on it.
     name = "rushlight_multiprocessing"
     try:
         return import_module(name)
@@ -24,7 +24,7 @@ def shared_memory_package() -> Any:
 
 
 def share_memory_(self: Tensor) -> Tensor:
-    """Move the data to shared memory, in place, and return the tensor. A tensor on a GPU stays as it is."""
+    """Move the data to shared memory, in place, and return the tensor. A tensor on a GPU is not changed."""
     return self if self.is_cuda else shared_memory_package().share_memory_(self)
 
 
@@ -32,6 +32,6 @@ def is_shared(self: Tensor) -> bool:
     """Return whether the data is in shared memory."""
     import sys
 
-    # A package that was never imported has shared no memory.
+    # If the package was never imported, no memory is shared.
     package = sys.modules.get("rushlight_multiprocessing")
     return self.is_cuda or (package is not None and package.is_shared(self))

@@ -1,4 +1,4 @@
-"""Sparse tensors: how they are made, and the methods that only they have."""
+"""Functions that make sparse tensors, and the methods that only sparse tensors have."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ._C import Tensor, overridable
 
 # Note [Checks of sparse tensors]
 # The indices of a sparse tensor are checked when it is made, unless `check_invariants=False` is passed or
-# `sparse.check_sparse_tensor_invariants` is disabled. Kernels check bounds by themselves, so that a tensor made without
-# checks raises later and never reads or writes other memory.
+# `sparse.check_sparse_tensor_invariants` is disabled. Kernels check bounds themselves. If a tensor was made without checks
+# and its indices are invalid, operators therefore raise an error and never read or write other memory.
 checks_are_on = True
 
 _COO = "torch.sparse_coo"
-_ROWS = ("torch.sparse_csr", "torch.sparse_bsr")  # whose rows, or rows of blocks, are compressed
+_ROWS = ("torch.sparse_csr", "torch.sparse_bsr")  # layouts whose rows, or rows of blocks, are compressed
 _COLUMNS = ("torch.sparse_csc", "torch.sparse_bsc")
 _BLOCKS = ("torch.sparse_bsr", "torch.sparse_bsc")
 _INDEX_DTYPES = (_C.int64, _C.int32, _C.int16, _C.int8, _C.uint8)
@@ -60,14 +60,14 @@ def sparse_coo_tensor(
     check_invariants: bool | None = None,
     is_coalesced: bool | None = None,
 ) -> Tensor:
-    """Return a tensor in coordinate format: `values[k]` at the coordinates `indices[:, k]`, zeros elsewhere.
+    """Return a tensor in coordinate format, with `values[k]` at the coordinates `indices[:, k]` and zeros elsewhere.
 
     Args:
         indices: int64 numbers (sparse_dim, nnz), as a tensor or a nested list.
-        values: (nnz, ...), whose further dimensions are dense. Gradients flow to it.
-        size: the shape; by default the smallest that contains all indices.
-        dtype, device: of the values; by default those of `values`.
-        requires_grad: record operators on the result.
+        values: the values (nnz, ...), whose further dimensions are dense. Gradients flow to `values`.
+        size: the shape; by default the smallest shape that contains all indices.
+        dtype, device: the dtype and the device of the result; by default those of `values`.
+        requires_grad: whether operators on the result are recorded for gradients.
         check_invariants: whether to check the indices. True unless `sparse.check_sparse_tensor_invariants` is disabled.
         is_coalesced: whether the indices are sorted and distinct, if that is known.
 
@@ -128,21 +128,23 @@ def sparse_csr_tensor(
     requires_grad: bool = False,
     check_invariants: bool | None = None,
 ) -> Tensor:
-    """Return a matrix in compressed row format: row i has `values[k]` in column `col_indices[k]` for k from
-    `crow_indices[i]` to `crow_indices[i + 1]`.
+    """Return a matrix in compressed row format.
+
+    Row i has `values[k]` in column `col_indices[k]`, for k from `crow_indices[i]` up to, but not including,
+    `crow_indices[i + 1]`.
 
     Args:
         crow_indices: int32 or int64 numbers (rows + 1).
         col_indices: numbers of the same dtype (nnz), in ascending order within each row.
-        values: (nnz). Gradients flow to it.
+        values: the values (nnz). Gradients flow to `values`.
         size: (rows, columns); by default with the smallest number of columns that contains all indices.
-        dtype, device: of the values; by default those of `values`.
-        requires_grad: record operators on the result.
-        check_invariants: as of :func:`sparse_coo_tensor`.
+        dtype, device: the dtype and the device of the result; by default those of `values`.
+        requires_grad: whether operators on the result are recorded for gradients.
+        check_invariants: see :func:`sparse_coo_tensor`.
 
     Raises:
         RuntimeError: the shapes of the arguments are inconsistent, or an index is out of range.
-        NotImplementedError: batches of matrices, and values with further dimensions.
+        NotImplementedError: the arguments describe a batch of matrices, or `values` has further dimensions.
 
     Example:
         >>> torch.sparse_csr_tensor([0, 1, 2], [1, 0], [2.0, 3.0], (2, 2)).to_dense()
@@ -167,19 +169,21 @@ def sparse_csc_tensor(
     requires_grad: bool = False,
     check_invariants: bool | None = None,
 ) -> Tensor:
-    """Return a matrix in compressed column format: column j has `values[k]` in row `row_indices[k]` for k from
-    `ccol_indices[j]` to `ccol_indices[j + 1]`.
+    """Return a matrix in compressed column format.
+
+    Column j has `values[k]` in row `row_indices[k]`, for k from `ccol_indices[j]` up to, but not including,
+    `ccol_indices[j + 1]`.
 
     Args:
         ccol_indices: int32 or int64 numbers (columns + 1).
         row_indices: numbers of the same dtype (nnz), in ascending order within each column.
-        values: (nnz). Gradients flow to it.
+        values: the values (nnz). Gradients flow to `values`.
         size: (rows, columns); by default with the smallest number of rows that contains all indices.
-        dtype, device, requires_grad, check_invariants: as of :func:`sparse_csr_tensor`.
+        dtype, device, requires_grad, check_invariants: see :func:`sparse_csr_tensor`.
 
     Raises:
         RuntimeError: the shapes of the arguments are inconsistent, or an index is out of range.
-        NotImplementedError: batches of matrices, and values with further dimensions.
+        NotImplementedError: the arguments describe a batch of matrices, or `values` has further dimensions.
 
     Example::
 
@@ -203,19 +207,21 @@ def sparse_bsr_tensor(
     requires_grad: bool = False,
     check_invariants: bool | None = None,
 ) -> Tensor:
-    """Return a matrix of blocks whose rows are compressed: row i of blocks has `values[k]` in column `col_indices[k]` of
-    blocks for k from `crow_indices[i]` to `crow_indices[i + 1]`.
+    """Return a matrix of blocks whose rows are compressed.
+
+    Row i of blocks has `values[k]` in column `col_indices[k]` of blocks, for k from `crow_indices[i]` up to, but not
+    including, `crow_indices[i + 1]`.
 
     Args:
         crow_indices: int32 or int64 numbers (rows of blocks + 1).
         col_indices: numbers of the same dtype (nnz), in ascending order within each row.
-        values: the blocks (nnz, rows, columns). Gradients flow to it.
+        values: the blocks (nnz, rows, columns). Gradients flow to `values`.
         size: (rows, columns) of the matrix; by default with the smallest number of columns that contains all blocks.
-        dtype, device, requires_grad, check_invariants: as of :func:`sparse_csr_tensor`.
+        dtype, device, requires_grad, check_invariants: see :func:`sparse_csr_tensor`.
 
     Raises:
         RuntimeError: the shapes of the arguments are inconsistent, or an index is out of range.
-        NotImplementedError: batches of matrices, and blocks with further dimensions.
+        NotImplementedError: the arguments describe a batch of matrices, or the blocks have further dimensions.
 
     Example::
 
@@ -239,19 +245,21 @@ def sparse_bsc_tensor(
     requires_grad: bool = False,
     check_invariants: bool | None = None,
 ) -> Tensor:
-    """Return a matrix of blocks whose columns are compressed: column j of blocks has `values[k]` in row `row_indices[k]` of
-    blocks for k from `ccol_indices[j]` to `ccol_indices[j + 1]`.
+    """Return a matrix of blocks whose columns are compressed.
+
+    Column j of blocks has `values[k]` in row `row_indices[k]` of blocks, for k from `ccol_indices[j]` up to, but not
+    including, `ccol_indices[j + 1]`.
 
     Args:
         ccol_indices: int32 or int64 numbers (columns of blocks + 1).
         row_indices: numbers of the same dtype (nnz), in ascending order within each column.
-        values: the blocks (nnz, rows, columns). Gradients flow to it.
+        values: the blocks (nnz, rows, columns). Gradients flow to `values`.
         size: (rows, columns) of the matrix; by default with the smallest number of rows that contains all blocks.
-        dtype, device, requires_grad, check_invariants: as of :func:`sparse_csr_tensor`.
+        dtype, device, requires_grad, check_invariants: see :func:`sparse_csr_tensor`.
 
     Raises:
         RuntimeError: the shapes of the arguments are inconsistent, or an index is out of range.
-        NotImplementedError: batches of matrices, and blocks with further dimensions.
+        NotImplementedError: the arguments describe a batch of matrices, or the blocks have further dimensions.
 
     Example::
 
@@ -278,7 +286,7 @@ def sparse_compressed_tensor(
 ) -> Tensor:
     """Return a matrix in the compressed layout `layout`: `sparse_csr`, `sparse_csc`, `sparse_bsr` or `sparse_bsc`.
 
-    Other arguments and their shapes are those of the functions of the layouts, such as :func:`sparse_csr_tensor`.
+    For the other arguments and their shapes, see the function of the layout, such as :func:`sparse_csr_tensor`.
 
     Raises:
         RuntimeError: `layout` is another layout, or the indices do not fit together.
@@ -343,7 +351,7 @@ def _parts(self: Tensor, name: str, layouts: tuple[str, ...] = ()) -> Any:
 
 
 def coalesce(self: Tensor) -> Tensor:
-    """Return the tensor with sorted indices, each of which occurs once: values at one position are added."""
+    """Return the tensor with sorted, distinct indices. Values at the same position are added."""
     return _C._sparse_coalesce(self)
 
 
@@ -358,12 +366,12 @@ def _coalesced_(self: Tensor, coalesced: bool) -> Tensor:
 
 
 def _indices(self: Tensor) -> Tensor:
-    """Return the indices, also of a tensor that is not coalesced."""
+    """Return the indices, even if the tensor is not coalesced."""
     return _parts(self, "_indices", (_COO,))[1]
 
 
 def _values(self: Tensor) -> Tensor:
-    """Return the values without their history, also of a tensor that is not coalesced."""
+    """Return the values without their history, even if the tensor is not coalesced."""
     return _parts(self, "_values", (_COO,))[3]
 
 
@@ -379,14 +387,14 @@ def is_coalesced_for(name: str, self: Tensor) -> bool:
 
 
 def values(self: Tensor) -> Tensor:
-    """Return the values (nnz, ...) of a coalesced tensor, or of a compressed one; gradients flow through."""
+    """Return the values (nnz, ...) of a coalesced or compressed tensor; gradients flow through this call."""
     if _parts(self, "values")[0] == _COO and not is_coalesced_for("values", self):
         raise RuntimeError("Cannot get values on an uncoalesced tensor, please call .coalesce() first")
     return _C._sparse_values(self)
 
 
 def crow_indices(self: Tensor) -> Tensor:
-    """Return the position in the values at which each row, or row of blocks, begins: (rows + 1)."""
+    """Return the positions in the values at which each row, or row of blocks, begins, and their end: (rows + 1)."""
     return _parts(self, "crow_indices", _ROWS)[1]
 
 
@@ -396,7 +404,7 @@ def col_indices(self: Tensor) -> Tensor:
 
 
 def ccol_indices(self: Tensor) -> Tensor:
-    """Return the position in the values at which each column, or column of blocks, begins: (columns + 1)."""
+    """Return the positions in the values at which each column, or column of blocks, begins, and their end: (columns + 1)."""
     return _parts(self, "ccol_indices", _COLUMNS)[1]
 
 
@@ -427,7 +435,7 @@ def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool | None = None
 
     Args:
         dtype: the dtype of the result.
-        masked_grad: whether the gradient is sparse, with the same indices: True, or None, which means True.
+        masked_grad: whether the gradient is sparse, with the same indices. Must be True or None, which means True.
     """
     if masked_grad is False and _C._sparse_parts(self) is not None:
         raise NotImplementedError("to_dense(masked_grad): gradients of sparse tensors are always masked")
@@ -447,10 +455,10 @@ def to_sparse(
 
     Args:
         sparse_dim: for COO, the number of dimensions that the indices address; all by default.
-        layout: `sparse_coo`, the default, or a compressed one: `sparse_csr`, `sparse_csc`, `sparse_bsr` or `sparse_bsc`;
-            or `strided`, for the dense tensor.
+        layout: `sparse_coo` (the default), one of the compressed layouts `sparse_csr`, `sparse_csc`, `sparse_bsr` and
+            `sparse_bsc`, or `strided` for the dense tensor.
         blocksize: rows and columns of blocks, for the layouts that have blocks.
-        dense_dim: None or 0: matrices in compressed layouts have no dense dimensions.
+        dense_dim: None or 0, because matrices in compressed layouts have no dense dimensions.
 
     Raises:
         RuntimeError: an argument does not fit the layout, or blocks do not divide the matrix.

@@ -16,12 +16,12 @@ def from_file(filename: str | os.PathLike[str], shared: bool = False, nbytes: in
 
     Args:
         filename: the file.
-        shared: True: writes go into the file, which is created or extended if necessary. False: writes stay in this
-            process.
+        shared: whether writes go to the file, which is then created or extended if necessary. Otherwise writes are only
+            visible in this process.
         nbytes: the number of bytes to map.
 
     Raises:
-        RuntimeError: `shared` is False, and the file has fewer bytes.
+        RuntimeError: `shared` is False, and the file has fewer than `nbytes` bytes.
         FileNotFoundError: `shared` is False, and there is no such file.
 
     Example:
@@ -54,7 +54,7 @@ def tensor_of_bytes(storage: UntypedStorage) -> Tensor:
 
 
 def getitem(self: UntypedStorage, index: Any) -> Any:
-    """Return one byte, or for a slice without a step a storage over that part of the memory."""
+    """Return one byte, or for a slice a storage over that part of the memory. Steps other than 1 are not supported."""
     if not isinstance(index, slice):
         return tensor_of_bytes(self)[index].item()
     start, stop, step = index.indices(self.nbytes())
@@ -71,14 +71,14 @@ def untyped(self: UntypedStorage) -> UntypedStorage:
 
 
 def share_memory_(self: UntypedStorage) -> UntypedStorage:
-    """Move the memory to shared memory, in place, and return the storage. All tensors over it follow."""
+    """Move the memory to shared memory, in place, for all tensors over the storage. Return the storage."""
     from ._shared_memory import shared_memory_package
 
     return self if self.device.type == "cuda" else shared_memory_package().share_memory_(self)
 
 
 def is_shared(self: UntypedStorage) -> bool:
-    """Return whether the memory is in shared memory. Memory of a CUDA device always is."""
-    # A package that was never imported has shared no memory.
+    """Return whether the memory is in shared memory. The result is always True for memory of a CUDA device."""
+    # If the package was never imported, no memory is shared.
     package = sys.modules.get("rushlight_multiprocessing")
     return self.device.type == "cuda" or (package is not None and package.is_shared(self))

@@ -1,7 +1,7 @@
 """Streams of devices, and the events that order and time them.
 
-A stream runs its work in order; work of different streams may run at once, and events order it. On the CPU there is one
-stream, whose work is always complete.
+A stream runs its work in order. The work of different streams may run at the same time, unless events order it. The CPU has
+one stream, whose work is always complete.
 """
 
 from __future__ import annotations
@@ -64,21 +64,21 @@ class Stream:
         return self.device.type == "cpu" or _C._query_stream(self.device, self.stream_id)
 
     def synchronize(self) -> None:
-        """Wait until all work that was queued on the stream is done. Errors of that work are raised here."""
+        """Wait until all work that was queued on the stream is done, and raise the errors of that work."""
         if self.device.type != "cpu":
             _C._synchronize_stream(self.device, self.stream_id)
 
     def wait_event(self, event: Event) -> None:
-        """Make work that is queued from now on start after the event's mark."""
+        """Make work that is queued from now on wait until the work before the event is done."""
         event.wait(self)
 
     def wait_stream(self, stream: Stream) -> None:
-        """Make work that is queued from now on start after the work that is queued on the other stream now."""
+        """Make work that is queued from now on wait for all work that is already queued on the other stream."""
         if stream.device.type != "cpu":
             self.wait_event(stream.record_event())
 
     def record_event(self, event: Event | None = None) -> Event:
-        """Record an event, or a new one, after all work that is queued now, and return it."""
+        """Record `event`, or a new event, after all work that has been queued so far. Return the event."""
         event = Event(self.device) if event is None else event
         event.record(self)
         return event
@@ -108,7 +108,7 @@ class Stream:
 
 
 class Event:
-    """A mark in a stream's queue of work.
+    """A position in the queue of a stream.
 
     Args:
         device: the device of the streams; by default the current device of the backend that is attached.
@@ -145,32 +145,32 @@ class Event:
         )
 
     def record(self, stream: Stream | None = None) -> None:
-        """Set the mark behind all work that is queued on the stream, by default the current one."""
+        """Set the event's position after all work queued on the stream, by default the current stream."""
         if self._event is not None:
             stream = self._checked("record", stream)
             _C._record_event(self._event, stream.stream_id)
 
     def wait(self, stream: Stream | None = None) -> None:
-        """Make work that is queued on the stream from now on start after the mark."""
+        """Make work that is queued on the stream from now on wait until the work before the event is done."""
         if self._event is not None:
             stream = current_stream(self.device) if stream is None else stream
             _C._wait_event(self._event, stream.device, stream.stream_id)
 
     def query(self) -> bool:
-        """Return whether the work before the mark is done; True if no mark was set."""
+        """Return whether the work before the event is done; True if the event was not recorded."""
         return self._event is None or _C._query_event(self._event)
 
     def synchronize(self) -> None:
-        """Wait until the work before the mark is done. Errors of that work are raised here."""
+        """Wait until the work before the event is done, and raise the errors of that work."""
         if self._event is not None:
             _C._synchronize_event(self._event)
 
     def elapsed_time(self, end_event: Event) -> float:
-        """Return the time in milliseconds from this mark to that of `end_event`; both were made with `enable_timing`.
+        """Return the time in milliseconds from this event to `end_event`. Both must be made with `enable_timing`.
 
         Raises:
-            ValueError: an event was made without timing, or has no mark.
-            RuntimeError: an event has not been reached.
+            ValueError: an event was made without timing, or was not recorded.
+            RuntimeError: the work before an event is not done.
         """
         if self._event is None or end_event._event is None:
             raise ValueError("elapsed_time: is not supported for events of the CPU")
@@ -195,6 +195,6 @@ def current_stream(device: DeviceLike | None = None) -> Stream:
 
 
 def set_stream(stream: Stream) -> None:
-    """Queue this thread's work for the stream's device on that stream."""
+    """Make this thread queue its work for the device of the stream on the stream."""
     if stream.device.type != "cpu":
         _C._set_stream(stream.device, stream.stream_id)

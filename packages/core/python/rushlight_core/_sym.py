@@ -1,4 +1,4 @@
-"""PyTorch's functions of symbolic numbers, which take plain numbers here."""
+"""PyTorch's functions for symbolic numbers. Here they take plain numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ._C import overridable
 
 
 class SymInt:
-    """The class of symbolic sizes of a compiler, for `isinstance`; it has no instances.
+    """PyTorch's class of symbolic sizes, for `isinstance`; it has no instances here.
 
     Raises:
         TypeError: the class is called.
@@ -27,7 +27,7 @@ class SymInt:
 
 
 class SymFloat(SymInt):
-    """The class of symbolic numbers of a compiler, for `isinstance`; it has no instances.
+    """PyTorch's class of symbolic numbers, for `isinstance`; it has no instances here.
 
     Example:
         >>> isinstance(1.0, torch.SymFloat)
@@ -36,7 +36,7 @@ class SymFloat(SymInt):
 
 
 class SymBool(SymInt):
-    """The class of symbolic bools of a compiler, for `isinstance`; it has no instances.
+    """PyTorch's class of symbolic bools, for `isinstance`; it has no instances here.
 
     Example:
         >>> isinstance(True, torch.SymBool)
@@ -102,7 +102,7 @@ def sym_ite(b: bool, t: Any, f: Any) -> Any:
     """Return `t` if `b` is true, else `f`.
 
     Raises:
-        TypeError: `b` is not a bool, or the others are of different types.
+        TypeError: `b` is not a bool, or `t` and `f` are of different types.
 
     Example:
         >>> torch.sym_ite(True, 1, 2)
@@ -143,7 +143,7 @@ def _assert(condition: Any, message: str) -> None:
 
 
 def _check(cond: Any, message: Any = None) -> None:
-    """Raise RuntimeError with message() where `cond` is false."""
+    """Raise RuntimeError with the text `message()` if `cond` is false."""
     if not cond:
         raise RuntimeError(message() if callable(message) else message or "a check failed")
 

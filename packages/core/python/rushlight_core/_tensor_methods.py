@@ -16,7 +16,7 @@ def reversed_tensor(self: Tensor) -> Tensor:
 def pin_memory(self: Tensor, device: Any = None) -> Tensor:
     """Return a copy in page-locked memory, or the tensor itself if its memory is page-locked.
 
-    A device copies from and to page-locked memory without the CPU.
+    A device can copy from and to page-locked memory without using the CPU.
 
     Args:
         device: the device to which the memory will be copied; by default the device of the attached backend.
@@ -33,7 +33,7 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
 def record_stream(self: Tensor, s: Any) -> None:
     """Prevent the memory of the tensor from being reused before the work that is now on the stream `s` is done.
 
-    Operators and copies do this automatically. Call it for work that is put on a stream by other means.
+    Operators and copies do this automatically. Call this method for work that is queued on a stream by other means.
 
     Raises:
         TypeError: `s` is not a stream.
@@ -52,8 +52,8 @@ def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
 
     Args:
         ambiguity_check: whether to raise RuntimeError if several orders are possible, because a dimension has size 1 or
-            two dimensions have the same stride. Given a list of memory formats, such a tensor is accepted if it is
-            contiguous in exactly one of them.
+            two dimensions have the same stride. If it is a list of memory formats, a tensor with several possible orders
+            is accepted if it is contiguous in exactly one of the formats.
     """
     if ambiguity_check is not False:
         strides = self.stride()
@@ -122,11 +122,11 @@ def _replace(name: str, self: Tensor, function: Any, *operands: Tensor) -> Tenso
 
 
 def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
-    """Return the tensor that replaces this one in a module after `other` was loaded.
+    """Return the tensor that replaces this tensor in a module when `other` is loaded.
 
     Args:
         other: the tensor of the state dict.
-        assign: whether the module takes over `other` itself; otherwise its values are copied into this tensor.
+        assign: whether the module keeps `other` itself; otherwise the values of `other` are copied into this tensor.
     """
     return other.detach() if assign else self.copy_(other).detach()
 
@@ -138,7 +138,7 @@ def storage(self: Tensor) -> Any:
     return TypedStorage(self)
 
 
-# --- gradients: rushlight-autograd puts its own methods in the place of these ---
+# --- gradients: rushlight-autograd replaces these methods ---
 
 
 def _no_provider(name: str) -> NoReturn:
@@ -149,15 +149,15 @@ def _no_provider(name: str) -> NoReturn:
 
 
 def backward(self: Tensor, *args: Any, **kwargs: Any) -> NoReturn:
-    """Raise RuntimeError that names the package to install."""
+    """Raise RuntimeError. The message names the package to install."""
     _no_provider("backward")
 
 
 def register_hook(self: Tensor, hook: Any) -> NoReturn:
-    """Raise RuntimeError that names the package to install."""
+    """Raise RuntimeError. The message names the package to install."""
     _no_provider("register_hook")
 
 
 def retain_grad(self: Tensor) -> NoReturn:
-    """Raise RuntimeError that names the package to install."""
+    """Raise RuntimeError. The message names the package to install."""
     _no_provider("retain_grad")

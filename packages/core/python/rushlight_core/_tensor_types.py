@@ -1,4 +1,4 @@
-"""Types of tensors by the names of older PyTorch, such as `FloatTensor`: one for each dtype and device."""
+"""Tensor types with the names of older versions of PyTorch, such as `FloatTensor`, one for each dtype and device."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ def _type(name: str) -> Any:
     dtype = _DTYPES_BY_NAME[name]
     text = f"""CPU tensors of dtype {dtype}: deprecated form of `tensor(data, dtype={dtype})`.
 
-    `isinstance` holds for every CPU tensor of the dtype. A call copies data, or creates an uninitialised tensor of given
-    sizes.
+    `isinstance` returns True for every CPU tensor of the dtype. A call copies data, or creates an uninitialised tensor of
+    given sizes.
 
     Example:
         >>> torch.{name}([1, 0]).dtype
@@ -127,9 +127,9 @@ def type_of(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
 
 
 def new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
-    """Return a tensor of this tensor's dtype, on its device: a copy of data, or an uninitialised tensor for sizes.
+    """Return a tensor of this tensor's dtype, on its device: a copy of data, or an uninitialised tensor of given sizes.
 
-    `new(data)` is the older form of `new_tensor(data)`, and `new(2, 3)` that of `new_empty((2, 3))`.
+    `new(data)` is the older form of `new_tensor(data)`, and `new(2, 3)` is the older form of `new_empty((2, 3))`.
     """
     if len(args) == 1 and not isinstance(args[0], (int, _C.Size)):
         return self.new_tensor(args[0].detach() if isinstance(args[0], Tensor) else args[0], device=device)

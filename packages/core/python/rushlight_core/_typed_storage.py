@@ -60,7 +60,7 @@ class TypedStorage:
         return self
 
     def resize_(self, size: int) -> TypedStorage:
-        """Make the memory larger, in place: `size` elements. See `UntypedStorage.resize_`."""
+        """Enlarge the memory to `size` elements, in place. See `UntypedStorage.resize_`."""
         self._untyped.resize_(size * self.element_size())
         self._elements = self._elements.as_strided((size,), (1,), 0)
         return self

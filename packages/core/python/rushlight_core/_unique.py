@@ -20,13 +20,12 @@ def unique(
 ) -> Any:
     """Return the distinct elements of a tensor, or its distinct slices along `dim`, in ascending order.
 
-    Every NaN is distinct, and last.
+    Every NaN is a distinct element, and comes last.
 
     Args:
         sorted: ignored; the result is always sorted.
-        return_inverse: also return the position of each element, in the shape of `input`, or of each slice among the
-            distinct ones.
-        return_counts: also return the number of occurrences of each.
+        return_inverse: also return the position of each element of `input`, or of each slice, among the distinct ones.
+        return_counts: also return the number of occurrences of each distinct element or slice.
 
     Raises:
         IndexError: there is no dimension `dim`.
@@ -46,7 +45,7 @@ def unique_consecutive(
     """Return the elements of a tensor, or its slices along `dim`, with runs of equal neighbours merged into one.
 
     Args:
-        return_inverse: also return the position of each element, in the shape of `input`, or of each slice in the result.
+        return_inverse: also return the position in the result of each element of `input`, or of each slice.
         return_counts: also return the length of each run.
 
     Example:

@@ -25,7 +25,7 @@ def _window(
     requires_grad: bool,
     shape: Callable[[Tensor], Tensor],
 ) -> Tensor:
-    """Apply `shape` to positions from 0 to 1, where 1 is the last element, or with `periodic` the element after it."""
+    """Apply `shape` to positions from 0 to 1. Position 1 is the last element, or with `periodic` the element after it."""
     dtype = _C.get_default_dtype() if dtype is None else dtype
     if not dtype.is_floating_point:
         raise RuntimeError(f"{name}(dtype): must be a floating-point dtype, got {dtype}")
@@ -51,8 +51,8 @@ def bartlett_window(
 
     Args:
         window_length: the number of elements.
-        periodic: whether the window is one period of a longer one, so that its last zero is left out.
-        dtype, device, requires_grad: as of `zeros`.
+        periodic: whether the window is one period of a longer window, so that its last zero is left out.
+        dtype, device, requires_grad: see `zeros`.
 
     Shape:
         - Output: (window_length).
@@ -80,7 +80,7 @@ def hamming_window(
 
     Args:
         alpha, beta: the coefficients.
-        window_length, periodic, dtype, device, requires_grad: as of :func:`bartlett_window`.
+        window_length, periodic, dtype, device, requires_grad: see :func:`bartlett_window`.
 
     Shape:
         - Output: (window_length).
@@ -107,7 +107,7 @@ def hann_window(
     """Return the window ``sin²(πx)`` over x from 0 to 1.
 
     Args:
-        window_length, periodic, dtype, device, requires_grad: as of :func:`bartlett_window`.
+        window_length, periodic, dtype, device, requires_grad: see :func:`bartlett_window`.
 
     Shape:
         - Output: (window_length).
@@ -138,7 +138,7 @@ def blackman_window(
     """Return the window ``0.42 - 0.5 · cos(2πx) + 0.08 · cos(4πx)`` over x from 0 to 1.
 
     Args:
-        window_length, periodic, dtype, device, requires_grad: as of :func:`bartlett_window`.
+        window_length, periodic, dtype, device, requires_grad: see :func:`bartlett_window`.
 
     Shape:
         - Output: (window_length).
@@ -163,8 +163,8 @@ def kaiser_window(
     I0 is the modified Bessel function of the first kind of order 0.
 
     Args:
-        beta: the larger it is, the narrower the window. window_length, periodic, dtype, device, requires_grad: as of
-            :func:`bartlett_window`.
+        beta: the shape parameter; a larger number gives a narrower window.
+        window_length, periodic, dtype, device, requires_grad: see :func:`bartlett_window`.
 
     Shape:
         - Output: (window_length).

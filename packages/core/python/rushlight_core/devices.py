@@ -1,9 +1,9 @@
-"""Devices beyond the CPU: attaching their backends, counting and choosing them, waiting for them.
+"""Functions that attach backends of devices, count and choose devices, and wait for them.
 
-A backend is a shared library that keeps the contract of `rushlight/backend.h`. `load_backend` attaches one by its path; a
-backend that an installed package provides in the entry point group `rushlight.backends` is attached when its device is
-first named. The entry point is named after the device type ("cuda"), and holds the library's path or a function that
-returns it.
+A backend is a shared library that implements the interface of `rushlight/backend.h`. `load_backend` attaches a backend by
+its path. An installed package can provide a backend in the entry point group `rushlight.backends`; the backend is attached
+when its device is first named. The entry point is named after the device type ("cuda"). It refers to the path of the
+library, or to a function that returns the path.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ _missing: set[str] = set()
 def load_backend(path: str | os.PathLike[str]) -> str:
     """Attach the device backend in a shared library, and return its name, which is the device type.
 
-    A process has one backend of each name, besides CUDA's; loading the same backend again does nothing.
+    A process can have the backend of CUDA and one other backend. Loading the same backend again does nothing.
 
     Args:
         path: the path of the library.
 
     Raises:
-        RuntimeError: the library cannot be opened, is not a backend, was built for another version of the contract, or
+        RuntimeError: the library cannot be opened, is not a backend, was built for another version of the interface, or
             finds no device.
 
     Example::
@@ -75,7 +75,7 @@ def find_backend(name: str) -> bool:
     """
     if name in _missing:
         return False
-    from importlib.metadata import entry_points  # 10 ms, only where such a device is named
+    from importlib.metadata import entry_points  # takes 10 ms; needed only for such devices
 
     for point in entry_points(group=GROUP, name=name):
         offered = point.load()
@@ -96,7 +96,7 @@ def device_count(type: DeviceLike) -> int:
 
 
 def current_device(type: DeviceLike) -> _device:
-    """Return the device that a type without an index refers to on this thread; initially the device of index 0.
+    """Return the device to which a type without an index refers on this thread; initially the device of index 0.
 
     Example:
         >>> current_device("cpu")
@@ -106,7 +106,7 @@ def current_device(type: DeviceLike) -> _device:
 
 
 def set_device(device: DeviceLike) -> None:
-    """Select the device that its type without an index refers to on this thread.
+    """Select the device to which its type without an index refers on this thread.
 
     Args:
         device: the device.
@@ -120,7 +120,7 @@ def set_device(device: DeviceLike) -> None:
 
 
 def synchronize(device: DeviceLike) -> None:
-    """Wait until a device has done all its work. Errors of that work are raised here. The CPU never has pending work.
+    """Wait until a device has done all its work, and raise the errors of that work. The CPU never has pending work.
 
     Example:
         >>> synchronize("cpu")  # CPU kernels are synchronous
@@ -129,7 +129,7 @@ def synchronize(device: DeviceLike) -> None:
 
 
 def is_current_stream_capturing(device: DeviceLike) -> bool:
-    """Return whether work that this thread queues for a device is recorded in a graph instead of being done.
+    """Return whether work that this thread queues for a device is recorded in a graph instead of being executed.
 
     Example:
         >>> is_current_stream_capturing("cpu")
@@ -146,7 +146,7 @@ def get_device_properties(device: DeviceLike) -> DeviceProperties:
 
     Raises:
         NotImplementedError: the backend does not report them.
-        RuntimeError: the device has no backend, like the CPU.
+        RuntimeError: the device has no backend, as is the case for the CPU.
 
     Example::
 
@@ -161,8 +161,8 @@ class DeviceProperties:
     Attributes:
         name: the name given by the manufacturer.
         major, minor: the version of its compute capability. total_memory, multi_processor_count,
-            max_threads_per_multi_processor, warp_size, regs_per_multiprocessor: as
-            CUDA counts them.
+            max_threads_per_multi_processor, warp_size, regs_per_multiprocessor: see
+            the properties of the same names in CUDA.
         L2_cache_size, shared_memory_per_block, shared_memory_per_block_optin, shared_memory_per_multiprocessor: its
             caches.
         is_integrated, is_multi_gpu_board: bools.
@@ -186,7 +186,7 @@ class DeviceProperties:
     uuid: Any
 
     def __init__(self, found: dict[str, Any]) -> None:
-        from uuid import UUID  # loads more than this package does
+        from uuid import UUID  # this import takes longer than the import of this package
 
         self.__dict__.update(found, uuid=UUID(bytes=found["uuid"]))
 
@@ -199,14 +199,14 @@ class DeviceProperties:
 
 
 def mem_get_info(device: DeviceLike) -> tuple[int, int]:
-    """Return the number of free bytes of a device, and the number of all its bytes.
+    """Return the number of free bytes of a device, and its total number of bytes.
 
     Args:
         device: the device.
 
     Raises:
         NotImplementedError: the backend does not report them.
-        RuntimeError: the device has no backend, like the CPU.
+        RuntimeError: the device has no backend, as is the case for the CPU.
 
     Example::
 
@@ -223,7 +223,7 @@ def memory_stats(device: DeviceLike) -> dict[str, int]:
 
     Raises:
         NotImplementedError: the backend does not use core's allocator.
-        RuntimeError: the device has no backend, like the CPU.
+        RuntimeError: the device has no backend, as is the case for the CPU.
 
     Example::
 
@@ -240,7 +240,7 @@ def reset_peak_memory_stats(device: DeviceLike) -> None:
 
     Raises:
         NotImplementedError: the backend does not use core's allocator.
-        RuntimeError: the device has no backend, like the CPU.
+        RuntimeError: the device has no backend, as is the case for the CPU.
 
     Example::
 
@@ -252,14 +252,14 @@ def reset_peak_memory_stats(device: DeviceLike) -> None:
 
 
 def memory_snapshot(device: DeviceLike) -> str:
-    """Return the segments and blocks of a device's memory as JSON, for tools that draw memory.
+    """Return the segments and blocks of a device's memory as JSON, for tools that show the use of memory.
 
     Args:
         device: the device.
 
     Raises:
         NotImplementedError: the backend does not use core's allocator.
-        RuntimeError: the device has no backend, like the CPU.
+        RuntimeError: the device has no backend, as is the case for the CPU.
 
     Example::
 
@@ -277,7 +277,7 @@ def empty_cache(device: DeviceLike) -> None:
 
     Raises:
         NotImplementedError: the backend does not use core's allocator.
-        RuntimeError: the device has no backend, like the CPU.
+        RuntimeError: the device has no backend, as is the case for the CPU.
 
     Example::
 
@@ -296,7 +296,7 @@ def set_memory_limit(device: DeviceLike, nbytes: int) -> int:
 
     Raises:
         NotImplementedError: the backend does not use core's allocator.
-        RuntimeError: the device has no backend, like the CPU.
+        RuntimeError: the device has no backend, as is the case for the CPU.
 
     Example::
 

@@ -16,11 +16,11 @@ class Future(Generic[T]):
     """A result that another thread sets.
 
     Args:
-        devices: ignored; exists for compatibility with PyTorch.
+        devices: ignored; accepted for compatibility with PyTorch.
 
     Raises:
         RuntimeError: a result or an exception is set twice.
-        TypeError: `set_exception` gets an object that is not an Exception.
+        TypeError: `set_exception` is called with an object that is not an Exception.
 
     Example:
         >>> future = torch.futures.Future()
@@ -84,7 +84,7 @@ class Future(Generic[T]):
         self._when_done(lambda: callback(self))
 
     def then(self, callback: Callable[[Future[T]], S]) -> Future[S]:
-        """Return a future that holds the result of `callback(self)`, which is called when this one completes."""
+        """Return a future for the result of `callback(self)`, which is called when this future completes."""
         following: Future[S] = Future()
 
         def run() -> None:
@@ -100,7 +100,7 @@ class Future(Generic[T]):
 
 
 def collect_all(futures: Sequence[Future[Any]]) -> Future[list[Future[Any]]]:
-    """Return a future that completes when all of `futures` have. Its result is the list of futures.
+    """Return a future that completes when all `futures` have completed. Its result is the list of futures.
 
     Example:
         >>> a, b = torch.futures.Future(), torch.futures.Future()

@@ -1,4 +1,4 @@
-"""Linear algebra: `rushlight.linalg`, over the last dimensions of tensors, whose other dimensions are batches."""
+"""Linear algebra: `rushlight.linalg`. Functions apply to the last dimensions of tensors; other dimensions are batches."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def trace(x: Tensor, /, *, offset: int = 0, dtype: dtype | None = None) -> Tenso
 
     Args:
         x: the matrices.
-        offset: the diagonal that is summed, above the main one if positive.
+        offset: the diagonal that is summed; positive ones lie above the main diagonal.
         dtype: dtype of the sums.
 
     Shape:

@@ -1,8 +1,8 @@
 """Reductions and normalizations of the elements that a mask keeps: `rushlight.masked`, as torch.masked defines them.
 
 Every function takes `mask`, a tensor of booleans that broadcasts to the input: True keeps an element, False leaves it out.
-Without a mask all elements are kept. The values of elements that are left out do not affect the result, and the gradients of
-these elements are 0.
+Without a mask all elements are kept. The values of elements that are left out do not affect the result, and their gradients
+are 0.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ def sum(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """Return the sum of the kept elements, 0 if there are none.
+    """Return the sum of the kept elements, or 0 if there are none.
 
     Args:
         input: a tensor of any shape and dtype.
         dim: the dimensions to reduce; None or () reduces all.
         keepdim: whether the result keeps the reduced dimensions, with size 1.
-        dtype: the dtype of the result. By default that of `input`, int64 for smaller integers and for bool.
-        mask: which elements to keep, a tensor that broadcasts to the shape of `input`; None keeps all.
+        dtype: the dtype of the result. By default the dtype of `input`, or int64 for smaller integers and bool.
+        mask: a bool tensor that is True for the elements to keep and broadcasts to the shape of `input`; None keeps all.
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
@@ -87,7 +87,7 @@ def prod(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """Return the product of the kept elements, 1 if there are none. Arguments: see :func:`sum`.
+    """Return the product of the kept elements, or 1 if there are none. Arguments: see :func:`sum`.
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
@@ -117,7 +117,7 @@ def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = 
     Args:
         input: a tensor of any shape.
         dim: the dimension to sum along.
-        dtype: the dtype of the result, by default that of `input`, or int64 for bools.
+        dtype: the dtype of the result, by default the dtype of `input`, or int64 for bools.
         mask: see :func:`sum`.
 
     Shape:
@@ -171,7 +171,7 @@ def amax(
 ) -> Tensor:
     """Return the largest of the kept elements; if there are none, return the smallest value of the dtype of `input`.
 
-    Arguments: see :func:`sum`; `dtype` is by default that of `input`, which must be real.
+    Arguments: see :func:`sum`; `dtype` is by default the dtype of `input`, which must be real.
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
@@ -235,14 +235,14 @@ def argmax(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """Return the index of the largest of the kept elements, 0 if there are none.
+    """Return the index of the largest of the kept elements, or 0 if there are none.
 
     Args:
         input: a tensor of a real dtype.
         dim: the dimension to reduce; None takes the index into the flattened input.
         keepdim: whether the result keeps the reduced dimension, with size 1.
-        dtype: the dtype of the result. By default that of `input`, as in PyTorch: pass an integer dtype to use the result as
-            an index, since a small dtype cannot hold every index.
+        dtype: the dtype of the result. By default the dtype of `input`, as in PyTorch. Pass an integer dtype to use the
+            result as an index, because a small dtype cannot hold every index.
         mask: see :func:`sum`.
 
     Shape:
@@ -271,7 +271,7 @@ def argmin(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """Return the index of the smallest of the kept elements, 0 if there are none. Arguments: see :func:`argmax`.
+    """Return the index of the smallest of the kept elements, or 0 if there are none. Arguments: see :func:`argmax`.
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
@@ -299,9 +299,9 @@ def mean(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """Return the mean of the kept elements, NaN if there are none.
+    """Return the mean of the kept elements, or NaN if there are none.
 
-    Arguments: see :func:`sum`; `dtype` is by default that of `input`.
+    Arguments: see :func:`sum`; `dtype` is by default the dtype of `input`.
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
@@ -327,15 +327,16 @@ def mean(
 def median(
     input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
-    """Return the median of the kept elements along a dimension, for an even number the lower of the two in the middle.
+    """Return the median of the kept elements along a dimension.
 
-    Elements that are NaN are left out, too. The median is NaN if no element is kept.
+    For an even number of elements, the median is the lower of the two elements in the middle. Elements that are NaN are left
+    out, too. The median is NaN if no element is kept.
 
     Args:
         input: a tensor of a real dtype.
         dim: the dimension to reduce.
-        keepdim: whether the result keeps it, with size 1.
-        dtype: the dtype of the result, by default that of `input`.
+        keepdim: whether the result keeps the reduced dimension, with size 1.
+        dtype: the dtype of the result, by default the dtype of `input`.
         mask: see :func:`sum`.
 
     Shape:
@@ -357,7 +358,7 @@ def median(
     wanted = input.dtype if dtype is None else dtype
     if input.is_floating_point():
         return _C.nanmedian(_fill("median", input, mask, nan), dim, keepdim).values.to(wanted)
-    # Integers have no NaN: the elements that are left out are sorted to the end, behind those that are kept.
+    # Integers have no NaN: the elements that are left out are sorted to the end, after the kept elements.
     count = _count("median", input, dim, True, mask)
     if (count == 0).any():
         raise ValueError(
@@ -373,9 +374,9 @@ def median(
 def logsumexp(
     input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
-    """Return the logarithm of the sum of the exponentials of the kept elements, -inf if there are none.
+    """Return the logarithm of the sum of the exponentials of the kept elements, or -inf if there are none.
 
-    Arguments: see :func:`sum`; `dtype` is by default that of `input`.
+    Arguments: see :func:`sum`; `dtype` is by default the dtype of `input`.
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
@@ -411,7 +412,7 @@ def logaddexp(
     Args:
         input: a tensor of a floating-point dtype.
         other: the second tensor, which broadcasts with `input`.
-        dtype: the dtype of the result, by default that of `input`.
+        dtype: the dtype of the result, by default the dtype of `input`.
         input_mask: which elements of `input` to keep; see :func:`sum`.
         other_mask: which elements of `other` to keep.
 
@@ -446,7 +447,7 @@ def norm(
         ord: the order, see `linalg.vector_norm`.
         dim: the dimensions to reduce; None or () reduces all.
         keepdim: whether the result keeps the reduced dimensions, with size 1.
-        dtype: the dtype to compute in, by default that of `input`. The norm of complex numbers is real.
+        dtype: the dtype to compute in, by default the dtype of `input`. The norm of complex numbers is real.
         mask: see :func:`sum`.
 
     Shape:
@@ -479,8 +480,8 @@ def var(
 ) -> Tensor:
     """Return the variance of the kept elements.
 
-    This is the sum of their squared distances from their mean, divided by their number less `correction`. It is NaN where
-    at most `correction` elements are kept and all of them are equal.
+    The variance is the sum of the squared distances of the kept elements from their mean, divided by the number of kept
+    elements minus `correction`. It is NaN if at most `correction` elements are kept and all of them are equal.
 
     Args:
         input: a tensor of any dtype; integers are converted to float32.
@@ -489,7 +490,7 @@ def var(
         correction: the number that is subtracted from the number of kept elements, by default 1. Only one of `correction`
             and `unbiased` may be given.
         keepdim: whether the result keeps the reduced dimensions, with size 1.
-        dtype: the dtype of the result, by default that of `input`, float32 for integers.
+        dtype: the dtype of the result, by default the dtype of `input`, or float32 for integers.
         mask: see :func:`sum`.
 
     Shape:
@@ -546,7 +547,7 @@ def softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None =
     Args:
         input: a tensor of a real dtype.
         dim: the dimension along which the results sum to 1.
-        dtype: the dtype to compute in and of the result, by default that of `input`.
+        dtype: the dtype of the computation and of the result, by default the dtype of `input`.
         mask: see :func:`sum`.
 
     Shape:
@@ -629,7 +630,7 @@ def normalize(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """Divide the kept elements by their norm along `dim`, or by `eps` where that is larger.
+    """Divide the kept elements by their norm along `dim`, or by `eps` if `eps` is larger than the norm.
 
     Elements that are left out give 0.
 
@@ -638,7 +639,7 @@ def normalize(
         ord: the order of the norm, see `linalg.vector_norm`.
         dim: the dimension of the vectors.
         eps: the smallest divisor.
-        dtype: the dtype to compute the norm in, by default that of `input`.
+        dtype: the dtype in which the norm is computed, by default the dtype of `input`.
         mask: see :func:`sum`.
 
     Shape:
@@ -664,7 +665,7 @@ def normalize(
 
 
 def _fill(name: str, input: Tensor, mask: Tensor | None, value: float) -> Tensor:
-    """Return `input` with `value` where the mask leaves elements out."""
+    """Return `input` with `value` in place of the elements that the mask leaves out."""
     return input if mask is None else _C.where(_mask(name, input, mask), input, _value_like(input, value))
 
 
@@ -805,7 +806,7 @@ def _variance(
     kept = _fill(name, input, mask, 0).to(compute)
     count = _count(name, input, dim, True, mask)
     distance = kept - sum(kept, dim, keepdim=True) / count
-    distance = _fill(name, distance, mask, 0)  # those left out do not have the mean's distance from 0
+    distance = _fill(name, distance, mask, 0)  # elements that are left out do not count
     total = sum(distance * distance.conj(), dim, keepdim=keepdim)
     precise = _C.float64 if compute in (_C.float64, _C.complex128) else _C.float32
     freedom = (count.reshape(total.shape).to(precise) - correction).clamp(min=0)

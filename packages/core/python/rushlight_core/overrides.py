@@ -7,11 +7,11 @@ A subclass of Tensor, or any other class, may define::
 
 This method is then called instead of an operator that receives an instance of the class. `func` is the public function of
 that operator (a method of Tensor if there is no function), `types` are the classes among the arguments that define such a
-method. A result of NotImplemented passes the call on to the next class. `super().__torch_function__(...)` runs the
-operator.
+method. If the method returns NotImplemented, the method of the next class is called. `super().__torch_function__(...)` runs
+the operator.
 
-A function written in Python is overridden as one call if it is decorated with `overridable`; otherwise each of its
-operators is overridden.
+If a function that is written in Python is decorated with `overridable`, a class overrides the function as a whole; otherwise
+the class overrides each operator that the function calls.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ __all__ = [
     "overridable",
 ]
 
-MOST_REPEATS = 4  # a class may call the function again in another state of its own
+MOST_REPEATS = 4  # a class may call the function again after its own state has changed
 
 _disabled = _C._disabled_torch_function_impl
 _asking = _local()  # per thread: the functions whose overrides are being called
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
-    """Return whether an argument's class overrides operators; for functions that are written in Python.
+    """Return whether the class of an argument overrides operators. Functions that are written in Python call this.
 
     Example:
         >>> torch.overrides.has_torch_function((torch.ones(1), 2))
@@ -60,7 +60,7 @@ def handle_torch_function(
         relevant_args: the arguments whose classes are called, in order.
         args, kwargs: all arguments of the call.
 
-    Raises TypeError when all of them return NotImplemented.
+    Raises TypeError if all of these classes return NotImplemented.
 
     Example:
         >>> class Logged:
@@ -75,7 +75,7 @@ def handle_torch_function(
         kind = type(argument)
         if not _overrides(kind) or any(type(o) is kind for o in overloaded):
             continue
-        # Subclasses first, else from left to right.
+        # Subclasses come first; otherwise the order is from left to right.
         at = next((i for i, o in enumerate(overloaded) if issubclass(kind, type(o))), len(overloaded))
         overloaded.insert(at, argument)
     return _call(public_api, overloaded, args, kwargs)
@@ -113,9 +113,9 @@ def _call(func: Any, overloaded: list[Any], args: tuple[Any, ...], kwargs: dict[
 
 
 def _ask(func: Any, o: Any, types: tuple[type, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return the result of an object that is not a Tensor; NotImplemented if its override only calls `func` again.
+    """Return the result of the override of `o`, which is not a Tensor; NotImplemented if it only calls `func` again.
 
-    Tensors of another library do this, because their default override calls the function that it receives.
+    The default override of another library's tensors does this: it calls the function that it receives.
     """
     asked: list[tuple[Any, Any]] = _asking.__dict__.setdefault("asked", [])
     if sum(f is func and other is o for f, other in asked) >= MOST_REPEATS:
@@ -144,7 +144,7 @@ class _Public:
         base = name.partition(".")[0]
         homes = (Tensor, rushlight_core) if base.endswith("_") else (rushlight_core, Tensor)
         found = [getattr(home, base) for home in homes if hasattr(home, base)]
-        # `long` is a dtype among the functions, and a method.
+        # Among the functions, `long` is a dtype; the operator is a method.
         self.function = next((f for f in found if not isinstance(f, _C.dtype)), None)
         self.parameters: list[tuple[str, bool, Any]] = []
         keyword_only = False
@@ -199,7 +199,7 @@ def _split(text: str) -> list[str]:
 
 
 def _literal(text: str) -> Any:
-    """Return the value of a default as schemas spell it, or Ellipsis if the argument has no default."""
+    """Return the value of a default that is written as in a schema, or Ellipsis if the argument has no default."""
     if not text:
         return ...
     from ast import literal_eval

@@ -1,7 +1,7 @@
 """Nested containers as trees: their leaves, and the structure that contains them.
 
-Transforms of functions (`vmap`, `grad`) take and return such containers. `register_pytree_node` makes a class such a
-container, for all functions on trees.
+Transforms of functions (`vmap`, `grad`) take and return such containers. `register_pytree_node` registers a class of
+containers for all functions on trees.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class MappingKey:
 
 @dataclass(frozen=True)
 class GetAttrKey:
-    """The position of a part that is an attribute; its attribute `name` is the name.
+    """The position of a part that is an attribute of an object; `name` is the name of the attribute.
 
     Example:
         >>> GetAttrKey("weight").name
@@ -157,14 +157,14 @@ _NAMEDTUPLE: Any = NamedTuple  # represents every class of named tuples
 
 
 class structseq(tuple[Any, ...]):  # noqa: N801
-    """A placeholder for the classes of results of several tensors, such as that of `max(dim)`."""
+    """A placeholder for the classes of results with several tensors, such as the result of `max(dim)`."""
 
 
 _STRUCTSEQ: Any = structseq
 _MAPPINGS = (dict, OrderedDict, defaultdict)
 _SEQUENCES = {list, tuple, _NAMEDTUPLE, _STRUCTSEQ}
 
-# For classes whose children have other keys than a mapping's keys or a sequence's indices.
+# Functions for classes whose children have keys other than the keys of a mapping or the indices of a sequence.
 _WITH_KEYS: dict[Any, Callable[[Any], tuple[list[tuple[Any, Any]], Context]]] = {}
 
 SUPPORTED_NODES: dict[Any, NodeDef] = {
@@ -256,7 +256,7 @@ class TreeSpec:
     children_specs: list[TreeSpec]
 
     def is_leaf(self) -> bool:
-        """Return whether the structure is that of a leaf."""
+        """Return whether the structure is the structure of a leaf."""
         return self.type is None
 
     @property
@@ -313,7 +313,7 @@ def tree_flatten(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) 
 
     Args:
         tree: nested lists, tuples, dictionaries and other registered containers.
-        is_leaf: a function; an object of which it is true is a leaf.
+        is_leaf: a function that returns True for objects that count as leaves.
 
     Example:
         >>> leaves, spec = tree_flatten({"a": [1, 2], "b": 3})
@@ -371,7 +371,7 @@ def tree_flatten_with_path(
     """Return the leaves of nested containers with their paths, and the structure of the containers.
 
     Args:
-        tree, is_leaf: as of :func:`tree_flatten`.
+        tree, is_leaf: see :func:`tree_flatten`.
 
     Example:
         >>> leaves, spec = tree_flatten_with_path({"a": [5]})
@@ -410,7 +410,7 @@ def tree_map_with_path(
         func: a function of the path, the leaf, and the leaves of `rests` at the same path.
         tree: the containers.
         rests: further containers of the same structure.
-        is_leaf: as of :func:`tree_flatten`.
+        is_leaf: see :func:`tree_flatten`.
 
     Example:
         >>> tree_map_with_path(lambda path, leaf: keystr(path), {"a": [5]})
@@ -435,7 +435,7 @@ def tree_iter(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> 
     """Yield the leaves of nested containers from left to right.
 
     Args:
-        tree, is_leaf: as of :func:`tree_flatten`.
+        tree, is_leaf: see :func:`tree_flatten`.
 
     Example:
         >>> list(tree_iter([1, (2, 3)]))
@@ -448,7 +448,7 @@ def tree_leaves(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -
     """Return the leaves of nested containers from left to right.
 
     Args:
-        tree, is_leaf: as of :func:`tree_flatten`.
+        tree, is_leaf: see :func:`tree_flatten`.
 
     Example:
         >>> tree_leaves([1, (2, 3)])
@@ -461,7 +461,7 @@ def tree_structure(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None
     """Return the structure of nested containers.
 
     Args:
-        tree, is_leaf: as of :func:`tree_flatten`.
+        tree, is_leaf: see :func:`tree_flatten`.
 
     Example:
         >>> tree_structure([1, 2]) == tree_structure([3, 4])
@@ -479,7 +479,7 @@ def tree_map(
         func: a function of the leaf, and of the leaves of `rests` at the same position.
         tree: the containers.
         rests: further containers of the same structure.
-        is_leaf: as of :func:`tree_flatten`.
+        is_leaf: see :func:`tree_flatten`.
 
     Example:
         >>> tree_map(lambda x, y: x + y, {"a": 1, "b": [2]}, {"a": 10, "b": [20]})
@@ -491,14 +491,14 @@ def tree_map(
 
 
 def _up_to(spec: TreeSpec, tree: PyTree) -> list[Any]:
-    """Return the parts of a container at the positions of the leaves of `spec`, which may have fewer levels."""
+    """Return the parts of a container at the positions of the leaves of `spec`. `spec` may have fewer levels."""
     if spec.is_leaf():
         return [tree]
     kind = _get_node_type(tree)
     parts = SUPPORTED_NODES[kind].flatten_fn(tree)[0] if kind in SUPPORTED_NODES else []
     if kind is not spec.type or len(parts) != spec.num_children:
         raise ValueError(f"tree_map(tree, *rests): expected {spec.type.__name__}, got {type(tree).__name__}")
-    if isinstance(tree, dict):  # entries belong together by their keys
+    if isinstance(tree, dict):  # entries with equal keys correspond
         keys = spec.context[1] if kind is defaultdict else spec.context
         parts = [tree[key] for key in keys]
     return [
@@ -509,7 +509,7 @@ def _up_to(spec: TreeSpec, tree: PyTree) -> list[Any]:
 def broadcast_prefix(prefix: PyTree, spec: TreeSpec) -> list[Any] | None:
     """Return a value for each leaf of a container of the structure `spec`, from a container with fewer levels.
 
-    Each leaf of `prefix` applies to all leaves below it. A list is accepted in place of a tuple.
+    Each leaf of `prefix` is the value of all leaves below its position. A list is accepted in place of a tuple.
 
     Args:
         prefix: the container with fewer levels, or one value for all leaves.
@@ -531,7 +531,7 @@ def broadcast_prefix(prefix: PyTree, spec: TreeSpec) -> list[Any] | None:
     parts = SUPPORTED_NODES[kind].flatten_fn(prefix)[0]
     if spec.is_leaf() or len(parts) != spec.num_children:
         return None
-    if isinstance(prefix, dict):  # entries belong together by their keys
+    if isinstance(prefix, dict):  # entries with equal keys correspond
         keys = spec.context[1] if spec.type is defaultdict else spec.context
         if spec.type not in _MAPPINGS or set(keys) != set(prefix):
             return None
@@ -587,7 +587,7 @@ def tree_map_only(
     Args:
         kind: a class, a tuple of classes, or a predicate.
         func: the function.
-        tree, is_leaf: as of :func:`tree_flatten`.
+        tree, is_leaf: see :func:`tree_flatten`.
 
     Example:
         >>> tree_map_only(int, lambda x: 2 * x, [1, "text"])
@@ -620,7 +620,7 @@ def tree_all(pred: Callable[[Any], bool], tree: PyTree) -> bool:
 
 
 def tree_any(pred: Callable[[Any], bool], tree: PyTree) -> bool:
-    """Return whether a predicate is true of a leaf.
+    """Return whether a predicate is true of at least one leaf.
 
     Example:
         >>> tree_any(lambda x: x > 2, [1, (2, 3)])
@@ -640,7 +640,7 @@ def tree_all_only(kind: Any, /, pred: Callable[[Any], bool], tree: PyTree) -> bo
 
 
 def tree_any_only(kind: Any, /, pred: Callable[[Any], bool], tree: PyTree) -> bool:
-    """Return whether a predicate is true of a leaf of a class.
+    """Return whether a predicate is true of at least one leaf of a class.
 
     Example:
         >>> tree_any_only(int, lambda x: x > 2, [1, "text"])

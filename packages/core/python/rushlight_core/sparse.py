@@ -229,12 +229,12 @@ def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
 
 @overridable
 def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) -> Tensor:
-    """Return a sparse matrix with `diagonals[i]` along the diagonal `offsets[i]`, element j in column j.
+    """Return a sparse matrix whose diagonal `offsets[i]` holds `diagonals[i]`; element j is in column j.
 
     Args:
         diagonals: the diagonals, one in each row.
-        offsets: the numbers of the diagonals, distinct int64 numbers: 0 is the main diagonal, and positive ones lie above
-            it.
+        offsets: the positions of the diagonals, which are distinct int64 numbers. 0 is the main diagonal, and positive
+            numbers are diagonals above it.
         shape: the numbers of rows and columns of the result.
         layout: `sparse_coo`, the default, `sparse_csr` or `sparse_csc`.
 
@@ -243,8 +243,7 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
         - Output: `shape`.
 
     Raises:
-        RuntimeError: the number of offsets is not that of diagonals, `offsets` is not int64, or an offset occurs
-            twice.
+        RuntimeError: the numbers of offsets and diagonals differ, `offsets` is not int64, or an offset occurs twice.
 
     Example:
         >>> torch.sparse.spdiags(torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([0, -1]), (3, 3)).to_dense()
@@ -271,7 +270,7 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
 
 
 class check_sparse_tensor_invariants:  # noqa: N801
-    """Set whether the indices of a sparse tensor are checked when it is made, as a context manager, a decorator or a call.
+    """Set whether the indices of a sparse tensor are checked when it is made: context manager, decorator or function.
 
     `with check_sparse_tensor_invariants(False):` disables the checks inside of the block. The checks are on by default.
 
@@ -321,7 +320,7 @@ class check_sparse_tensor_invariants:  # noqa: N801
 
 
 def as_sparse_gradcheck(gradcheck: Callable[..., bool]) -> Callable[..., bool]:
-    """Return a `gradcheck` for functions of sparse tensors, which varies their stored values.
+    """Return a variant of `gradcheck` for functions of sparse tensors, which varies the stored values.
 
     Args:
         gradcheck: `autograd.gradcheck` or a function with its arguments.

@@ -1,4 +1,4 @@
-"""Mixed precision: `autocast` chooses dtypes, `GradScaler` keeps small gradients of float16 from vanishing."""
+"""Mixed precision: `autocast` chooses dtypes, and `GradScaler` prevents underflow of gradients in float16."""
 
 from __future__ import annotations
 

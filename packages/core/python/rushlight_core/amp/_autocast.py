@@ -1,11 +1,11 @@
 """autocast: matrix products in a smaller dtype, and sums that need more digits in float32.
 
 Note [Autocast]
-The stage "autocast" comes before those that record gradients and handles every call of an operator while it
-is on, in the thread that turned it on. float32 arguments of the operators in the list `SMALLER` are converted to the
+The stage "autocast" comes before the stages that record gradients. While it is on, it handles every call of an operator in
+the thread that turned it on. float32 arguments of the operators in the list `SMALLER` are converted to the
 smaller dtype, and smaller arguments of the operators in `FLOAT32` to float32. All other operators compute as usual. The
-conversions are operators too, so that gradients flow back through them, and a weight's gradient has the weight's dtype. A
-weight is converted once in an outermost block, even if it is used several times.
+conversions are operators, too: gradients flow back through them, and the gradient of a weight has the dtype of the weight. A
+weight is converted once in each outermost block, even if it is used several times.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..seams import stages
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Products: the time goes there, and their sums are kept in float32 by the kernels.
+# Products, which take most of the time; their kernels accumulate in float32.
 SMALLER = frozenset((
     "linear", "matmul", "mm", "bmm", "addmm", "addbmm", "baddbmm", "linalg_vecdot", "conv1d", "conv2d",
     "conv3d", "convolution", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "prelu",
@@ -29,7 +29,7 @@ SMALLER = frozenset((
     "rnn_tanh_cell", "rnn_relu_cell",
 ))  # fmt: skip
 
-# Where few digits of an argument are many of the result's, or there is no kernel for small dtypes.
+# Operators whose results are sensitive to rounded arguments, or that have no kernel for small dtypes.
 FLOAT32 = frozenset((
     "avg_pool3d", "adaptive_avg_pool3d", "binary_cross_entropy", "binary_cross_entropy_with_logits",
     "cdist", "cholesky", "cholesky_inverse", "cholesky_solve", "cosine_embedding_loss",
@@ -39,7 +39,7 @@ FLOAT32 = frozenset((
     "polar", "prod", "quantile", "smooth_l1_loss", "soft_margin_loss", "stft", "trace",
     "triplet_margin_loss", "view_as_complex",
 ))  # fmt: skip
-_FAMILIES = ("fft_", "linalg_")  # all of these too, except for
+_FAMILIES = ("fft_", "linalg_")  # all operators of these families too, except for _OTHERS
 _OTHERS = frozenset((
     "linalg_vecdot", "linalg_vector_norm", "linalg_cross", "linalg_diagonal", "linalg_matrix_power",
     "linalg_multi_dot", "linalg_vander",
@@ -75,7 +75,7 @@ def _policy(name: str) -> bool | None:
     """Return True if an operator's arguments are converted to the smaller dtype, False if to float32, None if neither."""
     base, _, overload = name.partition(".")
     if overload == "out" or base.endswith("_"):
-        return None  # the result's dtype is given
+        return None  # the caller has chosen the dtype of the result
     if base in SMALLER:
         return True
     return False if base in FLOAT32 or (base.startswith(_FAMILIES) and base not in _OTHERS) else None
@@ -104,7 +104,7 @@ def _converted(value: Any, smaller: bool) -> Any:
     wanted = small if smaller else _C.float32
     if dtype is wanted:
         return value
-    # Made without a graph, a converted weight would have none where one is needed.
+    # A weight that is converted while gradients are not recorded has no graph, so it must not be cached for later uses.
     if not (smaller and _state.cached and value.requires_grad and value.is_leaf and _C.is_grad_enabled()):
         return value.to(wanted)
     known = _state.weights.get(id(value))
@@ -117,8 +117,7 @@ def _converted(value: Any, smaller: bool) -> Any:
 class autocast:  # noqa: N801
     """A context manager and decorator within which this thread computes products of float32 tensors in a smaller dtype.
 
-    It is used as a context manager, or as a decorator of functions. Parameters stay float32, and so do their gradients. Call
-    backward outside::
+    Parameters and their gradients stay float32. Call backward outside of the block::
 
         with autocast("cpu", dtype=bfloat16):
             loss = loss_function(model(input), target)
@@ -127,7 +126,7 @@ class autocast:  # noqa: N801
     Args:
         device_type: the device of the tensors that are converted, "cpu" or "cuda".
         dtype: bfloat16 or float16; by default bfloat16 on the CPU, float16 on GPUs.
-        enabled: whether autocast is on; False turns it off, also within another block.
+        enabled: whether autocast is on; False turns it off, even inside another block.
         cache_enabled: whether a weight is converted once for all its uses in the outermost block.
 
     Raises:
@@ -256,16 +255,16 @@ def _default(device_type: str) -> Any:
     return _defaults[device_type]
 
 
-# --- functions with a gradient of their own ---
+# --- functions with a custom gradient ---
 
 
 def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: Any = None) -> Any:
-    """Decorate `forward` of a Function, so that its backward runs as forward did (see :func:`custom_bwd`).
+    """Decorate `forward` of a Function, so that `backward` runs with the same autocast settings (see :func:`custom_bwd`).
 
     Args:
         fwd: the function; without it, a decorator is returned.
-        device_type: the type of device whose autocast is meant.
-        cast_inputs: where autocast is on, floating-point arguments are converted to this dtype, and forward runs
+        device_type: the type of device whose autocast settings are used.
+        cast_inputs: a dtype. While autocast is on, floating-point arguments are converted to it, and forward runs
             without autocast.
 
     Example:
@@ -321,7 +320,7 @@ def custom_bwd(bwd: Any = None, *, device_type: str) -> Any:
 
     Args:
         bwd: the function; without it, a decorator is returned.
-        device_type: the type of device whose autocast is meant.
+        device_type: the type of device whose autocast settings are used.
 
     Example:
         >>> decorate = torch.amp.custom_bwd(device_type="cpu")  # see custom_fwd

@@ -23,10 +23,10 @@ class GradScaler:
         scaler.update()
 
     Args:
-        device: "cuda", where float16 is used, or "cpu". The scaler is disabled if there is no such device.
+        device: the type of device, "cuda" or "cpu". The scaler is disabled if there is no such device.
         init_scale: the initial scale.
-        growth_factor: the factor by which the scale grows, after
-        growth_interval: number of successive steps without a skipped one.
+        growth_factor: the factor by which the scale grows after `growth_interval` successive steps.
+        growth_interval: the number of successive steps, none of which is skipped, after which the scale grows.
         backoff_factor: the factor by which the scale shrinks.
         enabled: if False, the scaler does nothing.
 
@@ -125,7 +125,7 @@ class GradScaler:
         return result
 
     def update(self, new_scale: Any = None) -> None:
-        """Change the scale after the steps of an iteration, or set it.
+        """Update the scale after the steps of an iteration, or set it to `new_scale`.
 
         Raises:
             RuntimeError: no step was taken since the last update.
@@ -177,7 +177,7 @@ class GradScaler:
         self._growth_interval = new_interval
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state for `load_state_dict`; empty where the scaler is disabled."""
+        """Return the state for `load_state_dict`; it is empty if the scaler is disabled."""
         if not self._enabled:
             return {}
         return {

@@ -1,1 +1,1 @@
-"""Interfaces that core declares and other packages implement, which do not import one another."""
+"""Interfaces that core declares and other packages implement, so that these packages do not import each other."""

@@ -1,7 +1,7 @@
-"""The interface for host memory: it lets another allocator serve the storages of tensors.
+"""The interface for host memory, by which another allocator can provide the storages of tensors.
 
 An allocator is a C struct, `rushlight::AllocatorInterface` of rushlight/allocator.h, in a library that the process has
-loaded; ctypes finds its address.
+loaded. ctypes can find the address of the struct.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ __all__ = ["set_allocator"]
 
 
 def set_allocator(address: int | None) -> int | None:
-    """Serve all new storages from the allocator at an address; None selects the default allocator.
+    """Allocate all new storages with the allocator at an address; None selects the default allocator.
 
-    The memory of existing tensors belongs to the allocator that made it, so the struct and the objects that it refers to
+    Memory of existing tensors is freed by the allocator that allocated it, so the struct and the objects that it refers to
     must outlive these tensors.
 
     Args:
         address: the address of a `rushlight::AllocatorInterface`; None for the default allocator.
 
     Returns:
-        The former allocator's address, None for the default one.
+        The address of the former allocator; None for the default allocator.
 
     Raises:
-        ValueError: the struct is of another version, or lacks functions.
+        ValueError: the struct has another version, or functions are missing.
 
     Example::
 

@@ -1,8 +1,8 @@
-"""The interface between processes that compute together and the packages that use them.
+"""The interface between providers of collective operations and the packages that use these operations.
 
-A provider (rushlight-multiprocessing over shared memory) makes groups of processes. The code that initializes the group of
-all processes announces it by `set_default_group`; a module that sums gradients and a sampler that reads a rank's part of a
-dataset find it by `default_group`.
+A provider, such as rushlight-multiprocessing over shared memory, makes groups of processes. The code that initializes the
+group of all processes calls `set_default_group`. Code that needs the group calls `default_group`: for example, a module that
+sums gradients, or a sampler that reads one rank's part of a dataset.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class Work(Protocol):
 class Group(Protocol):
     """One rank's membership in a group of processes.
 
-    Every rank calls the same methods in the same order. `label` is a text that must be the same on all ranks, for
-    callers that run many similar operations. The elements of a list of tensors count as one sequence. Tensors have
-    the same shapes on all ranks.
+    Every rank calls the same methods in the same order. `label` is a text that must be the same on all ranks; it tells
+    similar operations apart. All elements of a list of tensors are treated as one sequence. Tensors have the same shapes on
+    all ranks.
 
     Example::
 
@@ -59,13 +59,13 @@ class Group(Protocol):
         """Begin to replace tensors of one dtype by their reduction ("SUM", "AVG", "MAX", …) over all ranks."""
 
     def broadcast_tensors(self, tensors: Sequence[Tensor], root: int = 0, label: str = "") -> Work:
-        """Begin to replace tensors by those of one rank."""
+        """Begin to replace tensors by the tensors of the rank `root`."""
 
     def broadcast_object(self, value: Any, root: int = 0, label: str = "") -> Any:
-        """Return the object of one rank, which is pickled."""
+        """Return the object of the rank `root`, which is transferred by pickling."""
 
     def abort(self, why: str) -> None:
-        """Make the operations for which other ranks wait, and all later ones, raise RuntimeError with a text."""
+        """Make pending operations on other ranks, and all later operations, raise RuntimeError with the text `why`."""
 
 
 _default: Group | None = None
@@ -82,7 +82,7 @@ def default_group() -> Group | None:
 
 
 def set_default_group(group: Group | None) -> None:
-    """Announce the group of all processes; None announces that the group no longer exists.
+    """Set the group that `default_group` returns; None if the group no longer exists.
 
     Args:
         group: an object with the methods of :class:`Group`, or None.

@@ -1,8 +1,8 @@
-"""The interface between control flow on values and the packages that capture programs.
+"""The interface between functions of control flow and the packages that capture programs.
 
-`cond`, `while_loop` and `scan` read values to choose what runs next, which a captured program cannot express.
-A package that captures programs installs a recorder: while it records, the functions pass their parts to the recorder
-instead of running them.
+`cond`, `while_loop` and `scan` read values of tensors to choose the next operators. Reading values cannot be captured.
+A package that captures programs therefore installs a recorder. While it records, `cond`, `while_loop` and `scan` pass their
+functions to the recorder instead of calling them.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ class Recorder(Protocol):
     """
 
     def is_recording(self) -> bool:
-        """Return whether the calling thread's program is being captured."""
+        """Return whether a program is being captured in the calling thread."""
 
     def follows_sizes(self) -> bool:
-        """Return whether sizes of the program may change from run to run, so that no Python loop may depend on a size."""
+        """Return whether sizes may differ between runs of the program. No Python loop may depend on a size then."""
 
     def cond(self, pred: Tensor, true_fn: Function, false_fn: Function) -> list[Tensor]:
-        """Record both branches, which take an empty list, and return tensors with the dtypes and shapes of their results.
+        """Record both branches, which are functions of an empty list. Return tensors that represent the results.
 
         Raises:
-            RuntimeError: the branches return other types.
+            RuntimeError: the branches return results of different types.
         """
 
     def while_loop(self, cond_fn: Function, body_fn: Function, carried: Sequence[Tensor]) -> list[Tensor]:
-        """Record a loop, and return tensors of the dtypes and shapes of `carried`.
+        """Record a loop. Return tensors that represent the last carried values, with the dtypes and shapes of `carried`.
 
         Raises:
-            RuntimeError: `body_fn` returns other types.
+            RuntimeError: the results of `body_fn` have other types than `carried`.
         """
 
     def scan(self, combine_fn: Function, init: Sequence[Tensor], xs: Sequence[Tensor]) -> list[Tensor]:
-        """Record a loop over slices along the first dimension of `xs`; `combine_fn` takes the carry and the slices.
+        """Record a loop over slices of `xs` along the first dimension; `combine_fn` takes the carried value and the slices.
 
-        Return the last carried tensors and the further results, stacked.
+        Return the last carried tensors, followed by the stacked results.
 
         Raises:
-            RuntimeError: the carried value has other types than `init`.
+            RuntimeError: the carried values have other types than `init`.
         """
 
 
@@ -64,7 +64,7 @@ def set_recorder(recorder: Recorder | None) -> None:
 
 
 def active_recorder() -> Recorder | None:
-    """Return the recorder, if it records the calling thread.
+    """Return the recorder if it records the calling thread, else None.
 
     Example:
         >>> active_recorder() is None  # no program is being captured

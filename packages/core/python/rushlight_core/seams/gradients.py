@@ -1,10 +1,10 @@
 """The interface by which a package provides gradients in this process.
 
-A provider is a module that attaches itself to core when it is imported: stages and per-tensor state
-(rushlight_core.seams.stages, or in C++ rushlight/dispatch.h), and itself as `rushlight_core.autograd`, where packages that
-build on core look for `grad`, `backward` and `Function`. `DistributedDataParallel` of rushlight-nn also needs
-`Variable._execution_engine.queue_callback(callback)`, which calls a function at the end of the backward pass that runs.
-A provider is an entry point of the group "rushlight.autograd".
+A provider is a module that attaches itself to core when it is imported. It attaches stages and per-tensor state
+(rushlight_core.seams.stages, or in C++ rushlight/dispatch.h), and sets itself as `rushlight_core.autograd`, from which
+packages that build on core take `grad`, `backward` and `Function`. `DistributedDataParallel` of rushlight-nn also needs
+`Variable._execution_engine.queue_callback(callback)`, which calls a function at the end of the running backward pass. A
+provider is an entry point of the group "rushlight.autograd".
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import rushlight_core
 __all__ = ["GROUP", "VARIABLE", "attach_provider"]
 
 GROUP = "rushlight.autograd"
-VARIABLE = "RUSHLIGHT_AUTOGRAD"  # the provider that the meta-package attaches in rushlight-autograd's place
+VARIABLE = "RUSHLIGHT_AUTOGRAD"  # names a provider to use instead of rushlight-autograd
 
 
 def attach_provider(name: str) -> ModuleType:
@@ -27,7 +27,7 @@ def attach_provider(name: str) -> ModuleType:
 
     Raises:
         ImportError: no provider is installed under the name.
-        RuntimeError: the process has another provider already.
+        RuntimeError: the process already has another provider.
 
     Example::
 

@@ -1,8 +1,8 @@
-"""The interfaces of the profiler: named spans that any package may open, and sinks that write recordings.
+"""The interfaces of the profiler: named spans that any package may open, and sinks that write recorded profiles.
 
 `span("DataLoader.next")` marks a part of the program for the running profiler; it does nothing if no profiler runs. A sink
-writes a recorded profile somewhere. It is given as an argument or found by name in the entry point group
-`rushlight.profiler`; rushlight-profiler provides two, a Chrome trace and JSON lines.
+writes a recorded profile. It is given as an argument or found by name in the entry point group `rushlight.profiler`.
+rushlight-profiler provides three sinks: a Chrome trace, JSON lines and an HTML page.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ GROUP = "rushlight.profiler"
 # --- spans --------------------------------------------------------------------------------------------------
 
 DATA_WAIT = "DataLoader.next"
-"""Name of the span in which a loop waits for its next batch; a profiler that gives advice looks for it."""
+"""Name of the span in which a loop waits for its next batch. A profiler that gives advice searches for this name."""
 
 _NO_SPAN: AbstractContextManager[object] = nullcontext()
 _open_span: Callable[[str], AbstractContextManager[object]] | None = None
@@ -41,7 +41,7 @@ def set_span(function: Callable[[str], AbstractContextManager[object]] | None) -
     _open_span = function
 
 
-# --- what was recorded --------------------------------------------------------------------------------------
+# --- recorded profiles --------------------------------------------------------------------------------------
 
 
 class Argument(NamedTuple):
@@ -75,7 +75,7 @@ class Event(NamedTuple):
     name: str
     """The name of the operator without its overload, of the node or of the annotation; for memory the device."""
     overload: str
-    """The rest of an operator's name ("out", "dim"); empty for other events."""
+    """The overload of an operator ("out", "dim"); empty for other events."""
     thread: int
     """The system's number of the thread: a key of `Header.threads`."""
     begin: int
@@ -93,7 +93,7 @@ class Event(NamedTuple):
     address: int
     """The address of the memory; 0 for other events."""
     arguments: tuple[Argument | tuple[Argument, ...] | str | None, ...] | None
-    """The arguments of an operator in order: tensors, tuples of tensors, and None for others; or the text of an
+    """The arguments of an operator in order: tensors, tuples of tensors, and None for other arguments; or the text of an
     annotation. None if they were not recorded."""
     stack: tuple[str, ...] | None
     """The calls in Python, the innermost first, as "file(line): function"; None if they were not recorded."""
@@ -110,7 +110,7 @@ class Header(NamedTuple):
     threads: dict[int, str]
     """A dict from numbers of threads to their names; the main thread is the first."""
     dropped: int
-    """The number of missing events: the last ones of each thread whose buffer was full."""
+    """The number of events that were not recorded, because the buffer of their thread was full."""
     allocated: int
     """The bytes that were in use on the host when the profile began; memory events are relative to this number."""
     metadata: dict[str, Any]
@@ -132,4 +132,4 @@ class Sink(Protocol):
 
 
 SinkFactory = Callable[[str], Sink]
-"""The object in an entry point of the group: a function that makes a sink which writes to a path."""
+"""The object in an entry point of the group: a function that takes a path and returns a sink that writes to it."""

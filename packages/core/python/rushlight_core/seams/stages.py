@@ -1,16 +1,16 @@
 """The dispatch interface for providers that are written in Python.
 
-A stage handles every call of an operator on tensors that are marked for it, before the kernel runs. Its provider is one
-function, given to `provide_stage`, and called with
+A stage handles every call of an operator on tensors that are marked for the stage, before the kernel runs. The provider of
+a stage is a function that is passed to `provide_stage`. It is called with
 
-* the operator's name ("add", "add_", "sum.out"),
-* its arguments, one for each of its schema's, defaults included,
-* a number that represents the remaining stages: `go_on(rest, name, *args)` passes the call on to them.
+* the name of the operator ("add", "add_", "sum.out"),
+* one value for each argument of the operator's schema, including default values,
+* a number that represents the remaining stages: `go_on(rest, name, *args)` passes the call on to these stages.
 
 The result of the function is the result of the operator. Providers in C++ install typed functions instead
-(rushlight/dispatch.h). A process has one provider of a stage.
+(rushlight/dispatch.h). A process has at most one provider of each stage.
 
-The provider of gradients, the stage "autograd", also calls `provide_state`, and attaches its state to tensors.
+The provider of gradients (the stage "autograd") also calls `provide_state`, and attaches its state to tensors.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ StageFunction = Callable[[str, tuple[Any, ...], int], Any]
 
 
 def provide_stage(stage: str, function: StageFunction) -> None:
-    """Attach the provider of a stage, for the rest of the process.
+    """Attach the provider of a stage. It stays attached until the process ends.
 
     Args:
-        stage: "autograd", "dual", "batch", "autocast", "tracer", or "recorder", which comes below gradients.
-        function: is called with an operator's name, its arguments and a number for `go_on`, and returns the
-            operator's result.
+        stage: "autograd", "dual", "batch", "autocast", "tracer", or "recorder", which runs after the stages of gradients.
+        function: a function of an operator's name, its arguments and a number for `go_on`; it returns the operator's
+            result.
 
     Raises:
-        RuntimeError: the stage has a provider.
+        RuntimeError: the stage already has a provider.
         ValueError: there is no stage of that name.
         TypeError: `function` cannot be called.
 
@@ -63,12 +63,12 @@ def provide_stage(stage: str, function: StageFunction) -> None:
 
 
 def go_on(rest: int, name: str, *args: Any) -> Any:
-    """Call an operator through the stages after this one, and the kernel.
+    """Call an operator through the remaining stages and the kernel.
 
     Args:
         rest: the number that the stage's function received.
         name: the operator's name, with its overload.
-        args: one argument for each of the operator's schema.
+        args: one value for each argument of the operator's schema.
 
     Returns:
         The result of the operator.
@@ -86,7 +86,7 @@ def stage_on(stage: str) -> Iterator[None]:
     """Make a stage handle every operator of this thread within the block, for all tensors.
 
     Args:
-        stage: the name of the stage. Tracers are turned on in this way.
+        stage: the name of the stage, such as "tracer".
 
     Example::
 
@@ -102,7 +102,7 @@ def stage_on(stage: str) -> Iterator[None]:
 
 @contextmanager
 def stage_off(stage: str) -> Iterator[None]:
-    """Exclude a stage from the operators of this thread within the block; grad mode does not change.
+    """Skip a stage for the operators of this thread within the block; grad mode does not change.
 
     Args:
         stage: the name of the stage.
@@ -152,7 +152,7 @@ def get_state(tensor: _C.Tensor) -> Any:
 
 
 def set_state(tensor: _C.Tensor, state: Any) -> None:
-    """Attach an object to a tensor, which keeps it until another one replaces it.
+    """Attach an object to a tensor. It stays attached until another object replaces it.
 
     Args:
         tensor: a tensor of any shape.
@@ -170,7 +170,7 @@ def set_state(tensor: _C.Tensor, state: Any) -> None:
 
 
 def set_computed(tensor: _C.Tensor, state: Any) -> None:
-    """Attach an object to a tensor that was computed from one that requires grad.
+    """Attach an object to a tensor that was computed from a tensor that requires grad.
 
     From now on the tensor is not a leaf and requires grad.
 

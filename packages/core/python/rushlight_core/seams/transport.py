@@ -1,11 +1,11 @@
 """The interface between code that starts workers (the DataLoader) and packages that transfer tensors to and from them.
 
-A transport is found by the entry point group `rushlight.transport`, or given as an argument. A transport offers the part of
-the standard `multiprocessing` module that a loader needs, so that the standard module is almost a transport itself. There
-are three: shared memory (`rushlight_multiprocessing`), standard pickling and threads (both in `rushlight_data`).
+A transport is found in the entry point group `rushlight.transport`, or given as an argument. Its methods resemble the part
+of the standard `multiprocessing` module that a loader needs. There are three transports: shared memory
+(`rushlight_multiprocessing`), standard pickling, and threads (both in `rushlight_data`).
 
 A transport may also have a method `memory_left() -> int | None`, which returns the number of bytes of memory that the
-loader's process may still use, or None without a limit. If the next batch does not fit, the loader reads fewer batches
+loader's process may still use, or None if there is no limit. If the next batch does not fit, the loader reads fewer batches
 ahead."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ GROUP = "rushlight.transport"
 
 @runtime_checkable
 class Connection(Protocol):
-    """One end of a pipe between the loader and a worker; `multiprocessing.connection.Connection` is one."""
+    """One end of a pipe between the loader and a worker, such as `multiprocessing.connection.Connection`."""
 
     def send(self, obj: Any, /) -> None:
         """Send an object.
@@ -37,10 +37,10 @@ class Connection(Protocol):
         """
 
     def poll(self, timeout: float | None = 0.0, /) -> bool:
-        """Return whether `recv` would not wait, after at most `timeout` seconds."""
+        """Wait at most `timeout` seconds, and return whether an object can be received without waiting."""
 
     def fileno(self) -> int:
-        """Return a file descriptor that is readable when `recv` would not wait."""
+        """Return a file descriptor that is readable when `recv` can return without waiting."""
 
     def close(self) -> None:
         """Close this end. May be called twice."""
@@ -48,7 +48,7 @@ class Connection(Protocol):
 
 @runtime_checkable
 class Worker(Protocol):
-    """A process, or an object that behaves like one; `multiprocessing.Process` is one."""
+    """A process, such as `multiprocessing.Process`, or an object that behaves like a process."""
 
     @property
     def pid(self) -> int | None:
@@ -84,19 +84,19 @@ class Transport(Protocol):
     """Whether a worker has separate global state (random streams, thread counts, signal handlers)."""
 
     def pipe(self) -> tuple[Connection, Connection]:
-        """Return two connected ends that both read and write: the first for the loader, the second for the worker."""
+        """Return two connected ends, the first for the loader and the second for the worker. Both ends read and write."""
 
     def worker(
         self, target: Callable[..., object], args: tuple[Any, ...], *, name: str, context: Any = None
     ) -> Worker:
         """Return a worker, not yet started, that runs `target(*args)`.
 
-        One of `args` is its end of a pipe. `context` determines how to start it: the name of a start method, or a
-        multiprocessing context.
+        One of `args` is the worker's end of a pipe. `context` determines how the worker is started: it is the name of a
+        start method, or a multiprocessing context.
         """
 
     def empty(self, size: Sequence[int], dtype: dtype) -> Tensor | None:
-        """Return, in a worker, an uninitialised tensor that `Connection.send` need not copy.
+        """Return an uninitialised tensor that `Connection.send` need not copy. Workers call this.
 
         Return None if there is no such memory.
         """

@@ -1,4 +1,4 @@
-"""Signal processing: `rushlight.signal`, which has the windows of torch.signal."""
+"""Signal processing: `rushlight.signal`, which contains the windows of torch.signal."""
 
 from __future__ import annotations
 

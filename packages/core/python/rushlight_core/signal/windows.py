@@ -1,7 +1,7 @@
 """Window functions: `rushlight.signal.windows`, as torch.signal.windows defines them.
 
-For a window of M elements at n = 0, ..., M - 1, with N = M - 1, or N = M where `sym` is False, formulas are written in
-x = n / N, which runs from 0 to 1. A window of one element is 1.
+A window has M elements at the positions n = 0, ..., M - 1. Let N = M - 1, or N = M if `sym` is False. Formulas are written
+in x = n / N, which runs from 0 to 1. A window of one element is 1.
 
 Sources: F. Harris, "On the use of windows for harmonic analysis with the discrete Fourier transform", 1978; A. Nuttall,
 "Some windows with very good sidelobe behavior", 1981.
@@ -45,11 +45,11 @@ def bartlett(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return a triangle from 0 to 1 and back: 1 - |2x - 1|.
+    """Return a triangular window, which rises from 0 to 1 and falls again: 1 - |2x - 1|.
 
     Args:
         M: the number of elements.
-        sym: True for a symmetric window, for filters; False for one period of a longer window, for spectra.
+        sym: True for a symmetric window, as filters need; False for one period of a longer window, as spectra need.
         dtype: float32 or float64, by default the default dtype.
         layout: `torch.strided`.
         device: device of the result, by default the default device.
@@ -85,7 +85,7 @@ def blackman(
 
     Args:
         M: the number of elements.
-        sym: True for a symmetric window, for filters; False for one period of a longer window, for spectra.
+        sym: True for a symmetric window, as filters need; False for one period of a longer window, as spectra need.
         dtype: float32 or float64, by default the default dtype.
         layout: `torch.strided`.
         device: device of the result, by default the default device.
@@ -117,7 +117,7 @@ def cosine(
 
     Args:
         M: the number of elements.
-        sym: True for a symmetric window, for filters; False for one period of a longer window, for spectra.
+        sym: True for a symmetric window, as filters need; False for one period of a longer window, as spectra need.
         dtype: float32 or float64, by default the default dtype.
         layout: `torch.strided`.
         device: device of the result, by default the default device.
@@ -156,8 +156,8 @@ def exponential(
     Args:
         M: the number of elements.
         center: the position at which the window is 1, by default N / 2; may be given only with `sym=False`.
-        tau: the number of elements over which the window falls by the factor e; positive.
-        sym: True for a symmetric window, for filters; False for one period of a longer window, for spectra.
+        tau: the number of elements over which the window falls by a factor of e; must be positive.
+        sym: True for a symmetric window, as filters need; False for one period of a longer window, as spectra need.
         dtype: float32 or float64, by default the default dtype.
         layout: `torch.strided`.
         device: device of the result, by default the default device.
@@ -167,7 +167,7 @@ def exponential(
         - Output: (M).
 
     Raises:
-        ValueError: `M` is negative, `dtype` is neither float32 nor float64, or `layout` is not `torch.strided`, or
+        ValueError: `M` is negative, `dtype` is neither float32 nor float64, or `layout` is not `torch.strided`,
             `tau` is not positive, or `center` is given for a symmetric window.
 
     Example:
@@ -199,8 +199,8 @@ def gaussian(
 
     Args:
         M: the number of elements.
-        std: the standard deviation, in elements; positive.
-        sym: True for a symmetric window, for filters; False for one period of a longer window, for spectra.
+        std: the standard deviation, in elements; must be positive.
+        sym: True for a symmetric window, as filters need; False for one period of a longer window, as spectra need.
         dtype: float32 or float64, by default the default dtype.
         layout: `torch.strided`.
         device: device of the result, by default the default device.
@@ -241,7 +241,7 @@ def general_cosine(
     Args:
         M: the number of elements.
         a: the coefficients, at least one.
-        sym: True for a symmetric window, for filters; False for one period of a longer window, for spectra.
+        sym: True for a symmetric window, as filters need; False for one period of a longer window, as spectra need.
         dtype: float32 or float64, by default the default dtype.
         layout: `torch.strided`.
         device: device of the result, by default the default device.
@@ -282,8 +282,8 @@ def general_hamming(
 
     Args:
         M: the number of elements.
-        alpha: the coefficient; 0.54 gives Hamming's window, and 0.5 Hann's.
-        sym: True for a symmetric window, for filters; False for one period of a longer window, for spectra.
+        alpha: the coefficient; 0.54 gives Hamming's window, and 0.5 gives Hann's window.
+        sym: True for a symmetric window, as filters need; False for one period of a longer window, as spectra need.
         dtype: float32 or float64, by default the default dtype.
         layout: `torch.strided`.
         device: device of the result, by default the default device.
@@ -315,7 +315,7 @@ def hamming(
 
     Args:
         M: the number of elements.
-        sym: True for a symmetric window, for filters; False for one period of a longer window, for spectra.
+        sym: True for a symmetric window, as filters need; False for one period of a longer window, as spectra need.
         dtype: float32 or float64, by default the default dtype.
         layout: `torch.strided`.
         device: device of the result, by default the default device.
@@ -347,7 +347,7 @@ def hann(
 
     Args:
         M: the number of elements.
-        sym: True for a symmetric window, for filters; False for one period of a longer window, for spectra.
+        sym: True for a symmetric window, as filters need; False for one period of a longer window, as spectra need.
         dtype: float32 or float64, by default the default dtype.
         layout: `torch.strided`.
         device: device of the result, by default the default device.
@@ -380,8 +380,8 @@ def kaiser(
 
     Args:
         M: the number of elements.
-        beta: a larger number gives a narrower window; must not be negative.
-        sym: True for a symmetric window, for filters; False for one period of a longer window, for spectra.
+        beta: the shape parameter, which must not be negative; a larger number gives a narrower window.
+        sym: True for a symmetric window, as filters need; False for one period of a longer window, as spectra need.
         dtype: float32 or float64, by default the default dtype.
         layout: `torch.strided`.
         device: device of the result, by default the default device.
@@ -425,7 +425,7 @@ def nuttall(
 
     Args:
         M: the number of elements.
-        sym: True for a symmetric window, for filters; False for one period of a longer window, for spectra.
+        sym: True for a symmetric window, as filters need; False for one period of a longer window, as spectra need.
         dtype: float32 or float64, by default the default dtype.
         layout: `torch.strided`.
         device: device of the result, by default the default device.
@@ -473,7 +473,7 @@ def _window(
     shape: Callable[[Tensor, int], Tensor],
     one: bool = True,
 ) -> Tensor:
-    """Apply `shape` to the positions and the period, in float64; a single element is 1 if `one` is true."""
+    """Apply `shape` to the positions and the period, in float64. If `one` is true, a window of one element is 1."""
     M = index(M)
     if M < 0:
         raise ValueError(f"{name}(M): must not be negative, got {M}")
