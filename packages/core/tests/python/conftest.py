@@ -1,4 +1,4 @@
-"""Every test leaves the process as it found it."""
+"""Restore the state of the process after every test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""autocast and GradScaler. What autograd makes of the conversions is tested where it is installed."""
+"""autocast and GradScaler. The tests of autograd cover the gradients of conversions."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_the_default_dtype() -> None:
 
 
 class Steps:
-    """An optimizer that counts."""
+    """An optimizer that counts its steps."""
 
     def __init__(self, *grads: Any) -> None:
         parameters = [core.ones_like(grad) for grad in grads]

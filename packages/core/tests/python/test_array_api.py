@@ -1,4 +1,4 @@
-"""The array API standard's names that are not operators, against NumPy, which has the standard's namespace too."""
+"""Names of the array API standard that are not operators, compared with NumPy, which implements the standard, too."""
 
 from __future__ import annotations
 

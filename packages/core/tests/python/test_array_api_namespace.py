@@ -1,4 +1,4 @@
-"""`array_api`, function by function, against NumPy, whose main namespace is the standard's too."""
+"""Each function of `array_api`, compared with NumPy, whose main namespace implements the standard, too."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ CASES: list[Callable[[Any, Callable[[Any], Any]], Any]] = [
     lambda xp, a: xp.sign(a(COMPLEX)),
     lambda xp, a: xp.atan2(1.0, a(REAL)),
     lambda xp, a: xp.maximum(a(BYTES), 100),
-    lambda xp, a: xp.add(a(np.array(1000, np.uint16)), a(BYTES)),  # 0-d arrays count in promotion
+    lambda xp, a: xp.add(a(np.array(1000, np.uint16)), a(BYTES)),  # 0-d arrays take part in promotion
     lambda xp, a: xp.multiply(a(np.array(2.0)), a(REAL.astype(np.float32))),
     lambda xp, a: xp.logical_and(True, a(MATRIX) > 0),
     lambda xp, a: xp.pow(2.0, a(REAL)),
@@ -73,7 +73,7 @@ CASES: list[Callable[[Any, Callable[[Any], Any]], Any]] = [
     lambda xp, a: xp.clip(a(MATRIX)),
     lambda xp, a: xp.clip(a(MATRIX), -1, a(np.array([0, 1, 2, 3]))),
     lambda xp, a: xp.clip(a(REAL), min=0.0),
-    # shapes and places
+    # shapes and positions
     lambda xp, a: xp.concat([a(MATRIX), a(BYTES)], axis=None),
     lambda xp, a: xp.concat([a(MATRIX), a(MATRIX)], axis=1),
     lambda xp, a: xp.expand_dims(a(MATRIX), axis=(0, -1)),
@@ -160,7 +160,7 @@ CASES: list[Callable[[Any, Callable[[Any], Any]], Any]] = [
 @pytest.mark.parametrize("case", CASES, ids=[inspect.getsource(case).strip() for case in CASES])
 def test_functions_are_numpy_s(case: Callable[[Any, Callable[[Any], Any]], Any]) -> None:
     before = core.get_default_dtype()
-    core.set_default_dtype(core.float64)  # as NumPy's is
+    core.set_default_dtype(core.float64)  # the default dtype of NumPy
     try:
         check_same(case(array_api, to_ours), case(np, lambda x: x))
     finally:

@@ -1,4 +1,4 @@
-"""What the generator tells people: stubs, pages, and what is behind an operator."""
+"""The generator's output for readers: stubs, pages, and the explanations of operators."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_stubs_hold_every_public_name(ops: list[Op]) -> None:
 
 
 def _from_elsewhere() -> set[str]:
-    """Members that another imported package has put on the type."""
+    """Return the members that another imported package has added to Tensor."""
     return {
         n
         for n, v in vars(core.Tensor).items()
@@ -273,7 +273,7 @@ def test_explain(ops: list[Op], tmp_path: Path) -> None:
 
 
 def test_explain_names_the_line_of_every_body(ops: list[Op], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The line of the definition, or of the macro that makes it."""
+    """`explain` names the line of the definition, or of the macro that generates it."""
     core = Path(__file__).resolve().parents[2]
     monkeypatch.setattr(explaining, "CORE", core)
     for op in ops:
@@ -289,7 +289,7 @@ def test_explain_names_the_line_of_every_body(ops: list[Op], monkeypatch: pytest
             assert found, f"{op.name}: {row}"
             file, number, symbol = found.groups()
             line = (core / file).read_text().splitlines()[int(number) - 1]
-            # A macro puts names together: conv1d from RL_CONVOLUTION(1).
+            # A macro may compose the name, such as conv1d from RL_CONVOLUTION(1).
             assert symbol is None or symbol in line or re.match(r"RL_\w+\(", line), (
                 f"{op.name}: {row}: {line}"
             )

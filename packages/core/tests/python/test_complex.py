@@ -1,4 +1,4 @@
-"""Complex tensors: numbers in and out, parts as views, printing, errors. Values are the operators' tests' business."""
+"""Complex tensors: conversions of numbers, parts as views, printing, errors. The tests of operators check values."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_order_is_not_defined() -> None:
             call()
 
 
-# What PyTorch prints.
+# The texts that PyTorch prints.
 PRINTED = {
     "tensor([1.+2.j, 3.-4.j])": [1 + 2j, 3 - 4j],
     "tensor([0.5000+1.j, 1.5000-2.j])": [0.5 + 1j, 1.5 - 2j],
@@ -164,7 +164,7 @@ def test_complex_numbers_do_not_fit_real_tensors() -> None:
 
 @pytest.mark.parametrize("transposed", [False, True])
 def test_convolution(transposed: bool) -> None:
-    """A complex convolution is bilinear: it follows from those of the parts."""
+    """A complex convolution is bilinear, so it can be computed from convolutions of the parts."""
     random = np.random.default_rng(1)
 
     def parts(*shape: int):

@@ -1,4 +1,4 @@
-"""cond, while_loop and scan without a program that is captured: Python's control flow, with PyTorch's errors."""
+"""cond, while_loop and scan while no program is captured: they run like Python's control flow, with PyTorch's errors."""
 
 from __future__ import annotations
 

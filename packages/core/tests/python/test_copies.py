@@ -1,4 +1,4 @@
-"""Operators that give memory of their own do so where there is nothing to move, too."""
+"""Operators that return new memory do so even if no element has to be moved."""
 
 from __future__ import annotations
 

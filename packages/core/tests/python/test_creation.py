@@ -1,4 +1,4 @@
-"""tensor(), as_tensor(), asarray(), frombuffer(), Tensor(...): what they read, and what they refuse."""
+"""tensor(), as_tensor(), asarray(), frombuffer(), Tensor(...): arguments that they accept, and that they refuse."""
 
 from __future__ import annotations
 
@@ -311,7 +311,7 @@ def test_no_memory() -> None:
     with pytest.raises(core.OutOfMemoryError):
         core.empty(2**40)
     assert issubclass(core.OutOfMemoryError, MemoryError)
-    assert issubclass(core.OutOfMemoryError, RuntimeError)  # PyTorch's class
+    assert issubclass(core.OutOfMemoryError, RuntimeError)  # as in PyTorch
 
 
 def test_layout_and_pin_memory_without_a_device() -> None:
@@ -331,7 +331,7 @@ def test_layout_and_pin_memory_without_a_device() -> None:
 
 
 def test_ranges_of_integers_are_made_of_integers() -> None:
-    """arange with an integer dtype: start, end and step lose their fractions."""
+    """arange with an integer dtype drops the fractions of start, end and step."""
     assert core.arange(0, 3.5, dtype=core.int64).tolist() == [0, 1, 2]
     assert core.arange(0, 10, 1.9, dtype=core.int64).tolist() == list(range(10))
     assert core.arange(2.5, 6, dtype=core.uint8).tolist() == [2, 3, 4, 5]

@@ -1,4 +1,4 @@
-"""Where tensors are made when no device is named."""
+"""The device on which tensors are made if no device is given."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_what_follows_a_tensor() -> None:
     with core.device("meta"):
         assert core.zeros_like(x).tolist() == [0, 0, 0, 0]
         assert x.new_ones(2).tolist() == [1, 1]
-        # Operators make tensors for themselves.
+        # Operators make temporary tensors themselves.
         assert x.sort(descending=True).indices.tolist() == [3, 2, 1, 0]
         assert core.fft.fft(x)[0].item() == 6
         assert x.var().item() == pytest.approx(5 / 3)

@@ -1,4 +1,4 @@
-"""DLPack, both directions, against NumPy's implementation."""
+"""Exchange with NumPy through DLPack, in both directions."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_memory_lives_as_long_as_somebody_looks_at_it() -> None:
     n = np.from_dlpack(t)
     storage = weakref.ref(t.untyped_storage())
     del t
-    assert storage() is None  # the Python object, not the memory
+    assert storage() is None  # the Python object is gone, but not the memory
     assert n.tolist() == list(range(1000))
 
 

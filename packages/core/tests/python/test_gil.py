@@ -30,7 +30,7 @@ class CallerLocks(ctypes.Structure):
 
 @pytest.fixture
 def releases():
-    """Return a list of what operators say instead of releasing the GIL: whether they wait."""
+    """Replace the release of the GIL by a function that records its argument (whether the caller waits) in a list."""
     found = []
     types = dict(CallerLocks._fields_)
     table = CallerLocks(
@@ -44,7 +44,7 @@ def releases():
 
 
 def operators():
-    """Return calls that compute for long, by name."""
+    """Return calls that take long, by name."""
     many = rl.randn(8 * N)
     x, m, wide = rl.randn(N), rl.randn(256, 256), rl.randn(N).to(rl.float64)
     index, images, weight = rl.randint(0, N, (N,)), rl.randn(2, 8, 56, 56), rl.randn(8, 8, 3, 3)
@@ -154,12 +154,12 @@ def test_other_threads_run_during_an_operator(beside):
     beside(work)
     while not count[0]:
         time.sleep(0.001)
-    # From here on, threads change at calls that release the GIL only.
+    # From now on, threads switch only at calls that release the GIL.
     sys.setswitchinterval(1000)
     try:
         begin = time.perf_counter()
         while time.perf_counter() < begin + 10 * before:
-            pass  # what was requested at the former interval
+            pass  # wait until switches that were requested at the former interval are over
         first = count[0]
         for _ in range(1000):
             m @ m
@@ -171,10 +171,10 @@ def test_other_threads_run_during_an_operator(beside):
 
 
 def test_a_thread_that_waited_for_it_keeps_it_as_long(beside):
-    """After a wait of 5 ms, the next operator, of less than a millisecond, does not wait again.
+    """After a wait of 5 ms for the GIL, the next operator, which takes less than a millisecond, does not wait again.
 
-    If it does, it takes 5 ms. It takes more than 10 ms if this thread lost its processor for so long that it did not have to
-    keep the GIL any more.
+    If the operator waits, it takes 5 ms. It may take more than 10 ms if this thread was suspended for so long that it no
+    longer has to keep the GIL. Such cases are not counted.
     """
     count, x = [0], rl.randn(1 << 20)
 
@@ -231,7 +231,7 @@ def test_threads_compute_what_one_computes():
     "libasan" in os.environ.get("LD_PRELOAD", ""), reason="forks may find a sanitizer's locks taken"
 )
 def test_processes_forked_while_threads_compute(beside):
-    """A child finds no lock taken: not ours, LAPACK's, or those under which oneDNN makes primitives."""
+    """No lock is held in the child: neither ours nor LAPACK's, nor the locks under which oneDNN creates primitives."""
     sides = itertools.cycle(range(16, 96))
 
     def work(side):

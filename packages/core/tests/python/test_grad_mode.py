@@ -1,4 +1,4 @@
-"""no_grad and its relatives, around blocks and around every kind of function."""
+"""no_grad and similar modes, for blocks and for every kind of function."""
 
 from __future__ import annotations
 

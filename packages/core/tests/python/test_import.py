@@ -1,4 +1,4 @@
-"""What an import costs, what it offers, and what it says when it fails."""
+"""The cost of the import, the names that it provides, and its error messages."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_second_copy_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_processor_is_asked_before_anything_else_is_loaded() -> None:
-    # What a processor without AVX2 answers; `qemu-x86_64 -cpu Nehalem` is one.
+    # The answer for a processor without AVX2, such as that of `qemu-x86_64 -cpu Nehalem`.
     code = """
 import sys, types
 answer = types.ModuleType("rushlight_core._cpu")
@@ -114,12 +114,12 @@ print("librushlight" in open("/proc/self/maps").read())
 
 
 def test_a_misspelt_name_is_answered_with_one_that_exists() -> None:
-    assert len(dir(core)) > 750  # more than Python itself looks through
+    assert len(dir(core)) > 750  # more names than Python itself searches
     with pytest.raises(AttributeError) as caught:
         core.reulu
     assert str(caught.value) == "module 'rushlight_core' has no attribute 'reulu'. Did you mean: 'relu'?"
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
-    with pytest.raises(AttributeError, match="Did you mean: 'einsum'"):  # loaded when it is first asked for
+    with pytest.raises(AttributeError, match="Did you mean: 'einsum'"):  # einsum is loaded at first use
         core.einsumm
     with pytest.raises(AttributeError) as caught:
         core.xylophone

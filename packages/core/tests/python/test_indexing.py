@@ -1,4 +1,4 @@
-"""tensor[...] against NumPy: views, chosen elements, assignment, iteration, errors."""
+"""tensor[...] compared with NumPy: views, selected elements, assignment, iteration, errors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def random_index(rng: random.Random, ndim: int) -> Any:
 
 @pytest.mark.parametrize("recorded", [False, True])
 def test_views_are_numpy_s(recorded: bool) -> None:
-    """Both roads: in one step, and by operators where something may be recorded."""
+    """Views are made in one step, or by operators if gradients are recorded; both ways agree with NumPy."""
     rng = random.Random(0)
     compared = 0
     for _ in range(1500):
@@ -61,12 +61,12 @@ def test_views_are_numpy_s(recorded: bool) -> None:
 
 @pytest.mark.parametrize("recorded", [False, True])
 def test_steps_backwards_are_numpy_s(recorded: bool) -> None:
-    """Read and assigned, alone and beside what chooses elements; a copy, as there are no negative strides."""
+    """Negative steps in reads and assignments, alone and with other indices. Reads copy: strides cannot be negative."""
     rng = random.Random(1)
     for _ in range(600):
         shape = [rng.randint(0, 4) for _ in range(rng.randint(1, 3))]
         a, t = pair(*shape, transposed=rng.random() < 0.3)
-        lists = rng.random() < 0.5  # beside which integers would be lists too, in NumPy
+        lists = rng.random() < 0.5  # if there are lists, NumPy treats integers like lists, too
         items: list[Any] = [
             slice(*(rng.choice([None, -5, -2, 0, 1, 5]) for _ in range(2)), rng.choice([None, 1, -1, -2, -9]))
             if rng.random() < 0.7 or not size
@@ -210,11 +210,11 @@ def as_index(index: Any) -> Any:
 def test_chosen_elements_are_numpy_s(index: Any) -> None:
     a, t = pair(3, 4, 2)
     if isinstance(index, tuple) and type(index[0]) is int:
-        expected = a[index[0]][index[1]]  # an integer takes its dimension away first
+        expected = a[index[0]][index[1]]  # the integer removes its dimension first
     else:
         expected = a[index]
     assert t[as_index(index)].tolist() == expected.tolist()
-    assert t[index].tolist() == expected.tolist()  # arrays and lists as they are
+    assert t[index].tolist() == expected.tolist()  # arrays and lists that are not converted to tensors
 
 
 def test_a_mask_of_several_dimensions_counts_for_all_of_them() -> None:

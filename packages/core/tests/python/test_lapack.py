@@ -1,4 +1,4 @@
-"""Where LAPACK comes from, when it is loaded, and what calls leave behind."""
+"""Which LAPACK is used, when it is loaded, and which state calls leave behind."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ print(rl.eye(2).sum().item())
 
 
 def test_a_library_with_32_bit_integers() -> None:
-    """SciPy brings one."""
+    """SciPy contains such a library."""
     folder = Path(scipy.__file__).parent.with_suffix(".libs")
     found = glob.glob(str(folder / "libscipy_openblas-*.so"))
     if not found:
@@ -91,7 +91,7 @@ print("openblas-" in rl._C._lapack_library())
 
 
 def threads_of_library() -> int | None:
-    """How many threads OpenBLAS would use, as NumPy sees it."""
+    """Return the number of threads that NumPy's OpenBLAS would use."""
     rl.linalg.inv(rl.eye(2))
     library = ctypes.CDLL(rl._C._lapack_library())
     for name in (

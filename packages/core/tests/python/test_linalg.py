@@ -1,4 +1,4 @@
-"""`rushlight.linalg`: what samples cannot show."""
+"""`rushlight.linalg`: properties that samples cannot show."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import rushlight_core as rl
 
 
 def test_names_of_arguments() -> None:
-    """PyTorch's documented names, and those that its operators have had."""
+    """Arguments have PyTorch's documented names, and the former names of its operators."""
     a = rl.randn(3, 3)
     assert rl.equal(rl.linalg.norm(A=a), rl.linalg.norm(input=a))
     assert rl.equal(rl.linalg.vector_norm(x=a, ord=1), rl.linalg.vector_norm(a, 1))
@@ -39,7 +39,7 @@ def test_matrix_exp_of_float32_loses_little_by_squaring() -> None:
 
 
 def test_matrix_exp_scales_each_matrix_by_itself() -> None:
-    """A large neighbour in the batch changes no bit; what is not finite stays so, alone."""
+    """A large matrix in the batch does not change the bits of others, and NaN and infinities affect only their matrix."""
     small = rl.randn(3, 3)
     alone = rl.matrix_exp(small)
     both = rl.matrix_exp(rl.stack([small, small * 100, rl.full((3, 3), float("nan"))]))
@@ -49,13 +49,13 @@ def test_matrix_exp_scales_each_matrix_by_itself() -> None:
 
 
 def test_products_in_the_best_order() -> None:
-    """From left to right, the first product would have 10^12 elements."""
+    """Multiplied from left to right, the first product would have 10^12 elements."""
     column, row = rl.ones(10**6, 1), rl.ones(1, 10**6)
     assert rl.chain_matmul(row, column, row, column).item() == pytest.approx(1e12)
 
 
 def test_what_a_matrix_lacks_is_a_typed_error() -> None:
-    """With the place in the batch; PyTorch's class, which is a RuntimeError."""
+    """The error has PyTorch's class, a RuntimeError, and its message names the position in the batch."""
     assert issubclass(rl.linalg.LinAlgError, RuntimeError)
     singular = rl.stack([rl.eye(3), rl.ones(3, 3), rl.eye(3)])
     for call in (
@@ -115,7 +115,7 @@ def one(n: int, dtype: rl.dtype = rl.float64) -> rl.Tensor:
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_decompositions_multiply_back(shape: tuple[int, ...], dtype: rl.dtype) -> None:
-    """For matrices in any order in memory, small and beyond LAPACK's blocks."""
+    """Factors multiply to the matrix for every memory order, and for sizes below and above LAPACK's block size."""
     dense = random(*shape, dtype=dtype)
     m, n = shape[-2:]
     for a in (dense, dense.mT.contiguous().mT, rl.stack([dense, dense], -1)[..., 0]):
@@ -143,10 +143,10 @@ def test_decompositions_multiply_back(shape: tuple[int, ...], dtype: rl.dtype) -
 @pytest.mark.parametrize("uplo", ["L", "U"])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_symmetric_matrices(n: int, uplo: str, dtype: rl.dtype) -> None:
-    """One triangle counts, whatever the other holds."""
+    """Only one triangle is used; the contents of the other triangle have no effect."""
     a = random(2, n, n, dtype=dtype)
     upper = uplo == "U"
-    a.diagonal(0, -2, -1).copy_(random(2, n))  # what is hermitian has a real diagonal
+    a.diagonal(0, -2, -1).copy_(random(2, n))  # Hermitian matrices have a real diagonal
     triangle = a.triu() if upper else a.tril()
     symmetric = triangle + (triangle.triu(1) if upper else triangle.tril(-1)).mH
     values, vectors = rl.linalg.eigh(a, uplo)
@@ -204,7 +204,7 @@ def test_least_squares() -> None:
 
 
 def test_tolerances() -> None:
-    """PyTorch's rule: rtol has a default unless an atol above 0 is given."""
+    """As in PyTorch, rtol has a default unless an atol above 0 is given."""
     a = rl.diag(rl.tensor([10.0, 1.0, 1e-3, 0.0]))
     assert rl.linalg.matrix_rank(a).item() == 3
     assert rl.linalg.matrix_rank(a, atol=0.1).item() == 2
@@ -247,7 +247,7 @@ def test_lu_of_old_programs() -> None:
 
 
 def test_norms_of_nothing() -> None:
-    """The largest of no numbers that are not negative is 0."""
+    """Norms and condition numbers of matrices without elements are 0."""
     for shape in ((0, 0), (2, 0, 0)):
         a = rl.ones(shape)
         for order in (1, 2, float("inf"), "nuc", "fro"):
@@ -257,7 +257,7 @@ def test_norms_of_nothing() -> None:
 
 @pytest.mark.parametrize("n", [2, 16, 17, 40])
 def test_what_is_not_a_number(n: int) -> None:
-    """Small matrices and LAPACK's agree."""
+    """Small matrices, for which LAPACK is not called, and larger matrices treat NaN in the same way."""
     a = rl.eye(n)
     a[1, 1] = float("nan")
     assert rl.linalg.cholesky_ex(a).info.item() == 2

@@ -1,4 +1,4 @@
-"""Masked reductions and normalizations, against NumPy applied to the elements that are kept."""
+"""Masked reductions and normalizations, compared with NumPy functions of the kept elements."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from rushlight_core import masked
 RNG = np.random.default_rng(0)
 VALUES = RNG.normal(size=(3, 4, 5))
 MASK = RNG.random((3, 4, 5)) > 0.4
-MASK[0, 1] = False  # nothing is kept there
+MASK[0, 1] = False  # no element of this row is kept
 MASK[:, :, 2] = False
 
 REDUCTIONS: dict[str, tuple[Callable[[Any], Any], float]] = {
-    # What it makes of the elements that are kept, and of none.
+    # The NumPy function of the kept elements, and the result for no elements.
     "sum": (np.sum, 0.0),
     "prod": (np.prod, 1.0),
     "amax": (np.max, -np.inf),
@@ -31,7 +31,7 @@ REDUCTIONS: dict[str, tuple[Callable[[Any], Any], float]] = {
 
 
 def reduced(function: Callable[[Any], Any], of_none: float, dims: tuple[int, ...], mask: Any = MASK) -> Any:
-    """`function` of the kept elements of each slice."""
+    """Return `function` of the kept elements of each slice, and `of_none` for slices without kept elements."""
     rest = [d for d in range(VALUES.ndim) if d not in dims]
     out = np.empty([VALUES.shape[d] for d in rest])
     for place in np.ndindex(*out.shape):
@@ -95,7 +95,7 @@ def test_indices(name: str) -> None:
 def test_an_index_is_never_that_of_an_element_left_out() -> None:
     zeros = core.zeros(3, dtype=core.uint8)
     keep = core.tensor([False, True, True])
-    assert masked.argmax(zeros, mask=keep).item() == 1  # 0 is what fills the place of the first
+    assert masked.argmax(zeros, mask=keep).item() == 1  # the element that is left out is filled with 0
     assert masked.argmin(zeros + 255, 0, mask=keep).item() == 1
     infinite = core.tensor([1.0, -core.inf])
     assert masked.argmax(infinite, mask=core.tensor([False, True])).item() == 1
@@ -110,7 +110,7 @@ def test_median() -> None:
 
     np.testing.assert_array_equal(masked.median(x, mask=mask).numpy(), reduced(lower, np.nan, (2,)))
     assert masked.median(x, 1, keepdim=True, mask=mask).shape == (3, 1, 5)
-    large = core.tensor([[2**60 + 1, 7, 2**60 + 3]])  # float32 cannot tell them apart
+    large = core.tensor([[2**60 + 1, 7, 2**60 + 3]])  # these numbers are equal in float32
     assert masked.median(large, mask=core.tensor([True, False, True])).tolist() == [2**60 + 1]
     with pytest.raises(ValueError, match="excludes all elements"):
         masked.median(large, mask=core.tensor([False]))

@@ -1,4 +1,4 @@
-"""Storages: files as memory, parts of memory; and the names of dtypes and layouts that no tensor has."""
+"""Storages over files and over parts of memory, and the names of dtypes and layouts that no tensor has."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_file_is_memory(tmp_path: Path) -> None:
     assert isinstance(part, rl.UntypedStorage)
     tensor = rl.asarray(part, dtype=rl.uint8).view(dtype=rl.int32)
     assert tensor.tolist() == [0x07060504, 0x0B0A0908]
-    tensor.zero_()  # in this process only
+    tensor.zero_()  # visible only in this process
     assert rl.asarray(storage)[4:].tolist() == [0] * 8
     assert file.read_bytes() == bytes(range(16))
     assert storage.untyped() is storage
@@ -61,8 +61,8 @@ def test_a_storage_moves_to_other_memory() -> None:
     assert part.tolist() == [-1, 3]
     assert target.tolist() == [0, 1, -1, 3, 4, 5, 0, 0, 0, 0]
     del target, t
-    assert part.tolist() == [-1, 3]  # it keeps the new memory
-    assert array.tolist() == [0, 1, 2, 3, 4, 5]  # and the array the old
+    assert part.tolist() == [-1, 3]  # `part` keeps the new memory alive
+    assert array.tolist() == [0, 1, 2, 3, 4, 5]  # the array keeps the old memory alive
     with pytest.raises(ValueError, match="4 bytes, but 24 are needed"):
         part.untyped_storage()._move_to(rl.ones(1).untyped_storage())
     with pytest.raises(ValueError, match="itself"):
@@ -104,7 +104,7 @@ def test_memory_grows_in_place() -> None:
     assert storage.resize_(16) is storage
     assert storage.nbytes() == 16
     assert (tensor.tolist(), view.tolist()) == ([1, 2], [2])
-    view.resize_(3)[1:] = 7  # within the memory that is there now
+    view.resize_(3)[1:] = 7  # the memory that exists now is sufficient
     assert storage.nbytes() == 16
     assert storage.resize_(16) is storage
     with pytest.raises(NotImplementedError, match="16 bytes cannot be resized to 0"):
@@ -129,7 +129,7 @@ def test_storages_have_an_identity() -> None:
 
 
 def test_checksums_are_those_of_zip_archives() -> None:
-    """Of every length around the blocks of the fast way, from every alignment, in one piece and in several."""
+    """Data of lengths around the block sizes of the fast algorithm, at several alignments, in one piece and in two."""
     data = random.Random(0).randbytes(70_000)
     for begin in (0, 1, 7, 16):
         for size in (*range(200), 4095, 4096, 4097, 69_000):
@@ -138,7 +138,7 @@ def test_checksums_are_those_of_zip_archives() -> None:
             assert rl._C._crc32(part) == wanted, (begin, size)
             for cut in (size // 3, size // 2):
                 assert rl._C._crc32(part[cut:], rl._C._crc32(part[:cut])) == wanted, (begin, size, cut)
-    assert rl._C._crc32(b"123456789") == 0xCBF43926  # the check value of the catalogue of CRCs
+    assert rl._C._crc32(b"123456789") == 0xCBF43926  # the check value in catalogues of CRCs
     with pytest.raises(TypeError):
         rl._C._crc32("text")
     with pytest.raises(BufferError):

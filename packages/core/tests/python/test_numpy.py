@@ -192,7 +192,7 @@ def test_numpy_refuses_what_it_cannot_show() -> None:
     with pytest.raises(TypeError, match="meta"):
         core.zeros(2, device="meta").numpy()
     assert core.zeros(2, requires_grad=True).numpy(force=True).tolist() == [0, 0]
-    with core.no_grad():  # where nothing would be recorded anyway
+    with core.no_grad():  # operators are not recorded here, so numpy() is allowed
         assert core.zeros(2, requires_grad=True).numpy().tolist() == [0, 0]
     with pytest.raises(TypeError, match="force"):
         core.zeros(2).numpy(1, force=True)
@@ -260,7 +260,7 @@ def test_a_mapped_file(tmp_path: Any) -> None:
         t = core.frombuffer(mapped, dtype=core.float64)
         t[0] = 9
         with pytest.raises(BufferError):
-            mapped.close()  # the tensor looks at it
+            mapped.close()  # the tensor views the mapping
         del t
     assert np.fromfile(path).tolist() == [9, 1, 2, 3]
 

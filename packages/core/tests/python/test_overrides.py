@@ -1,4 +1,4 @@
-"""__torch_function__: subclasses and other classes that answer operators."""
+"""__torch_function__: subclasses and other classes that override operators."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_not_implemented_goes_on_to_the_next() -> None:
 
 
 class Interval:
-    """No tensor at all."""
+    """A class that is not a subclass of Tensor."""
 
     def __init__(self, low: float, high: float) -> None:
         self.low, self.high = low, high
@@ -242,7 +242,7 @@ def test_as_subclass_and_make_subclass() -> None:
 
 # --- members that are not operators ---
 
-PRIVATE = {  # what a class does not see: its own workings, and what is asked of every object
+PRIVATE = {  # members that a class cannot override: internals, and members of every object
     "__dict__", "__array_priority__", "__module__", "__doc__", "__new__", "__hash__", "__getattribute__", "__setattr__",
     "__delattr__", "__weakref__", "__dictoffset__", "__weaklistoffset__", "__torch_function__", "__iter__",
     "__array_namespace__", "as_subclass", "_make_subclass", "_attributes", "_is_batched", "_read_only",
@@ -250,7 +250,7 @@ PRIVATE = {  # what a class does not see: its own workings, and what is asked of
 
 
 def asked() -> list[str]:
-    """What the class was asked for, of properties their names."""
+    """Return the names of the functions and properties that the class was called for."""
     names = []
     for func, *_ in Logging.calls:
         owner = getattr(func, "__self__", None)
@@ -277,7 +277,7 @@ def test_a_class_sees_properties(name: str) -> None:
     assert (types, args[0] is t, len(args), kwargs) == ((Logging,), True, 1, {})
 
 
-# Methods written by hand that can be called without arguments; operators are seen by the dispatcher.
+# Methods that are not operators, called without arguments or with ARGUMENTS. For operators, the dispatcher calls overrides.
 METHODS = [
     "__array__", "__bool__", "__complex__", "__deepcopy__", "__dlpack__", "__dlpack_device__", "__float__", "__format__",
     "__int__", "__reduce_ex__", "__repr__", "__reversed__", "apply_", "data_ptr", "dim", "dim_order", "element_size",
@@ -302,7 +302,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
 def test_a_class_sees_methods(name: str) -> None:
     t = of(Logging, 1)[0] if name in ("__bool__", "__float__", "__format__") else of(Logging, 1)
     Logging.calls.clear()
-    with contextlib.suppress(RuntimeError, ImportError):  # what needs another package, or a device
+    with contextlib.suppress(RuntimeError, ImportError):  # some methods need another package or a device
         getattr(t, name)(*ARGUMENTS.get(name, ()))
     assert asked()[0] == name
     assert Logging.calls[0][0] == getattr(core.Tensor, name)
@@ -443,7 +443,7 @@ def test_an_overridable_function_asks_the_classes_in_lists_too() -> None:
 
 
 class Foreign:
-    """A tensor of another library, whose default is to run the function that it is given."""
+    """A tensor of another library; its default override calls the function that it receives."""
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -451,13 +451,13 @@ class Foreign:
 
 
 def foreign_function(x: Any) -> Any:
-    """As those of another library, which ask the classes of their arguments."""
+    """A function like those of another library, which calls the override of its argument's class."""
     return type(x).__torch_function__(foreign_function, (type(x),), (x,))
 
 
 @pytest.mark.parametrize("kind", [core.Tensor, Plain, Logging])
 def test_functions_of_another_library_take_no_tensors(kind: type) -> None:
-    for _ in range(2):  # nothing stays behind
+    for _ in range(2):  # the first error must leave no state behind
         with pytest.raises(TypeError, match="foreign_function: a function of another library"):
             foreign_function(of(kind, 1) if kind is not core.Tensor else core.ones(1))
     assert core.Tensor.__torch_function__(core.add, (), (core.ones(1), 1)).item() == 2

@@ -1,4 +1,4 @@
-"""Reductions of segments, beside values that PyTorch gives."""
+"""Reductions of segments, compared with results of PyTorch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings that programs state: they are kept, and what is not a setting raises."""
+"""Settings are stored, and invalid settings raise errors."""
 
 from __future__ import annotations
 

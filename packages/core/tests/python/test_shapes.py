@@ -1,4 +1,4 @@
-"""Operators on shapes whose arguments take several forms, and those that write in place."""
+"""Operators on shapes whose arguments have several forms, and in-place operators on shapes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import rushlight_core as rl
 
 
 def test_broadcast_shapes() -> None:
-    """Ints are vectors' shapes; no shapes are a number's."""
+    """An int is the shape of a vector; without arguments the result is the shape of a 0-d tensor."""
     assert rl.broadcast_shapes((2, 1), (3,), 1) == rl.Size([2, 3])
     assert rl.broadcast_shapes() == rl.Size([])
     assert rl.broadcast_shapes((0, 1), (1, 4)) == rl.Size([0, 4])
@@ -24,13 +24,13 @@ def test_broadcast_shapes() -> None:
 
 
 def test_einsum_takes_lists_of_dimensions() -> None:
-    """Operands followed by numbers of dimensions say what letters say."""
+    """Operands that are followed by lists of numbers give the same result as an equation with letters."""
     a, b = rl.randn(2, 3, 4), rl.randn(2, 4, 5)
     wanted = rl.einsum("bij,bjk->bik", a, b)
     assert rl.equal(rl.einsum(a, [0, 1, 2], b, [0, 2, 3], [0, 1, 3]), wanted)
     assert rl.equal(rl.einsum(a, [..., 1, 2], b, [..., 2, 3]), wanted)
     assert rl.equal(rl.einsum("bij,bjk->bik", [a, b]), wanted)
-    # Numbers sort as letters do: 26 is "a", after "Z".
+    # Numbers are sorted like letters: 26 is "a", which comes after "Z".
     assert rl.einsum(rl.zeros(2, 3), [26, 25]).shape == (3, 2)
     with pytest.raises(ValueError, match="0 to 51"):
         rl.einsum(a, [0, 1, 52])
@@ -39,7 +39,7 @@ def test_einsum_takes_lists_of_dimensions() -> None:
 
 
 def test_einsum_broadcasts_sizes_of_one() -> None:
-    """As NumPy does not for letters, but PyTorch does."""
+    """As in PyTorch, sizes of one broadcast; NumPy does not broadcast them."""
     a, b = rl.randn(1, 3), rl.randn(4, 3)
     assert rl.allclose(rl.einsum("ij,ij->i", a, b), (a * b).sum(1))
     assert rl.allclose(rl.einsum("ij,ij", a, b), (a * b).sum())
@@ -47,13 +47,13 @@ def test_einsum_broadcasts_sizes_of_one() -> None:
 
 
 def test_einsum_contracts_the_smallest_result_first() -> None:
-    """From left to right, the first product would have 10^12 elements."""
+    """From left to right, the first product would have 10^12 elements; operands are contracted in a better order."""
     left, right, matrix = rl.ones(10**6), rl.ones(10**6), rl.ones(10**6, 1)
     assert rl.einsum("i,j,ik->jk", left, right, matrix).shape == (10**6, 1)
 
 
 def test_tensordot_forms() -> None:
-    """A number, two lists, and tensors of either."""
+    """`dims` may be a number, two lists, or a tensor with either."""
     a, b = rl.randn(3, 4, 5), rl.randn(4, 5, 2)
     wanted = np.tensordot(a.numpy(), b.numpy(), 2)
     for dims in (2, ([1, 2], [0, 1]), rl.tensor(2), rl.tensor([[1, 2], [0, 1]]), [[-2, -1], [-3, -2]]):
@@ -61,7 +61,7 @@ def test_tensordot_forms() -> None:
     out = rl.empty(3, 2)
     assert rl.tensordot(a, b, out=out) is out
     assert rl.tensordot(a, b, 0).shape == (3, 4, 5, 4, 5, 2)
-    # A dimension of size one is multiplied with the sum over the other's.
+    # A dimension of size one is multiplied by the sum over the other operand's dimension.
     one = rl.randn(3, 1)
     assert rl.allclose(rl.tensordot(one, a, ([1], [1])), rl.einsum("ij,klm->ikm", one, a), atol=1e-5)
     with pytest.raises(RuntimeError, match="dims"):
@@ -71,7 +71,7 @@ def test_tensordot_forms() -> None:
 
 
 def test_tensor_split_by_a_tensor() -> None:
-    """A 0-d tensor is a number of sections, a vector places."""
+    """A 0-d tensor is a number of sections; a vector holds positions."""
     x = rl.arange(5)
     assert [p.tolist() for p in rl.tensor_split(x, rl.tensor([1, 3]))] == [[0], [1, 2], [3, 4]]
     assert [p.tolist() for p in x.tensor_split(rl.tensor(2))] == [[0, 1, 2], [3, 4]]
@@ -81,7 +81,7 @@ def test_tensor_split_by_a_tensor() -> None:
 @pytest.mark.parametrize("shape", [(3, 4), (7, 2), (9, 3), (3, 3, 3), (0, 2)])
 @pytest.mark.parametrize("wrap", [False, True])
 def test_fill_diagonal(shape: tuple[int, ...], wrap: bool) -> None:
-    """As NumPy fills it."""
+    """The result equals that of NumPy's fill_diagonal."""
     x = rl.zeros(shape)
     wanted = np.zeros(shape)
     if wanted.size:
@@ -91,7 +91,7 @@ def test_fill_diagonal(shape: tuple[int, ...], wrap: bool) -> None:
 
 
 def test_scatter_copies() -> None:
-    """What a view's write would do to a clone."""
+    """The result equals a clone after a write to its view."""
     x = rl.arange(12.0).reshape(3, 4)
     cases = [
         (lambda t, s: rl.diagonal_scatter(t, s, 1), lambda t: t.diagonal(1)),
@@ -108,7 +108,7 @@ def test_scatter_copies() -> None:
 
 
 def test_questions_as_functions() -> None:
-    """`is_floating_point(t)` and its like."""
+    """`is_floating_point(t)` and similar predicates."""
     x = rl.ones(2, 3)
     assert rl.is_floating_point(x)
     assert rl.is_signed(x)
@@ -128,7 +128,7 @@ def test_questions_as_functions() -> None:
 
 
 def test_views_in_place() -> None:
-    """The tensor itself gets another geometry; its memory stays."""
+    """In-place views change sizes and strides of the tensor itself; its memory does not change."""
     x = rl.arange(6.0).reshape(1, 2, 3)
     data = x.data_ptr()
     assert x.squeeze_() is x
@@ -147,7 +147,7 @@ def test_views_in_place() -> None:
 
 
 def test_empty_permuted() -> None:
-    """Strides in the order of the physical layout."""
+    """The strides have the order of the physical layout."""
     assert rl.empty_permuted((2, 3, 4), (0, 2, 1)).stride() == (12, 1, 3)
     assert rl.empty_permuted((2, 3), (1, 0), dtype=rl.int64).stride() == (1, 2)
     assert rl.empty_permuted((), ()).shape == ()
@@ -166,7 +166,7 @@ def test_transposes_and_parts_as_attributes() -> None:
 
 
 def test_python_functions_of_elements() -> None:
-    """`apply_` and `map_` write in place, whatever the strides."""
+    """`apply_` and `map_` write in place, for all strides."""
     x = rl.arange(4).reshape(2, 2).t()
     assert x.apply_(lambda v: v + 10) is x
     assert x.tolist() == [[10, 12], [11, 13]]
@@ -193,7 +193,7 @@ def test_parts_and_sums_of_sizes_are_sizes() -> None:
 
 
 def test_sizes_hold_integers() -> None:
-    """What a Size is made of becomes Python's ints; anything else raises."""
+    """The elements of a Size are converted to Python's ints; elements that are not integers raise."""
     for given in ((2, rl.tensor(3)), (2, rl.tensor([3])), [True + 1, 3], rl.tensor([2, 3]), iter((2, 3))):
         size = rl.Size(given)
         assert size == (2, 3)

@@ -1,4 +1,4 @@
-"""signal.windows against SciPy's."""
+"""signal.windows, compared with SciPy's windows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import rushlight_core as core
 from rushlight_core.signal import windows
 
 ARGUMENTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    # Ours, and SciPy's where they are others.
+    # Our arguments, and the arguments of SciPy that differ.
     "bartlett": ({}, {}),
     "blackman": ({}, {}),
     "cosine": ({}, {}),
@@ -64,7 +64,7 @@ def test_parameters() -> None:
     np.testing.assert_allclose(found.numpy(), np.exp(-np.arange(6) / 2))
     assert windows.exponential(1, center=2.0, tau=2.0, sym=False).item() == pytest.approx(np.exp(-1))
     assert windows.kaiser(5, beta=0.0).tolist() == [1.0] * 5
-    assert windows.kaiser(5, beta=800.0)[2].item() == 1.0  # I0(800) is more than a float64 holds
+    assert windows.kaiser(5, beta=800.0)[2].item() == 1.0  # I0(800) overflows float64
     assert windows.general_cosine(3, a=iter([0.5])).tolist() == [0.5] * 3
     for call in (
         lambda: windows.exponential(5, center=1.0),

@@ -1,4 +1,4 @@
-"""Sparse tensors: how they are made, their parts, and every operator with a sparse form, beside plain tensors."""
+"""Sparse tensors: creation, parts, and every operator with a sparse form, compared with dense tensors."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def as_layout(t: core.Tensor, layout: str) -> core.Tensor:
 
 
 def uncoalesced() -> core.Tensor:
-    """[[0, 4, 0], [0, 2, 5]], with two values at (0, 1) and unsorted indices."""
+    """Return [[0, 4, 0], [0, 2, 5]], with two values at (0, 1) and unsorted indices."""
     return core.sparse_coo_tensor([[1, 0, 1, 0], [2, 1, 1, 1]], [5.0, 1.0, 2.0, 3.0], (2, 3))
 
 
 def check_mark(t: core.Tensor) -> None:
-    """Check that a tensor that says it is coalesced has each place once, in order."""
+    """Check that a tensor that is marked as coalesced has sorted, distinct indices."""
     if t.layout is core.sparse_coo and t.is_coalesced():
         places = [tuple(place) for place in t._indices().t().tolist()]
         assert places == sorted(set(places))
@@ -48,7 +48,7 @@ def same(a: core.Tensor, b: core.Tensor) -> None:
     np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-12, atol=1e-12)
 
 
-# --- making ---
+# --- creation ---
 
 
 def test_coo_parts() -> None:
@@ -189,7 +189,7 @@ def test_methods_of_the_wrong_layout() -> None:
             call()
 
 
-# --- what has no sparse form ---
+# --- operators without a sparse form ---
 
 
 @pytest.mark.parametrize("layout", [COO, CSR])

@@ -1,4 +1,4 @@
-"""Matrices in the compressed sparse layouts: their parts, conversions, and operators beside plain matrices."""
+"""Matrices in the compressed sparse layouts: parts, conversions, and operators compared with dense matrices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COMPRESSED = LAYOUTS[1:]
 
 
 def dense(seed: int = 3) -> core.Tensor:
-    """A matrix (6, 8) of 2x4 blocks, two of which are empty."""
+    """Return a matrix (6, 8) of 2x4 blocks, two of which are empty."""
     rng = np.random.default_rng(seed)
     values = rng.normal(size=(6, 8)) * (rng.random((6, 8)) < 0.6)
     values[:2, :4] = values[4:, 4:] = 0
@@ -70,7 +70,7 @@ def test_conversions(origin: str, to: str, block: tuple[int, int]) -> None:
     found, direct = in_layout(source, to, block), in_layout(t, to, block)
     same(found, t)
     assert found.layout is direct.layout is getattr(core, f"sparse_{to}")
-    if to != "coo":  # blocks of blocks may keep more zeros
+    if to != "coo":  # conversions between block layouts may keep more zeros
         for name in (
             ("crow_indices", "col_indices") if to in ("csr", "bsr") else ("ccol_indices", "row_indices")
         ):
@@ -189,7 +189,7 @@ def test_operators(layout: str) -> None:
     assert s.t().layout is getattr(core, f"sparse_{turned[layout]}")
     assert s.t().t().layout is s.layout
     same(core.permute(s, (0, 1)), a)
-    mask = (a != 0).double()  # blocks have further places
+    mask = (a != 0).double()  # blocks also store zeros, which the mask removes
     same(b.sparse_mask(s) * mask, b * mask)
     same(t.sparse_mask(s) * mask, b * mask)
 

@@ -1,4 +1,4 @@
-"""The Python interface of stages: a tracer, in a separate process, since a process has one provider."""
+"""The Python interface of stages: a tracer, in a separate process because a process has only one provider."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Strict mode: what it refuses, what it lets pass, and where it holds."""
+"""Strict mode: calls that it refuses, calls that it accepts, and where it applies."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def test_numbers_and_tensors_without_dimensions_go_with_every_shape() -> None:
         ("int32", "float64", True),
         ("int64", "float64", False),
         ("float16", "float32", True),
-        ("float16", "bfloat16", True),  # float32
+        ("float16", "bfloat16", True),  # the result is float32
         ("bfloat16", "float64", True),
-        ("uint8", "int8", True),  # int16
+        ("uint8", "int8", True),  # the result is int16
         ("uint8", "int32", True),
         ("bool", "float16", True),
         ("int8", "float16", True),

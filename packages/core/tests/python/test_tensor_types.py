@@ -1,4 +1,4 @@
-"""Types of tensors by old names, storages with a dtype, and methods that are written in Python."""
+"""Tensor types with old names, storages with a dtype, and methods that are written in Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Windows against SciPy's."""
+"""Windows, compared with SciPy's windows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python objects and the tensors behind them: identity, attributes, cycles, threads."""
+"""Python objects and the C++ tensors that they wrap: identity, attributes, cycles, threads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Sub(core.Tensor):
 
 @pytest.fixture
 def holder() -> core.Tensor:
-    """A tensor whose grad is the place where C++ keeps another one."""
+    """Return a tensor; C++ holds another tensor as its grad."""
     return core.zeros(2)
 
 
@@ -78,7 +78,7 @@ def test_a_weak_reference_gives_out_a_tensor_that_only_c_holds(holder: core.Tens
     assert alive() is holder.grad
 
     given = alive()
-    holder.grad = None  # what was given out keeps the tensor
+    holder.grad = None  # the object that was returned keeps the tensor alive
     gc.collect()
     assert given is not None
     assert (given + 1).tolist() == [2, 2]
@@ -144,7 +144,7 @@ def test_iterators_are_collected() -> None:
 
 
 def test_nothing_is_left_behind() -> None:
-    """Many operations of each kind, and afterwards as much memory as before."""
+    """Many operations of each kind do not increase the memory in use."""
 
     def work() -> None:
         a = np.zeros(100, np.float32)
@@ -214,7 +214,7 @@ def test_attributes() -> None:
 
 
 def test_the_type_can_be_extended() -> None:
-    """How the provider of gradients brings its methods."""
+    """The provider of gradients adds its methods in this way."""
     core.Tensor.shout = lambda self: "!" * self.numel()  # type: ignore[attr-defined]
     try:
         assert core.ones(3).shout() == "!!!"  # type: ignore[attr-defined]
