@@ -1,4 +1,4 @@
-"""Products of bfloat16: shapes with rests, transposed operands, batches and addends, against float32."""
+"""Products of bfloat16 compared with float32: sizes that are not multiples of a tile, transposes, batches and addends."""
 
 from __future__ import annotations
 

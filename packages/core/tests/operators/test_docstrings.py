@@ -1,4 +1,4 @@
-"""Docstrings of operators: complete, the same in `help()`, stubs and pages, and true of what the samples do."""
+"""Docstrings of operators are complete, agree between `help()`, stubs and pages, and agree with the samples."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_method_says_where_the_rest_is() -> None:
     ],
 )
 def test_errors_of_samples_are_documented(op: Op) -> None:
-    """Every class that bad samples raise is one of those that the docstring lists."""
+    """The docstring lists every class of errors that bad samples raise."""
     listed = {word for key in raised([op]) for word in key.replace(" or ", ", ").split(", ")}
     for text in op.errors:
         for sample in samples_of(text.text, core):
@@ -117,7 +117,7 @@ def test_shapes_are_those_that_are_said(op: Op) -> None:
         shape = arguments["input"].shape
         dim = arguments.get("dim")
         if op.base in ("all", "any") and dim == ():
-            given = []  # they reduce nothing then
+            given = []  # an empty tuple reduces no dimension
         else:
             given = [dim] if isinstance(dim, int) else list(dim or range(len(shape)))
         reduced = {d % len(shape) for d in given} if shape else set()

@@ -1,4 +1,4 @@
-"""Arguments at the edge of what operators take: 0-d tensors for numbers, None for defaults, numbers beyond a dtype."""
+"""Unusual arguments of operators: 0-d tensors as numbers, None as a default, and numbers that do not fit a dtype."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from rushlight_testing.operators import all_samples, assert_same, call, is_rando
 from rushlight_testing.samples import arguments_of
 
 NUMBERS = ("int", "int?", "float", "float?")
-# Another overload takes a tensor in the number's place.
+# Operators that have another overload with a tensor in place of the number.
 TAKES_A_TENSOR = {"max.dim", "min.dim", "quantile", "nanquantile"}
 
 
 def ops_with(condition: Callable[[Op], Any]) -> list[Any]:
-    """Parameters of a test over the operators that users see and for which `condition` holds."""
+    """Return parameters of a test for all public operators for which `condition` is true."""
     visible = [op for op in operators() if "hidden" not in op.variants and not op.is_inplace]
     return [pytest.param(op, id=op.name) for op in visible if condition(op)]
 
 
 def _with_tensors(op: Op, sample: Sample) -> Sample | None:
-    """The call with a 0-d tensor in place of each number that an int or a float takes; None where there is none."""
+    """Return the sample with a 0-d tensor in place of each int and float argument, or None if it has no such argument."""
     kinds = {a.name: a.type.name for a in op.schema.arguments}
     bound = arguments_of(op, sample)
     positional = [a.name for a in op.schema.arguments if not a.keyword_only]
@@ -62,7 +62,7 @@ def _with_tensors(op: Op, sample: Sample) -> Sample | None:
     ),
 )
 def test_a_tensor_without_dimensions_counts_as_its_number(op: Op) -> None:
-    """Where an operator takes an int or a float, a 0-d tensor of that value gives the same result."""
+    """A 0-d tensor gives the same result as the int or the float that it holds."""
     for sample, again in zip(all_samples(op), all_samples(op), strict=True):
         given = _with_tensors(op, again)
         if given is not None:
@@ -70,7 +70,7 @@ def test_a_tensor_without_dimensions_counts_as_its_number(op: Op) -> None:
 
 
 def test_tensors_that_are_no_numbers() -> None:
-    """More dimensions, fractions for integers, gradients and complex values are refused where a number is taken."""
+    """Arguments for numbers refuse tensors with dimensions, fractions for ints, gradients and complex values."""
     x = core.ones(3)
     for bad in (core.tensor([0]), core.tensor(0.0), core.tensor(True)):
         with pytest.raises(TypeError, match="must be int"):
@@ -82,7 +82,7 @@ def test_tensors_that_are_no_numbers() -> None:
 
 @pytest.mark.parametrize("op", ops_with(lambda op: op.none_is_default))
 def test_none_stands_for_the_default(op: Op) -> None:
-    """None is as good as leaving the argument out, by position and by name."""
+    """Passing None, by position or by name, has the same effect as leaving the argument out."""
     for sample, again in zip(all_samples(op), all_samples(op), strict=True):
         kwargs = {k: v for k, v in sample.kwargs.items() if v is not None}
         names = [a.name for a in op.schema.arguments if not a.keyword_only][: len(sample.args)]
@@ -102,7 +102,7 @@ def _takes_integers_one_by_one(op: Op) -> bool:
     "op", [pytest.param(op, id=op.name) for op in operators() if _takes_integers_one_by_one(op)]
 )
 def test_integers_that_are_given_one_by_one_are_required(op: Op) -> None:
-    """A call with none of them raises TypeError, as with any argument left out; an empty list is an argument."""
+    """A call without these integers raises TypeError, as for any missing argument; an empty list is accepted."""
     at = next(i for i, a in enumerate(op.schema.arguments) if a.varargs)
     places = {"function": core, "method": core.Tensor}
     for sample in all_samples(op):
@@ -111,7 +111,7 @@ def test_integers_that_are_given_one_by_one_are_required(op: Op) -> None:
             function = getattr(places[variant], op.base)
             with pytest.raises(TypeError, match=r"missing argument|no signature fits"):
                 function(*before)
-            with contextlib.suppress(RuntimeError, ValueError):  # that no sizes or dimensions do not fit
+            with contextlib.suppress(RuntimeError, ValueError):  # an empty list may be invalid
                 function(*before, ())
 
 
@@ -123,7 +123,7 @@ def _makes_tensors(op: Op) -> bool:
 @pytest.mark.parametrize("wanted", ["float64", "int32", "uint8", "bool"])
 @pytest.mark.parametrize("op", ops_with(_makes_tensors))
 def test_out_says_the_dtype_of_what_makes_tensors(op: Op, wanted: str) -> None:
-    """With an out= and no dtype, what makes tensors makes those of the dtype of out, or raises as for that dtype."""
+    """With out= and without dtype, functions that create tensors behave as if the dtype of out were given."""
     dtype = getattr(core, wanted)
     for sample, again in zip(all_samples(op), all_samples(op), strict=True):
         kwargs = {name: value for name, value in sample.kwargs.items() if name != "dtype"}
@@ -147,10 +147,10 @@ MADE_UP: dict[str, Any] = {"int": 3, "int[]": (2,), "float": 1.0, "Scalar": 1, "
 
 
 def _calls(op: Op) -> list[Sample]:
-    """The samples that name no dtype; where there are none, a call with the arguments that must be given."""
+    """Return the samples without a dtype; if there are none, return a call with the required arguments."""
     found = [s for s in all_samples(op) if arguments_of(op, s).get("dtype") is None]
     required = [a.type.name for a in op.schema.arguments if a.required]
-    # Of several ints each is larger than the one before: randint(low, high).
+    # If there are several ints, they increase, as randint(low, high) requires.
     made_up = [MADE_UP[kind] for kind in required] if not found else []
     made_up = [
         value + i if kind == "int" else value
@@ -168,7 +168,7 @@ def _calls(op: Op) -> list[Sample]:
     ),
 )
 def test_out_has_the_dtype_that_is_named(op: Op) -> None:
-    """Where a call names a dtype, out= must have the dtype that the result has then; what is refused is not written."""
+    """If a call gives a dtype, out= must have the dtype of the result. Otherwise the call raises, and out is not written."""
     done = 0
     for sample in _calls(op):
         for dtype in (core.float64, core.complex128):
@@ -192,7 +192,7 @@ def test_out_has_the_dtype_that_is_named(op: Op) -> None:
     ops_with(lambda op: "out" in op.variants and "requires_grad" in {a.name for a in op.schema.arguments}),
 )
 def test_what_is_said_of_a_new_tensor_is_said_of_out(op: Op) -> None:
-    """A device must be that of out=, which is made to require grad where the call says so."""
+    """A given device must be the device of out=, and requires_grad=True makes out require grad."""
     for sample in _calls(op):
         out = core.zeros(1)
         with pytest.raises(RuntimeError, match=r"\(device, out\)"):
@@ -209,7 +209,7 @@ def test_what_is_said_of_a_new_tensor_is_said_of_out(op: Op) -> None:
         assert call(op, sample, out=there) is there
 
 
-# A dimension that is named twice is moved twice.
+# Operators that move a dimension twice if it is listed twice.
 MAY_NAME_A_DIMENSION_TWICE = {"roll", "tile", "fft_fftshift", "fft_ifftshift"}
 
 
@@ -226,7 +226,7 @@ MAY_NAME_A_DIMENSION_TWICE = {"roll", "tile", "fft_fftshift", "fft_ifftshift"}
     ),
 )
 def test_a_dimension_is_named_once(op: Op) -> None:
-    """Whatever takes a list of dimensions raises where one stands in it twice, also as a negative number."""
+    """Operators raise if a list of dimensions contains a dimension twice, even once as a negative number."""
     name = next(a.name for a in op.schema.arguments if a.name in ("dim", "dims"))
     for sample in all_samples(op):
         bound = arguments_of(op, sample)
@@ -239,7 +239,7 @@ def test_a_dimension_is_named_once(op: Op) -> None:
 
 
 def test_steps_that_an_integer_dtype_drops() -> None:
-    """A step whose integer part is zero is a ValueError; other fractions are dropped."""
+    """A step whose integer part is zero raises ValueError; the fractions of other steps are dropped."""
     for given in ({"dtype": core.int64}, {"out": core.empty(0, dtype=core.int64)}):
         with pytest.raises(ValueError, match="integer dtype"):
             core.arange(0, 64, 0.5, **given)
@@ -261,7 +261,7 @@ def _writers() -> list[Any]:
 
 @pytest.mark.parametrize("write", _writers())
 def test_numbers_that_do_not_fit_are_refused(write: Any) -> None:
-    """Whoever writes a number into a tensor refuses what the dtype cannot hold, and converts the rest alike."""
+    """All operators that write a number to a tensor refuse the same numbers, and convert other numbers in the same way."""
     infinity, nan = float("inf"), float("nan")
     refused = [
         (core.uint8, 300),
@@ -289,11 +289,11 @@ def test_numbers_that_do_not_fit_are_refused(write: Any) -> None:
 
 
 def test_results_grow_out_of_empty_views() -> None:
-    """out= of a view without elements is resized in its place; one with elements is not."""
+    """A view without elements as out= is resized within its storage. A view with elements is not resized."""
     whole = core.zeros(4)
     result = core.add(core.ones(2), core.ones(2), out=whole[1:1])
     assert result.tolist() == [2, 2]
-    assert whole.tolist() == [2, 2, 0, 0]  # an empty slice begins where its base does
+    assert whole.tolist() == [2, 2, 0, 0]  # the empty slice begins at the start of its base
     beyond = core.mm(core.ones(2, 2), core.ones(2, 2), out=whole[3:3])
     assert beyond.tolist() == [[2, 2], [2, 2]]
     assert whole.tolist() == [2, 2, 2, 2]
@@ -302,7 +302,7 @@ def test_results_grow_out_of_empty_views() -> None:
 
 
 def test_complex_numbers_without_dimensions_keep_the_precision_of_floats() -> None:
-    """A real tensor with a 0-d complex128 one is complex64 where it is float32."""
+    """A float32 tensor and a 0-d complex128 tensor promote to complex64."""
     one = core.tensor(1j, dtype=core.complex128)
     for dtype, wanted in (
         (core.float32, core.complex64),
@@ -316,7 +316,7 @@ def test_complex_numbers_without_dimensions_keep_the_precision_of_floats() -> No
 
 
 def test_a_dimension_of_size_one_makes_no_view() -> None:
-    """einsum gives a view where it only rearranges, whatever the sizes."""
+    """einsum returns a view if it only reorders dimensions, and never if it sums, for all sizes."""
     for n in (1, 2):
         x = core.ones(3, n)
         assert core.einsum("ij->ji", x).data_ptr() == x.data_ptr()
@@ -327,7 +327,7 @@ def test_a_dimension_of_size_one_makes_no_view() -> None:
 
 
 def test_bytes_are_masks() -> None:
-    """uint8 tensors choose as bools do, in indices and in where()."""
+    """uint8 tensors are masks, like bool tensors, in indices and in where()."""
     mask = core.tensor([1, 0, 2], dtype=core.uint8)
     assert core.arange(3)[mask].tolist() == [0, 2]
     x = core.zeros(3)
@@ -355,7 +355,7 @@ def test_a_product_of_one_matrix_is_a_copy() -> None:
 
 
 def test_addr_rounds_once() -> None:
-    """In the dtype of the result, to which 0-d tensors add as others do."""
+    """addr rounds once, in the dtype of the result, to which 0-d tensors are promoted like other tensors."""
     half, whole = core.tensor([0.702], dtype=core.float16), core.tensor([3])
     made = core.addr(core.tensor([1.0], dtype=core.float64), half, whole)
     assert made.item() == 1 + 3 * half.item()
@@ -393,7 +393,7 @@ def test_chunks_of_nothing_are_tensors_of_their_own() -> None:
 
 
 def test_polynomials_that_overflow_keep_their_sign() -> None:
-    """The sign is that of the leading term."""
+    """The result has the sign of the leading term."""
     x = core.tensor([-math.inf, math.inf, -1e200], dtype=core.float64)
     for n in range(1, 6):
         for polynomial in (core.special_hermite_polynomial_h, core.special_hermite_polynomial_he):
@@ -437,7 +437,7 @@ def test_einsum_adds_small_integers_without_wrapping_around() -> None:
 def test_running_results_are_those_of_one_element_after_the_other(
     name: str, join: Any, neutral: float, values: list[float], before: int
 ) -> None:
-    """What some of the elements give together may be beyond the range where no result is."""
+    """Scans give the results of a loop over the elements, even if some elements alone would combine to an overflow."""
     line = [neutral] * before + values + [neutral] * 12
     found = getattr(core, name)(core.tensor(line, dtype=core.float64), 0)
     assert found.tolist() == list(itertools.accumulate(line, join))
@@ -495,7 +495,7 @@ def test_counts_of_elements_that_differ_know_nan(n: int) -> None:
 
 
 def test_inverse_from_a_factor_of_tiny_elements() -> None:
-    """Elements of the inverse that fit the dtype are there, also beside others that do not."""
+    """Elements of the inverse that fit the dtype are correct, even if other elements overflow."""
     factor = core.tensor([[1e-20, 0.0, 0.0], [1e-20, -1e-10, 0.0], [-1e-30, -1e-30, 1e-30]])
     found = core.cholesky_inverse(factor)
     assert found[0, 1].item() == pytest.approx(-1e30, rel=1e-5)

@@ -1,4 +1,4 @@
-"""Every operator's example runs, and gives the result that it shows."""
+"""The example of every operator runs and gives the result that it shows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NUMBER = re.compile(r"(?<![\w.])-?\d+\.?\d*(?:e[+-]?\d+)?")
 
 
 class Torch:
-    """Core under the name that examples have for rushlight, which adds `cuda`."""
+    """Core under the name `torch`, as examples use it, with a stand-in for `cuda`, which only rushlight has."""
 
     class cuda:
         @staticmethod
@@ -32,7 +32,7 @@ class Torch:
 
 
 def text_and_numbers(shown: str) -> tuple[str, list[float]]:
-    """The text without its numbers and spaces, and the numbers: their last digits depend on the processor."""
+    """Return the text without numbers and spaces, and the numbers, whose last digits depend on the processor."""
     shown = re.sub(r"\s+", " ", shown)
     return NUMBER.sub("#", shown).replace(" ", ""), [float(n) for n in NUMBER.findall(shown)]
 

@@ -1,4 +1,4 @@
-"""Law: the forms of an operator agree: in place, out= and by name they give what the call gives."""
+"""Law: the in-place form, the out= form and the call by name of an operator give the same result as the plain call."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NO_COUNTERPART = {
 
 
 def ops_with(condition: Any) -> list[Any]:
-    """Parameters of a test over the operators for which `condition` holds."""
+    """Return parameters of a test for all operators for which `condition` is true."""
     return [pytest.param(op, id=op.name) for op in OPS if op.samples and condition(op)]
 
 
@@ -44,13 +44,13 @@ def ops_with(condition: Any) -> list[Any]:
 
 
 def functional(op: Op) -> Op | None:
-    """The operator that gives what `op`, whose own form is in place, writes: index_add for index_add_."""
+    """Return the functional operator for the in-place operator `op`: index_add for index_add_."""
     base, _, overload = op.name.partition(".")
     return BY_NAME.get(base.removesuffix("_") + ("." + overload if overload else ""))
 
 
 def pairs() -> list[Any]:
-    """(operator whose samples are taken, what is called in place) for every in-place form."""
+    """Return, for every in-place form, the operator whose samples are used and the function that runs the form."""
     found: list[tuple[Op, Any]] = []
     for op in OPS:
         if is_random(op) or "hidden" in op.variants:
@@ -66,7 +66,7 @@ def pairs() -> list[Any]:
 
 
 def check_inplace(op: Op, plain: Any, sample: Sample, run: Any) -> None:
-    """`run` writes what `plain` gives, converted to the target's dtype, or is refused and changes nothing."""
+    """Check that `run` writes the result of `plain`, converted to the target's dtype, or raises and changes nothing."""
     target = sample.args[0]
     before = target.clone()
     version, shape = target._version, tuple(target.shape)
@@ -81,7 +81,7 @@ def check_inplace(op: Op, plain: Any, sample: Sample, run: Any) -> None:
         return
     if not isinstance(wanted, core.Tensor):
         return
-    turned = not op.is_inplace and wanted._base is not None  # a view in place has another shape
+    turned = not op.is_inplace and wanted._base is not None  # an in-place view has another shape
     fits = core.can_cast(wanted.dtype, target.dtype) and (turned or tuple(wanted.shape) == shape)
     try:
         got = run(sample)
@@ -103,7 +103,7 @@ def check_inplace(op: Op, plain: Any, sample: Sample, run: Any) -> None:
 
 @pytest.mark.parametrize(("op", "run"), pairs())
 def test_in_place_is_out_of_place(op: Op, run: Any) -> None:
-    """The trailing underscore writes the same result over the first argument, of every dtype and with gaps."""
+    """The in-place form writes the same result to the first argument, for every dtype and for targets with gaps."""
     for dtype in DTYPES:
         for sample in all_samples(op, dtype):
             if not isinstance(sample.args[0], core.Tensor):
@@ -159,7 +159,7 @@ def test_out(op: Op) -> None:
 
 @pytest.mark.parametrize("op", ops_with(lambda op: "out" in op.variants))
 def test_out_of_another_shape_is_resized_with_a_warning(op: Op) -> None:
-    """Of every out=, before anything is written to it. What makes new tensors resizes without one, as in PyTorch."""
+    """The warning comes before out= is written. As in PyTorch, functions that create tensors resize without a warning."""
     sample, again = next(iter(all_samples(op))), next(iter(all_samples(op)))
     with_generator(op)
     wanted = flat(call(op, sample))
@@ -191,7 +191,7 @@ def with_generator(op: Op) -> None:
 
 @pytest.mark.parametrize("op", ops_with(lambda op: True))
 def test_boxed(op: Op) -> None:
-    """A call by name gives what the typed call gives."""
+    """A call by name gives the same result as the typed call."""
     for sample, again in zip(all_samples(op), all_samples(op), strict=True):
         with_generator(op)
         by_name = boxed(op, again)

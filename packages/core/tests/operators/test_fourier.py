@@ -1,4 +1,4 @@
-"""Short-time Fourier transforms against their definition, and the way back. The generated tests see to plain ones."""
+"""Short-time Fourier transforms against their definition, and their inverses. Generated tests cover plain transforms."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 import rushlight_core as core
 
 SIGNAL = np.random.default_rng(5).normal(size=(2, 50))
-WINDOW = np.hanning(10)[1:-1]  # without zeros at the ends
+WINDOW = np.hanning(10)[1:-1]  # without the zeros at the ends
 
 
 def spectra(x: np.ndarray, n_fft: int, hop: int, window: np.ndarray, mode: str | None) -> np.ndarray:
-    """Windows of one signal, transformed: (frequency, time)."""
+    """Return the transformed windows of one signal: (frequency, time)."""
     if mode is not None:
         x = np.pad(x, n_fft // 2, mode=mode)
     left = (n_fft - len(window)) // 2
@@ -48,7 +48,7 @@ def test_istft_gives_the_signal_back(options: dict[str, Any]) -> None:
     window = core.tensor(WINDOW)
     there = core.stft(signal, 8, window=window, return_complex=True, **options)
     back = core.istft(there, 8, window=window, length=50, **options)
-    # The last samples lie in no whole window, but for hops that end there.
+    # The last samples are in no complete window, except if the last hop ends there.
     n = 50 - 50 % options.get("hop_length", 2)
     np.testing.assert_allclose(back.numpy()[:, : n - 8], SIGNAL[:, : n - 8], atol=1e-12)
 
@@ -73,7 +73,7 @@ def test_the_same_bits_for_any_number_of_threads() -> None:
 
 
 def test_istft_takes_its_sides_from_the_input() -> None:
-    """Without `onesided` the number of frequencies says whether a spectrum has both halves; `length` is kept in any case."""
+    """Without `onesided`, the number of frequencies determines whether a spectrum is two-sided. `length` is respected."""
     whole = core.stft(
         core.tensor(SIGNAL[0]),
         8,

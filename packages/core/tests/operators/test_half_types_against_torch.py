@@ -1,6 +1,7 @@
-"""Law: in float16 and bfloat16 results are at most 1.5 times as far from float64's as PyTorch's, and half a unit more.
+"""Law: errors in float16 and bfloat16 are at most 1.5 times the errors of PyTorch plus half a unit in the last place.
 
-The same samples, rounded to the half type, are computed by both libraries and, from the rounded values, in float64.
+Both libraries compute the same samples, rounded to the half type. The exact results are computed in float64 from the rounded
+samples.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ torch = pytest.importorskip("torch")
 HALF = ("float16", "bfloat16")
 MANTISSA = {"float16": 10, "bfloat16": 7}
 SMALLEST = {"float16": -24, "bfloat16": -133}  # the exponent of the smallest number above 0
-# Where PyTorch keeps what it does not offer as torch.<name>.
+# The modules of PyTorch for functions that are not torch.<name>.
 MODULES = {"linalg_": torch.linalg, "special_": torch.special, "fft_": torch.fft}
 
 # Errors beyond the bound, and why.
@@ -30,7 +31,7 @@ KNOWN = {"rnn_tanh.data": "one sum at a gate nearly cancels, and is rounded twic
 
 
 def counterpart(op: Op) -> Any:
-    """PyTorch's function of the same name; None where there is none."""
+    """Return PyTorch's function of the same name, or None if there is no such function."""
     base, places = op.base, [torch, torch._C._nn, torch.nn.functional]
     for prefix, module in MODULES.items():
         if base.startswith(prefix):
@@ -65,7 +66,7 @@ def wide(t: Any) -> Any:
 
 
 def numbers(values: Any, dtype: Any) -> list[Any]:
-    """The results of a dtype as float64 arrays, None in the place of others."""
+    """Return the results that have the given dtype as float64 arrays, with None in place of other results."""
     return [
         np.asarray((v.to(torch.float64) if isinstance(v, torch.Tensor) else v.to(core.float64)).numpy())
         if hasattr(v, "dtype") and v.dtype in dtype
@@ -75,7 +76,7 @@ def numbers(values: Any, dtype: Any) -> list[Any]:
 
 
 def unit(values: Any, dtype: str) -> Any:
-    """The distance of neighbours of a half type at given values."""
+    """Return the distance between neighbouring numbers of a half type at given values."""
     with np.errstate(divide="ignore"):
         exponent = np.floor(np.log2(np.abs(values)))
     return 2.0 ** np.maximum(
@@ -84,7 +85,7 @@ def unit(values: Any, dtype: str) -> Any:
 
 
 def excess(ours: Any, theirs: Any, exact: Any, dtype: str) -> float:
-    """By how much the largest error is above the bound, in units in the last place; at most 0 where all is well."""
+    """Return how far the largest error exceeds the bound, in units in the last place; at most 0 if the test passes."""
     known = (
         np.isfinite(exact)
         & np.isfinite(theirs)
@@ -96,15 +97,16 @@ def excess(ours: Any, theirs: Any, exact: Any, dtype: str) -> float:
     size = unit(exact, dtype)
     mine = np.where(np.isfinite(ours), np.abs(ours - exact), np.inf)
     other = np.maximum(np.abs(theirs - exact), size / 2)
-    # PyTorch's largest error counts, since where it happens to be exact is a matter of luck: the largest absolute one, or
-    # the largest in units of the elements, which cancellation makes large.
+    # Each error is compared with PyTorch's largest error, because single elements may be exact by chance. It suffices that
+    # the error is below one of two bounds: PyTorch's largest absolute error, or its largest error in units in the last
+    # place, which cancellation can make large.
     absolute = (mine - 1.5 * np.max(other)) / size - 0.5
     relative = mine / size - 1.5 * np.max(other / size) - 0.5
     return float(np.max(np.minimum(absolute, relative)))
 
 
 def cases(op: Op, dtype: str) -> Iterator[tuple[Sample, list[Any], list[Any], list[Any]]]:
-    """(sample, our results, PyTorch's, float64's) where all three work."""
+    """Yield each sample with our results, PyTorch's and those in float64, if all three calls work."""
     for sample in all_samples(op, dtype):
         try:
             exact = call(op, map_tensors(wide, sample))
@@ -112,7 +114,7 @@ def cases(op: Op, dtype: str) -> Iterator[tuple[Sample, list[Any], list[Any], li
                 *map(to_torch, sample.args), **{k: to_torch(v) for k, v in sample.kwargs.items()}
             )
             ours = call(op, sample)
-        except Exception:  # PyTorch's classes are many
+        except Exception:  # PyTorch raises errors of many classes
             continue
         half = (getattr(torch, dtype), getattr(core, dtype))
         mine, other = numbers(ours, half), numbers(theirs, half)

@@ -1,4 +1,4 @@
-"""histogram and gradient, which take arguments of several kinds and are therefore written in Python."""
+"""histogram and gradient, which are written in Python because their arguments have several types."""
 
 from __future__ import annotations
 

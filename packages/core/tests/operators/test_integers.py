@@ -1,4 +1,4 @@
-"""Integers at their limits: wrapping, quotients of either sign, and the unsigned dtypes. NumPy computes the same."""
+"""Integers at their limits, compared with NumPy: wrapping around, quotients of both signs, and unsigned dtypes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ INTEGERS = ("uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uin
 
 
 def operands(name: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Pairs of limits, of small and of arbitrary numbers; no divisor is zero. Longer than a block of the loops, with far
-    numbers in some blocks only."""
+    """Return pairs of numbers: limits of the dtype, small and arbitrary numbers. No divisor is zero.
+
+    There are more pairs than the loops process in one block, and only some blocks contain large numbers.
+    """
     random = np.random.default_rng(3)
     info = np.iinfo(name)
     corners = [info.min, info.min + 1, info.max, info.max - 1, info.max // 2, 1, 2, 3, 7]
@@ -71,7 +73,7 @@ def test_quotients(name: str) -> None:
     np.testing.assert_array_equal(
         core.fmod(x, y).numpy(), wrapped([p - q * t for (p, q), t in zip(exact, truncated, strict=True)])
     )
-    # One divisor for all, and rows that are not adjacent.
+    # One divisor for all elements, and elements that are not adjacent.
     np.testing.assert_array_equal((x // 7).numpy(), wrapped([p // 7 for p, _ in exact]))
     np.testing.assert_array_equal((x[::3] % y[::3]).numpy(), wrapped([p % q for p, q in exact[::3]]))
 
@@ -87,7 +89,7 @@ def test_division_by_zero(name: str) -> None:
 
 
 def test_float16_lines() -> None:
-    """Every float16, and floats between them, by whole vectors and by what is left of them."""
+    """Convert every float16, and floats between them, in lengths that are multiples of a vector and in others."""
     halves = np.arange(2**16, dtype=np.uint16).view(np.float16)
     ours = core.from_numpy(halves).float().numpy()
     np.testing.assert_array_equal(ours, halves.astype(np.float32))
@@ -143,7 +145,7 @@ def test_negative_integers_wrap_around_in_unsigned_dtypes_and_other_misfits_rais
 
 @pytest.mark.parametrize("name", ["uint8", "int8", "int64"])
 def test_areas_between_falling_samples(name: str) -> None:
-    """Differences below zero, and sums beyond a small dtype."""
+    """Negative differences, and sums that do not fit a small dtype."""
     dtype = getattr(core, name)
     y, x = core.tensor([100, 90, 120], dtype=dtype), core.tensor([9, 4, 0], dtype=dtype)
     expected = np.trapezoid([100, 90, 120], [9, 4, 0])

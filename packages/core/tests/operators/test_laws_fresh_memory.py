@@ -1,7 +1,7 @@
-"""Law: results do not depend on what fresh memory holds.
+"""Law: results do not depend on the contents of newly allocated memory.
 
-Every sample runs twice on an allocator that fills its blocks with a pattern, another one each time, and gives the same bits.
-The allocator also ends the process at a step beyond a block's end.
+Every sample runs twice on an allocator that fills its blocks with a different pattern each time. Both runs must give the
+same bits. The allocator also ends the process if memory beyond the end of a block is accessed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rushlight_testing.operators import TYPED_ERRORS, all_samples, call, flat, m
 from rushlight_testing.variants import SIZES, one_element
 
 OPS = [op for op in operators() if op.samples]
-# NaN, -1 and true; a small number, a large integer and true.
+# The first pattern is NaN, -1 and true; the second is a small number, a large integer and true.
 PATTERNS = (0xFF, 0x3C)
 CUTS = ("one element", "first dimension of 0", "last dimension of 0")
 
@@ -30,7 +30,7 @@ Fill = Callable[[int], None]
 
 @pytest.fixture(scope="module")
 def fill_fresh_with(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fill]:
-    """Puts the allocator in charge; calling it sets the pattern."""
+    """Install the allocator, and return the function that sets its pattern."""
     path = compile_plugin("guard_allocator", tmp_path_factory.mktemp("guard"))
     library = ctypes.CDLL(str(path))
     library.guard_allocator.restype = ctypes.c_void_p
@@ -59,7 +59,7 @@ def bits(value: Any) -> Any:
 
 
 def results_by_pattern(op: Op, fill: Fill) -> Iterator[tuple[str, list[Any]]]:
-    """For each call what it gives on either pattern, as bits; of an error its class."""
+    """Yield each call with its results for both patterns, as bits, or the classes of its errors."""
     seen: dict[str, list[Any]] = {}
     for pattern in PATTERNS:
         fill(pattern)
@@ -80,7 +80,7 @@ def test_fresh_memory_does_not_show(op: Op, fill_fresh_with: Fill) -> None:
 
 
 def test_what_is_not_written_is_noticed(fill_fresh_with: Fill, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An operator that forgets the last element of its result."""
+    """The test fails for an operator that does not write the last element of its result."""
 
     def forgetful(t: Any) -> Any:
         made = core.empty_like(t)

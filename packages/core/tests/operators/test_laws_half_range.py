@@ -1,7 +1,7 @@
-"""Law: where float16 holds a result, nothing overflows on the way to it.
+"""Law: if a result fits float16, no intermediate result overflows.
 
-Each sample of an operator is called with float16 tensors whose elements are large, and beside it in float64. bfloat16 has
-the range of float32, in which its results are computed.
+Each sample is called with float16 tensors whose elements are large, and with the same numbers in float64. bfloat16 is not
+tested, because it has the range of float32, in which its results are computed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rushlight_testing.dtypes import samples_of_dtype
 from rushlight_testing.operators import TYPED_ERRORS, call, flat, is_random, map_tensors, operators
 
 OPS = [op for op in operators() if op.samples and not is_random(op) and not op.base.startswith("_")]
-FACTOR = 64.0  # of the samples' elements, which are small numbers: third powers overflow
+FACTOR = 64.0  # for the elements of samples, which are small: third powers overflow
 LARGEST = 65504.0
 
 # Operators that overflow, and why.
@@ -25,7 +25,7 @@ KNOWN: dict[str, str] = {}
 
 
 def overflows(mine: Any, exact: Any) -> bool:
-    """Whether a float16 result is not finite where float64's is well within the range."""
+    """Return whether a float16 result is not finite although the float64 result is well within float16's range."""
     if not isinstance(mine, core.Tensor) or mine.dtype != core.float16 or mine.shape != exact.shape:
         return False
     got, want = mine.double().numpy(), exact.double().numpy()

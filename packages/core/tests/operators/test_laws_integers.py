@@ -1,7 +1,7 @@
-"""Law: whole numbers that every integer dtype holds give the same results in each of them.
+"""Law: integers that fit every integer dtype give the same results in each of these dtypes.
 
 Samples are called with small numbers in int64 and in the other dtypes. Results that a dtype cannot hold wrap around.
-Floating-point results of small integers are those of the same numbers in float64.
+Floating-point results of small integers equal the results of the same numbers in float64.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from rushlight_testing.operators import (
 )
 
 INTEGERS = ("uint8", "int8", "int16", "int32", "uint16", "uint32", "uint64")
-# Composites may compute differences on the way, which wrap around in unsigned dtypes, as in PyTorch.
-# view.dtype shows the same bytes as other numbers.
+# Composites are left out, because their intermediate differences may wrap around in unsigned dtypes, as in PyTorch.
+# view.dtype is left out, because it reads the same bytes as other numbers.
 OPS = [
     op
     for op in operators()
@@ -37,12 +37,12 @@ OPS = [
 
 
 def small(sample: Sample) -> Sample:
-    """The sample with every integer between 0 and 7."""
+    """Return the sample with every integer reduced to a number from 0 to 7."""
     return map_tensors(lambda t: t.abs().remainder(8) if t.dtype == core.int64 else t, sample)
 
 
 def called(op: Op, sample: Sample) -> Any:
-    """The results, or None where the call is refused: which dtypes are taken, other tests say."""
+    """Return the results, or None if the call raises. Other tests check which dtypes are accepted."""
     try:
         return call(op, map_tensors(lambda t: t.clone(), sample))
     except TYPED_ERRORS:
@@ -65,7 +65,7 @@ def test_integers_of_all_dtypes_agree(op: Op) -> None:
                 text = f"{op.name}({sample.text}) of {name}"
                 if not isinstance(a, core.Tensor):
                     assert a == b or dtype in (a, b), text
-                elif a.dtype == dtype:  # the bits that it has
+                elif a.dtype == dtype:  # compare the bits that fit the dtype
                     np.testing.assert_array_equal(a.numpy(), b.to(core.int64).to(dtype).numpy(), err_msg=text)
                 else:
                     np.testing.assert_allclose(
@@ -73,7 +73,7 @@ def test_integers_of_all_dtypes_agree(op: Op) -> None:
                     )
 
 
-# Their differences wrap around in uint8, as in PyTorch.
+# Operators whose differences wrap around in uint8, as in PyTorch.
 WRAPPING = {"margin_ranking_loss", "triplet_margin_loss"}
 FLOATING = [
     op

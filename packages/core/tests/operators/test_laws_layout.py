@@ -1,4 +1,4 @@
-"""Law: operands with gaps, in another order, at an offset, expanded or overlapping give what dense ones give."""
+"""Law: operands with gaps, reordered, at an offset, expanded or overlapping give the same results as dense operands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rushlight_testing.operators import (
 )
 from rushlight_testing.variants import LAYOUTS, with_layout
 
-# Operators whose result is a matter of strides: those that look at them, and those that view the bytes.
+# Operators whose result depends on strides, because they use the strides or reinterpret the bytes.
 STRIDES_MATTER = (
     *("as_strided", "as_strided_", "as_strided_copy", "as_strided_scatter"),
     *("view", "view.dtype", "view_copy.dtype", "view_as", "view_as_complex", "view_as_complex_copy"),
@@ -29,7 +29,7 @@ DTYPES = ("float32", "int64")
 
 
 def check(op: Op, text: str, placed: Sample, dense: Sample) -> None:
-    """Both work and agree, or both are refused by the same class of error."""
+    """Check that both calls give the same results, or raise errors of the same class."""
     try:
         wanted = call(op, dense)
     except TYPED_ERRORS as error:
@@ -41,7 +41,7 @@ def check(op: Op, text: str, placed: Sample, dense: Sample) -> None:
 
 @pytest.mark.parametrize("op", [pytest.param(op, id=op.name) for op in OPS])
 def test_layouts_give_the_dense_answer(op: Op) -> None:
-    # Statistics that are written keep their own memory, as does the first argument of what is in place.
+    # Arguments that the operator writes are not moved: running statistics, and the first argument of in-place operators.
     names = [a.name for a in op.schema.arguments]
     written = {0} if op.is_inplace else {names.index(name) for name in op.writes}
     for name, layout in LAYOUTS.items():
@@ -63,7 +63,7 @@ def test_layouts_are_what_they_say() -> None:
 
 
 def test_an_answer_that_strides_decide_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An operator that takes every operand for a dense one."""
+    """The test fails for an operator that treats every operand as dense."""
 
     def blind(t: Any) -> Any:
         return core.Tensor.abs(t.as_strided((t.numel(),), (1,), t.storage_offset())).reshape(t.shape)

@@ -1,6 +1,7 @@
-"""Law: a mask means the same in every operator that takes masks, whatever its number of dimensions.
+"""Law: a mask has the same meaning in every operator that takes masks, for every number of dimensions.
 
-A mask that broadcasts gives what the mask of full size gives, and a mask among indices chooses what it chooses in NumPy.
+A mask that broadcasts gives the same result as the expanded mask, and a mask among indices selects the same elements as in
+NumPy.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ MASKS = ("mask", "condition", "attn_mask")
 
 
 def mask_of(op: Op) -> str | None:
-    """The name of the operator's argument that is a mask."""
+    """Return the name of the operator's mask argument."""
     names = [a.name for a in op.schema.arguments if a.type.name in ("Tensor", "Tensor?")]
     return next((name for name in MASKS if name in names), None)
 
 
 OPS = [op for op in operators() if op.samples and mask_of(op) and not is_random(op)]
-# The result has a row for each dimension of the mask.
+# Operators whose result has a row for each dimension of the mask.
 COORDINATES = ("where.indices",)
 
 
@@ -57,7 +58,7 @@ def with_mask(op: Op, sample: Sample, mask: Any) -> Sample:
 
 
 def widens(mask: Any, input: Any) -> bool:
-    """Whether the mask, and not the input, gives the result its shape."""
+    """Return whether the result has the shape of the mask rather than of the input."""
     if input is None:
         return False
     shape = tuple(input.shape) if isinstance(input, core.Tensor) else ()
@@ -88,7 +89,7 @@ def test_a_mask_of_one_value_is_a_number(op: Op, chosen: bool) -> None:
                 fresh = list(all_samples(op))[i]
                 got = results(form, op, with_mask(op, fresh, core.full(shape, chosen)))
                 if not public and not isinstance(got, list):
-                    continue  # a hidden operator may need the mask's full shape
+                    continue  # a hidden operator may require the mask in its full shape
                 text = f"{op.name}({sample.text}) with a mask of shape {shape}"
                 assert isinstance(got, list), f"{text}: {got}"
                 for a, b in zip(got, wanted, strict=True):
@@ -101,7 +102,7 @@ X = np.arange(24.0).reshape(2, 3, 4)
 
 
 def indices_with_masks() -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """Masks of every number of dimensions that fits, alone and beside other indices."""
+    """Yield masks with every possible number of dimensions, alone and together with other indices."""
     for chosen in (True, False):
         yield f"{chosen}", (np.array(chosen),)
         yield f"{chosen}, numbers", (np.array(chosen), np.array([1]))

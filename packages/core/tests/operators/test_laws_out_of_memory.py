@@ -1,7 +1,7 @@
-"""Law: where memory runs out in the middle of a call, for results or in scratch, the call raises OutOfMemoryError.
+"""Law: if an allocation fails during a call, for a result or for scratch memory, the call raises OutOfMemoryError.
 
-Its arguments have the values that they had before, what it had allocated is released, and the next call works. Every sample
-runs on an allocator that refuses one request: the first, then the second, and so on.
+The arguments are unchanged, all memory that the call had allocated is released, and the next call works. Every sample runs
+on an allocator that refuses one request: the first, then the second, and so on.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ DTYPES = ("float32", "bfloat16", "int64")
 
 @pytest.fixture(scope="module")
 def allocator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ctypes.CDLL]:
-    """The guard allocator, in charge of all memory."""
+    """Install the guard allocator for all memory, and return its library."""
     path = compile_plugin("guard_allocator", tmp_path_factory.mktemp("guard"))
     library = ctypes.CDLL(str(path))
     library.guard_allocator.restype = ctypes.c_void_p
@@ -60,7 +60,7 @@ def bits(value: Any) -> Any:
 
 
 def run(call_it: Run, sample: Sample) -> Any:
-    """The results as bits, or the error."""
+    """Return the results as bits, or the error."""
     core.manual_seed(0)
     try:
         return [bits(r) for r in flat(call_it(sample))]
@@ -69,7 +69,7 @@ def run(call_it: Run, sample: Sample) -> Any:
 
 
 def check(text: str, call_it: Run, make: Callable[[], Sample], memory: Any) -> int:
-    """Refuses each of the call's requests in turn; how many there are."""
+    """Refuse each request of the call in turn, and return the number of requests."""
     wanted = run(call_it, make())
     if isinstance(wanted, Exception):
         return 0
@@ -94,7 +94,7 @@ def check(text: str, call_it: Run, make: Callable[[], Sample], memory: Any) -> i
                 f"{text}: request {refused} was refused: {type(error).__name__}: {error}"
             ) from None
         else:
-            continue  # it works without this block
+            continue  # the call works without this block
         finally:
             memory.guard_refuse_after(-1)
         changed = [i for i, (t, was) in enumerate(zip(tensors, values, strict=True)) if bits(t) != was]
@@ -110,7 +110,7 @@ def cloned(sample: Sample) -> Sample:
 
 
 def forms(op: Op, dtype: str) -> Iterator[tuple[str, Run, Callable[[], Sample]]]:
-    """Every sample, as a call and with out=, and in place: what is called, and what makes its arguments."""
+    """Yield a text, a function to call and a function that makes its arguments: plain, in place and with out=."""
     for sample in all_samples(op, dtype):
         text = f"{op.name}({sample.text}) of {dtype}"
 
@@ -142,7 +142,7 @@ def test_running_out_of_memory_changes_nothing(op: Op, dtype: str, allocator: An
         check(text, call_it, make, allocator)
 
 
-# Calls that work in scratch memory on several threads.
+# Calls that use scratch memory on several threads.
 LARGE: dict[str, Callable[[], tuple[Run, tuple[Any, ...]]]] = {
     "matmul": lambda: (lambda s: s.args[0] @ s.args[1], (core.rand(301, 299), core.rand(299, 303))),
     "convolution": lambda: (

@@ -1,8 +1,8 @@
-"""Law: where an infinity or a NaN lies among the elements does not matter to what a reduction makes of it.
+"""Law: the result of a reduction does not depend on the position of an infinity or a NaN among the elements.
 
-Elements are reduced one by one, in several accumulators, in blocks that are joined, and along rows: each of these must
-give a result of the same kind (finite, NaN or an infinity of one sign) for every position, and that of the oracle where
-the entry has one.
+Kernels reduce elements one by one, in several accumulators, in blocks that are combined, and along rows. Each of these must
+give a result of the same kind (finite, NaN, or an infinity of one sign) for every position. If the entry has an oracle, the
+result must be of the same kind as the oracle's.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OPS = [
     and "dim" in [a.name for a in op.schema.arguments]
     and len(op.schema.returns) == 1
 ]
-# The parts of a product of complex numbers are infinite or NaN, depending on what an infinity was multiplied by before.
+# The parts of a product of complex numbers are infinite or NaN, depending on the order of the factors.
 UNLIKE = {("prod", "complex64")}
 VALUES = {
     "float32": (np.inf, -np.inf, np.nan),
@@ -34,13 +34,13 @@ VALUES = {
 
 
 def kind(value: Any) -> Any:
-    """finite, nan, inf or -inf, of each part."""
+    """Return "finite", "nan", inf or -inf for each part of a number."""
     parts = (value.real, value.imag) if isinstance(value, complex) else (value,)
     return tuple("nan" if p != p else p if np.isinf(p) else "finite" for p in parts)
 
 
 def kinds(op: Op, column: Any) -> set[Any]:
-    """Of one column of numbers, reduced in every way that loops differ in."""
+    """Return the kinds of the results of one column that is reduced by each of the different loops."""
     n = len(column)
     wide = core.zeros(n, 37, dtype=column.dtype)
     wide[:] = column[:, None]

@@ -1,6 +1,6 @@
-"""Law: the dtypes of an operator's results are those that its entry declares (`kind` and `result`).
+"""Law: the results of an operator have the dtypes that its entry declares (`kind` and `result`).
 
-What the entry declares is evaluated with rules of promotion that are written a second time, in rushlight_testing.promotion.
+The declaration is evaluated with an independent implementation of the promotion rules, rushlight_testing.promotion.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from rushlight_testing.samples import arguments_of
 
 OPS = operators()
 DTYPES = ("float32", "bfloat16", "int32", "uint8", "bool", "complex64")
-# Hidden operators are called by others, with floating-point tensors of one dtype.
+# Hidden operators are called by other operators, with floating-point tensors of one dtype.
 DTYPES_OF_HIDDEN = ("float32", "bfloat16", "complex64")
-# Not what the entry declares, and why.
+# Operators whose results differ from the declaration, and why.
 KNOWN = {
     "einsum": "integers that are summed in one operand become int64, as PyTorch's: no rule knows the equation",
 }
-# Operands of these dtypes meet operands of the others.
+# Operands of each dtype are combined with operands of the dtypes on the right.
 MIXED = {
     "float32": ("float64", "int64", "complex128"),
     "bfloat16": ("float32",),
@@ -48,7 +48,7 @@ MIXED = {
 
 
 def with_one_of_another_dtype(sample: Sample, dtype: str) -> Iterator[Sample]:
-    """The sample with one of its tensors of another dtype, each in turn."""
+    """Yield the sample with one tensor at a time converted to another dtype."""
     given = tensors_in([*sample.args, *sample.kwargs.values()])
     own = [i for i, t in enumerate(given) if dtype_name(t.dtype) == dtype]
     for other in MIXED.get(dtype, ()) if len(given) > 1 else ():
@@ -95,7 +95,7 @@ def test_results_have_the_declared_dtypes(op: Op) -> None:
 
 
 def test_every_operator_declares_its_result() -> None:
-    """An entry whose results are tensors has a rule."""
+    """Every entry whose results are tensors has a rule."""
     returns = {op.name: [r.type for r in op.schema.returns] for op in OPS}
     missing = [op.name for op in OPS if not rule_of(op) and any("Tensor" in t for t in returns[op.name])]
     assert missing == [], "entries without `result`"
@@ -113,7 +113,7 @@ def test_a_wrong_dtype_is_noticed() -> None:
 
 
 def test_promotion() -> None:
-    """The second writing of the rules: dimensions before none before numbers, unless the category is higher."""
+    """Tensors with dimensions take precedence over 0-d tensors, and these over numbers, within one category of dtypes."""
 
     def t(dtype: str, *shape: int) -> Any:
         return core.zeros(shape, dtype=getattr(core, dtype))

@@ -1,9 +1,10 @@
-"""Law: on the meta device an operator gives the sizes, strides, dtypes and number of results that it gives elsewhere, and
-refuses what is refused elsewhere, with an exception of the same class.
+"""Law: on the meta device, an operator returns results of the same number, sizes, strides and dtypes as on the CPU, and it
+raises exceptions of the same class for invalid arguments.
 
-Operators whose result's size depends on values (kind `dynamic`) refuse, and so may the few others whose result cannot be
-told without values: `VALUES_DECIDE`. Both raise NotImplementedError and say why. What is refused elsewhere because of its
-values (a singular matrix, an index out of range) is accepted, for the meta device has no values.
+Operators whose result's size depends on values (kind `dynamic`) raise NotImplementedError, which names the reason. The same
+is allowed for the operators of `VALUES_DECIDE`, whose result cannot be determined without values. Arguments that the CPU
+refuses because of their values (a singular matrix, an index out of range) are accepted, because the meta device has no
+values.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from rushlight_testing.samples import arguments_of, samples_of
 from rushlight_testing.variants import LAYOUTS, SIZES, one_element
 
 OPS = operators()
-# Operators that may refuse, beside those of kind dynamic: why their results cannot be told.
+# Operators, apart from kind `dynamic`, that may raise, and why their results cannot be determined without values.
 _CHOSEN = "how many elements are chosen"
 _HOST = "the result is on the host"
 VALUES_DECIDE = {
@@ -53,25 +54,25 @@ VALUES_DECIDE = {
 REFUSED = re.compile("depends on values, which a meta tensor does not have|Cannot copy out of meta tensor")
 
 
-# No index is in the range of a dimension without elements, but the meta device does not look for one.
+# Every index into a dimension without elements is invalid, but the meta device does not check indices.
 NOTHING_TO_CHOOSE = re.compile("for 0 classes|of size 0|of 0 (elements|rows)|0 rows|the mask has")
 
 
-# What values must add up to, or lie below, none of OTHER_VALUES need do.
+# Errors about sums and bounds of values, which none of OTHER_VALUES may satisfy.
 SUMS_AND_LENGTHS = re.compile(
     r"the repeats add up to|does not hold \d+ targets|_lengths\): entry \d+ must be"
 )
 
 
 def meta(t: Any) -> Any:
-    """A tensor of the same geometry, offset included, on the meta device."""
+    """Return a tensor with the same sizes, strides and offset on the meta device."""
     reach = sum((n - 1) * step for n, step in zip(t.shape, t.stride(), strict=True)) + 1 if t.numel() else 0
     whole = core.empty(t.storage_offset() + reach, dtype=t.dtype, device="meta")
     return whole.as_strided(t.shape, t.stride(), t.storage_offset())
 
 
 def on_meta(op: Op, sample: Sample) -> Sample:
-    """The sample on the meta device, but for arguments that lie on the host."""
+    """Return the sample on the meta device, except for arguments that must be on the host."""
     there = {id(t) for name in op.host for t in tensors_in(arguments_of(op, sample)[name])}
     return map_tensors(lambda t: t if id(t) in there else meta(t), sample)
 
@@ -86,7 +87,7 @@ def attempt(op: Op, sample: Sample) -> Any:
 
 
 def form(result: Any) -> Any:
-    """What the shape-only form must tell of a result."""
+    """Return the properties of a result that must agree on the meta device."""
     if not isinstance(result, core.Tensor):
         return result
     return tuple(result.shape), result.stride(), result.dtype
@@ -104,7 +105,7 @@ OTHER_VALUES = (core.zeros_like, core.ones_like, ones_on_the_diagonal, all_diffe
 
 
 def refused_for_its_values(op: Op, sample: Sample, error: Exception) -> bool:
-    """Whether the same call with other values works."""
+    """Return whether the same call works with other values."""
     if NOTHING_TO_CHOOSE.search(str(error)) or SUMS_AND_LENGTHS.search(str(error)):
         return True
     others = (map_tensors(lambda t, values=values: values(t), sample) for values in OTHER_VALUES)
@@ -116,7 +117,7 @@ def may_refuse(op: Op) -> bool:
 
 
 def check_refusal(op: Op, text: str, got: Any, wanted: Exception | None, sample: Sample) -> None:
-    """`got` on the meta device, `wanted` elsewhere; at least one of them is an exception."""
+    """Check `got` on the meta device against `wanted` on the CPU. At least one of them is an exception."""
     if not isinstance(got, Exception):
         assert wanted is not None
         assert refused_for_its_values(op, sample, wanted), (
@@ -130,7 +131,7 @@ def check_refusal(op: Op, text: str, got: Any, wanted: Exception | None, sample:
 
 
 def check(op: Op, text: str, got: Any, wanted: Any, sample: Sample) -> None:
-    """Compares what the meta device and the CPU make of `sample`: results, or an error."""
+    """Compare the results or errors of `sample` on the meta device and on the CPU."""
     if isinstance(got, Exception) or isinstance(wanted, Exception):
         check_refusal(op, text, got, wanted if isinstance(wanted, Exception) else None, sample)
         return
@@ -140,12 +141,12 @@ def check(op: Op, text: str, got: Any, wanted: Any, sample: Sample) -> None:
     )
     for a, b in zip(got, wanted, strict=True):
         assert form(a) == form(b), f"{op.name}({text}): on the meta device {form(a)}, not {form(b)}"
-        if isinstance(a, core.Tensor) and op.name not in VALUES_DECIDE:  # which may copy to the host
+        if isinstance(a, core.Tensor) and op.name not in VALUES_DECIDE:  # these may copy to the host
             assert a.device.type == "meta", f"{op.name}({text}): on {a.device}"
 
 
 def calls(op: Op) -> Iterator[tuple[str, Sample, Sample]]:
-    """The samples of all dtypes, sizes and layouts, and the calls that must raise, each twice."""
+    """Yield, twice each, the samples of all dtypes, sizes and layouts, and the calls that must raise."""
     for dtype in DTYPES:
         for sample, again in zip(samples_of_dtype(op, dtype), samples_of_dtype(op, dtype), strict=True):
             yield f"{sample.text}, {dtype}", sample, again
@@ -172,7 +173,7 @@ def test_operators_that_may_refuse_exist_and_look_at_values() -> None:
 
 
 def test_results_that_values_do_not_decide() -> None:
-    """Calls that look at values elsewhere, but whose results can be told."""
+    """Calls that read values on the CPU, but whose results can be determined without values."""
     end, lengths = core.empty((), device="meta"), core.empty(3, dtype=core.int64, device="meta")
     for made in (core.linspace(0, end, 5, device="meta"), core.logspace(end, 2.0, 5, device="meta")):
         assert form(made) == ((5,), (1,), core.float32)

@@ -1,4 +1,4 @@
-"""Law: arguments and results have the shapes that the key `shapes` of an entry says (`rushlight_core.codegen.shapes`)."""
+"""Law: arguments and results have the shapes that the key `shapes` declares (`rushlight_core.codegen.shapes`)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHAPED = [op for op in operators() if op.shapes and op.samples]
 
 
 class Sizes:
-    """The sizes that names stand for in one call: those of arguments, then those that patterns find."""
+    """The sizes that names denote in one call: first from arguments, then from shapes that match patterns."""
 
     def __init__(self, arguments: dict[str, Any]) -> None:
         self.arguments = arguments
@@ -31,7 +31,7 @@ class Sizes:
         self.batches: list[tuple[int, ...]] = []
 
     def fits(self, text: str, shape: tuple[int, ...], of_result: bool) -> bool:
-        """Return whether `shape` is what `text` says; words that only a reader understands fit every shape."""
+        """Return whether `shape` matches `text`. Descriptions in words match every shape."""
         if match := LIKE.fullmatch(text):
             wanted = list(self.arguments[match[1]].shape)
             if match[2]:
@@ -69,7 +69,7 @@ class Sizes:
         return self.value(item) in (None, size)
 
     def value(self, item: str) -> Any:
-        """The value of an expression; None of a description, such as "number of choices"."""
+        """Return the value of an expression, or None for a description such as "number of choices"."""
         try:
             code = compile(item, item, "eval")
         except SyntaxError:
@@ -80,7 +80,7 @@ class Sizes:
 
 
 def reduced(shape: tuple[int, ...], arguments: dict[str, Any]) -> tuple[int, ...]:
-    """The shape without the dimensions `dim`, all where none is given."""
+    """Return the shape without the dimensions `dim`, or without all dimensions if `dim` is not given."""
     dim = arguments.get("dim")
     given = [dim] if isinstance(dim, int) else list(dim or range(len(shape)))
     dims = {d % len(shape) for d in given} if shape else set()
@@ -89,7 +89,7 @@ def reduced(shape: tuple[int, ...], arguments: dict[str, Any]) -> tuple[int, ...
 
 
 def check(op: Op, sample: Sample, result: Any) -> None:
-    """Raise AssertionError where a shape of the call is none that the entry says."""
+    """Raise AssertionError if a shape of the call does not match the entry."""
     arguments = arguments_of(op, sample)
     sizes = Sizes(arguments)
     names = result_names(op)

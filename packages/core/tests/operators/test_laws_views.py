@@ -1,7 +1,7 @@
-"""Law: whether a result shares memory with an input does not depend on sizes, nor on strides; no two results are one tensor.
+"""Law: whether a result shares memory with an input depends neither on sizes nor on strides, and results are distinct.
 
-An entry says it by its key `view`: `always` (which kind view implies); `if possible`, where the strides decide, as in
-reshape; `by arguments`, where dtypes, flags or the number of tensors do; nothing where results have memory of their own.
+The key `view` of an entry declares it: `always` (which kind `view` implies), `if possible` if it depends on strides, as for
+reshape, `by arguments` if it depends on dtypes, flags or the number of tensors. Without the key, results have new memory.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ OPS = [op for op in operators() if op.samples and "hidden" not in op.variants]
 
 
 def shares(result: Any, inputs: list[Any]) -> bool | None:
-    """Whether a result has an input's memory; None of tensors without elements that do not tell."""
+    """Return whether a result shares memory with an input; None if this is unknown because tensors have no elements."""
     for given in inputs:
         base = result._base
         if result is given or (base is not None and (base is given or base is given._base)):
@@ -44,7 +44,7 @@ def shares(result: Any, inputs: list[Any]) -> bool | None:
 
 
 def variants(op: Op) -> Iterator[tuple[str, list[Sample]]]:
-    """The text of each sample, and the call on sizes of its own, of 1 and of 0, and on elements that are one in memory."""
+    """Yield each sample's text, with calls for its own sizes, sizes of 1 and 0, and elements that share memory."""
     makers = [
         all_samples(op),
         *(map(lambda s, cut=cut: map_tensors(cut, s), all_samples(op)) for cut in SIZES.values()),
@@ -56,7 +56,7 @@ def variants(op: Op) -> Iterator[tuple[str, list[Sample]]]:
 
 
 def observed(op: Op, samples: list[Sample]) -> set[bool]:
-    """Whether results share memory, over all samples that work."""
+    """Return the answers of `shares` for all samples that work."""
     found = set()
     for sample in samples:
         inputs = tensors_in([*sample.args, *sample.kwargs.values()])
@@ -106,7 +106,7 @@ def test_a_view_that_sizes_decide_is_noticed(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def twice(results: Any) -> bool:
-    """Whether one tensor is there two times, so that a change of one result's shape is one of the other's."""
+    """Return whether two results are the same object, so that resizing one result would resize the other."""
     tensors = [id(r) for r in flat(results) if isinstance(r, core.Tensor)]
     return len(set(tensors)) < len(tensors)
 

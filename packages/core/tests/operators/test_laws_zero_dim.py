@@ -1,4 +1,4 @@
-"""Law: tensors without dimensions give what tensors of one element give; tensors without elements give what is declared.
+"""Law: 0-d tensors give the same results as tensors of one element, and empty tensors give the declared results.
 
 Each sample is called with every tensor of shape (1,) and of shape (), and with sizes of 0 and 1.
 """
@@ -27,7 +27,7 @@ from rushlight_testing.variants import one_element
 OPS = [op for op in operators() if op.samples and not is_random(op)]
 DTYPES = ("float32", "int64")
 
-# Operators that need a dimension, as PyTorch's: some sample works for one element and raises without dimensions.
+# Operators that, as in PyTorch, need a dimension: at least one sample works for one element and raises for 0-d tensors.
 NEEDS_A_DIMENSION = {
     "_class_weight_gradient",
     "_cross_entropy",
@@ -117,15 +117,15 @@ NEEDS_A_DIMENSION = {
     "view_copy.dtype",
 }
 
-# The result's shape says how many dimensions the input has: a tensor without dimensions has one element and no coordinates.
+# Operators whose result has a coordinate for each dimension of the input. An element of a 0-d tensor has no coordinates.
 COORDINATES = ("nonzero", "nonzero.as_tuple", "nonzero_static", "argwhere", "where.indices")
 
-# Of these samples the result is another one. The largest 0 elements of a number are that number, as in PyTorch.
+# Samples with a different result: as in PyTorch, the 0 largest elements of a 0-d tensor are the tensor itself.
 OTHERWISE = {("topk", "t(3, 4), 0"), ("topk", "t(), 0")}
 
 
 def attempt(op: Op, sample: Sample) -> Any:
-    """The results in a row, or the error."""
+    """Return the results in a list, or the error."""
     try:
         return flat(call(op, sample))
     except TYPED_ERRORS as error:
@@ -133,7 +133,7 @@ def attempt(op: Op, sample: Sample) -> Any:
 
 
 def check(op: Op, text: str, got: list[Any], wanted: list[Any]) -> None:
-    """The same numbers of the same dtypes; shapes may differ by dimensions of size 1."""
+    """Check that numbers and dtypes are equal. Shapes may differ by dimensions of size 1."""
     assert len(got) == len(wanted), (
         f"{op.name}({text}): {len(got)} results without dimensions, not {len(wanted)}"
     )

@@ -1,4 +1,4 @@
-"""Elements that a mask chooses: of every size, in whole words and at their ends."""
+"""Elements that a mask selects, for elements of every size, and for masks that are not multiples of a machine word."""
 
 from __future__ import annotations
 

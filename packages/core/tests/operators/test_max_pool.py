@@ -1,4 +1,4 @@
-"""Which places max_pool says, beside windows that are looked through one element after the other."""
+"""The indices that max_pool returns, compared with a search of each window element by element."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ CASES = [
     ((3, 3), (1, 1), (0, 0), (1, 1)),
     ((2, 3), (2, 1), (1, 1), (1, 1)),
     ((3, 2), (1, 2), (1, 1), (2, 3)),
-    ((2, 1), (1, 1), (1, 0), (9, 1)),  # the first row of windows lies in the padding, or one element beyond
+    ((2, 1), (1, 1), (1, 0), (9, 1)),  # the first row of windows is in the padding or one element beyond
     ((3, 3, 2), (1, 2, 1), (1, 1, 0), (1, 1, 2)),
     ((2, 2, 2), (2, 2, 2), (0, 0, 0), (1, 1, 1)),
 ]
 
 
 def places(x: Any, window: Any) -> Any:
-    """The first place of the largest element of each window, or the last NaN; -1 of windows without elements."""
+    """Return the index of each window's first largest element, or of its last NaN; -1 for windows without elements."""
     kernel, stride, padding, dilation = window
     sizes = [
         (n + 2 * p - d * (k - 1) - 1) // s + 1
@@ -50,7 +50,7 @@ def test_places_of_the_largest(window: Any, dtype: str) -> None:
     rng, dims = np.random.default_rng(7), len(window[0])
     pool = core.max_pool2d_with_indices if dims == 2 else core.max_pool3d_with_indices
     for _ in range(4):
-        # Few numbers, so that there are equal ones.
+        # There are few distinct numbers, so that some elements are equal.
         x = rng.integers(-3, 4, (2, *(9, 21, 7)[3 - dims :])).astype(float)
         if dtype != "int32":
             x[rng.random(x.shape) < 0.2] = np.nan

@@ -1,4 +1,4 @@
-"""Results lie in memory in the order of their inputs: channels last in, channels last out."""
+"""Results have the memory format of their inputs: for inputs in channels last, results are in channels last."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_convolutions(shape, kernel, options, which: str, dtype: core.dtype) -> 
         bias,
         **options,
     )
-    ambiguous = which == "weight" and w.to(memory_format=last).is_contiguous()  # one channel, or one tap
+    ambiguous = which == "weight" and w.to(memory_format=last).is_contiguous()  # one channel, or kernel size 1
     assert found.is_contiguous(memory_format=last) != ambiguous
     tolerance = 1e-4 if dtype != core.bfloat16 else 0.1
     assert core.allclose(found.to(core.float64), wanted.to(core.float64), tolerance, tolerance)
@@ -58,7 +58,7 @@ def test_transposed_convolutions(size: int) -> None:
 def test_out_and_nothing() -> None:
     x = random(2, 3, 8, 8).to(memory_format=core.channels_last)
     assert core.conv2d(x[:0], random(4, 3, 3, 3)).shape == (0, 4, 6, 6)
-    assert core.conv2d(random(2, 1, 8, 8), random(4, 1, 3, 3)).is_contiguous()  # one channel is row-major
+    assert core.conv2d(random(2, 1, 8, 8), random(4, 1, 3, 3)).is_contiguous()  # one channel: row-major
 
 
 def test_empty_in_a_format() -> None:
@@ -95,7 +95,7 @@ def test_a_copy_of_bytes() -> None:
     assert x.tolist() == [1, -1]
 
 
-# Shape and strides of an input, the strides of what is made like it: PyTorch 2.13's.
+# Shape and strides of an input, and the strides that a tensor made like it has in PyTorch 2.13.
 LIKE = [
     ((3, 4), (0, 1), (4, 1)),
     ((3, 4), (1, 0), (4, 1)),
@@ -121,5 +121,5 @@ def test_broadcast_operands_have_a_say() -> None:
     assert (random(2, 1, 1, 1) + last).stride() == (60, 1, 15, 3)
     assert (random(3, 4) + random(4, 3).t()).stride() == (4, 1)
     assert (random(4, 3).t() + random(3, 4)).stride() == (1, 3)
-    # Row-major operands make row-major results.
+    # Row-major operands give row-major results.
     assert (random(3, 1) + random(4)).stride() == (4, 1)

@@ -1,4 +1,4 @@
-"""Normalisation of lines: what samples cannot show."""
+"""Normalisation: properties that samples cannot show."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import rushlight_core as core
 @pytest.mark.parametrize("size", [1, 3, 8, 33])
 @pytest.mark.parametrize("dtype", [core.float32, core.float64])
 def test_constant_lines_become_the_bias(size: int, dtype: core.dtype) -> None:
-    """Exactly, although each line is divided by the root of eps alone."""
+    """The result is exactly the bias, although each row is divided by the small number sqrt(eps)."""
     lines = core.tensor([0.3, 5.3171, -7.75, 1.0], dtype=dtype).unsqueeze(1).expand(4, size)
-    lines = lines if size == 1 else (lines * 4).round()  # whole numbers, so that their mean is exact
+    lines = lines if size == 1 else (lines * 4).round()  # integers, so that the mean is exact
     weight, bias = core.full((size,), 2.0, dtype=dtype), core.arange(float(size), dtype=dtype)
     assert core.equal(core.layer_norm(lines, (size,), weight, bias), bias.expand(4, size))
     assert not core.layer_norm(lines, (size,)).any()
 
 
 def test_root_mean_square_of_complex_numbers() -> None:
-    """The squares themselves are averaged, as in PyTorch, not those of absolute values."""
+    """As in PyTorch, x * x is averaged, not the square of the absolute value."""
     x = core.tensor([3 + 4j, 1 - 2j])
     expected = x / ((x * x).mean() + 0.5).sqrt()
     assert core.allclose(core.rms_norm(x, (2,), None, 0.5), expected)
@@ -30,7 +30,7 @@ def test_root_mean_square_of_complex_numbers() -> None:
 
 @pytest.mark.parametrize("training", [False, True])
 def test_native_batch_norm_changes_running_statistics(training: bool) -> None:
-    """As batch_norm does, which gives the same result."""
+    """native_batch_norm updates the running statistics like batch_norm, and gives the same result."""
     x = core.arange(24.0).view(2, 3, 4)
     ours, others = ([core.ones(3), core.full((3,), 2.0)] for _ in range(2))
     result, mean, rstd = core.native_batch_norm(x, None, None, *ours, training, 0.1, 1e-5)
@@ -65,7 +65,7 @@ def test_the_variance_beside_a_large_mean(shape) -> None:
 
 
 def test_groups_of_one_element_become_the_bias() -> None:
-    """Exactly, however large they are beside the root of eps."""
+    """The result is exactly the bias, even if the element is large compared with sqrt(eps)."""
     x = core.tensor([1e30, -1e30, -3e20, 1e10]).reshape(2, 2, 1)
     assert not core.group_norm(x, 2).any()
     assert core.group_norm(x, 2, bias=core.tensor([2.0, -1.0])).flatten().tolist() == [2, -1, 2, -1]
@@ -73,7 +73,7 @@ def test_groups_of_one_element_become_the_bias() -> None:
 
 @pytest.mark.parametrize("dtype", [core.float16, core.bfloat16])
 def test_lengths_beyond_half_precision(dtype: core.dtype) -> None:
-    """renorm: the squares overflow, and so may the length."""
+    """renorm is correct if squares overflow in half precision, even if the norm itself overflows."""
     x = core.tensor([[3e4, 4e4], [6e4, 0.0]], dtype=dtype)
     assert np.allclose(core.renorm(x, 2, 0, 1.0).float().numpy(), [[0.6, 0.8], [1.0, 0.0]], atol=1e-2)
     assert np.allclose(core.renorm(x, 1, 0, 7.0).float().numpy(), [[3.0, 4.0], [7.0, 0.0]], atol=5e-2)

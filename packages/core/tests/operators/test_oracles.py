@@ -1,4 +1,4 @@
-"""Law: results have the shapes and values that the entry's oracle gives; bad arguments raise typed errors."""
+"""Law: results have the shapes and values of the entry's oracle, and bad arguments raise typed errors."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ OTHER_DTYPES = (
 
 
 def ops_with(condition: Callable[[Op], Any]) -> list[Any]:
-    """Parameters of a test over the operators for which `condition` holds."""
+    """Return parameters of a test for all operators for which `condition` is true."""
     return [pytest.param(op, id=op.name) for op in OPS if condition(op)]
 
 
-# Differences of uint8 wrap around, as PyTorch's.
+# Operators whose differences wrap around in uint8, as in PyTorch.
 WRAP_UINT8 = ("kl_div", "l1_loss", "margin_ranking_loss", "triplet_margin_loss")
-# Conversions to a real dtype leave the imaginary part behind.
+# Operators that discard the imaginary part if they convert to a real dtype.
 DROP_IMAGINARY = ("to", "type_as", "sum")
 
 
@@ -60,7 +60,7 @@ DROP_IMAGINARY = ("to", "type_as", "sum")
 
 
 def expectation(op: Op, sample: Sample) -> Any:
-    """What the oracle says, computed in the widest types."""
+    """Return the result of the oracle, computed in the widest types."""
     names = {name: getattr(oracles, name) for name in dir(oracles) if not name.startswith("_")}
     names |= {"np": np, "scipy": scipy, "builtins": builtins, "itertools": itertools}
     names |= {name: to_numpy(value, wide=True) for name, value in arguments_of(op, sample).items()}
@@ -72,9 +72,9 @@ def expectation(op: Op, sample: Sample) -> Any:
 
 
 def check(op: Op, sample: Sample, got: Any, wanted: Any, dtype: str = "") -> None:
-    """Raises AssertionError unless results are what the oracle says, in the precision of the operands' dtype."""
+    """Raise AssertionError unless results equal the oracle's, within the precision of the operands' dtype."""
     results, expected = flat(got), flat(wanted) if isinstance(wanted, (tuple, list)) else [wanted]
-    # An oracle may know the first result only.
+    # An oracle may give only the first result.
     for result, value in zip(results, expected, strict=len(expected) > 1):
         if not isinstance(result, core.Tensor):
             assert result == value, f"{op.name}({sample.text}): {result} is not {value}"
@@ -90,7 +90,7 @@ def check(op: Op, sample: Sample, got: Any, wanted: Any, dtype: str = "") -> Non
         if name == "bool":
             value = value != 0
         elif name in ("uint8", "int32", "int64") and value.dtype.kind == "f":
-            continue  # what a floating oracle says of integers is not exact
+            continue  # the floating-point result of an oracle is not exact for integers
         elif name in ("uint8", "int32"):
             value = value.astype(name).astype(np.int64)
         tolerance = max(
@@ -99,9 +99,9 @@ def check(op: Op, sample: Sample, got: Any, wanted: Any, dtype: str = "") -> Non
         if value.dtype == np.float16:  # NumPy computes with bools in float16
             tolerance = TOLERANCES["float16"]
         if name in ("float16", "bfloat16"):
-            finite = np.abs(value) < 6e4  # the rest may be an infinity
+            finite = np.abs(value) < 6e4  # larger numbers may overflow to infinity
             values, value = values[finite], value[finite]
-        # Complex infinities compare by their parts: NumPy wants both parts of an infinite number to be equal.
+        # Complex infinities are compared part by part, because NumPy requires both parts of infinite numbers to be equal.
         by_parts = value.dtype.kind == "c" and result.is_complex() and np.isinf(value).any()
         pairs = [(values.real, value.real), (values.imag, value.imag)] if by_parts else [(values, value)]
         for actual, desired in pairs:
@@ -116,7 +116,7 @@ def check(op: Op, sample: Sample, got: Any, wanted: Any, dtype: str = "") -> Non
 
 @pytest.mark.parametrize("op", ops_with(lambda op: op.oracle and op.samples))
 def test_values(op: Op) -> None:
-    """Results have the oracle's shapes and values."""
+    """Results have the shapes and values of the oracle."""
     for sample in all_samples(op):
         wanted = expectation(op, sample)
         check(op, sample, call(op, sample), wanted)
@@ -124,7 +124,7 @@ def test_values(op: Op) -> None:
 
 @pytest.mark.parametrize("op", ops_with(lambda op: op.oracle and op.samples))
 def test_dtypes(op: Op) -> None:
-    """Of every dtype: the oracle's values, or a typed error."""
+    """For every dtype, an operator gives the oracle's values or raises a typed error."""
     for dtype in OTHER_DTYPES:
         if dtype == "uint8" and op.name in WRAP_UINT8:
             continue
@@ -132,7 +132,7 @@ def test_dtypes(op: Op) -> None:
             try:
                 wanted = expectation(op, sample)
             except (TypeError, ValueError, ZeroDivisionError, IndexError):
-                wanted = None  # not defined for NumPy
+                wanted = None  # NumPy cannot compute it
             try:
                 got = call(op, sample)
             except TYPED_ERRORS:
@@ -144,7 +144,7 @@ def test_dtypes(op: Op) -> None:
 # --- sizes of 1 and 0, and no dimensions ---
 
 CUTS = ("one element", "first dimension of 0", "last dimension of 0")
-# Where NumPy, or what an oracle makes of it, means something else by these sizes.
+# Operators for which NumPy or the oracle treats these sizes differently, and how.
 OTHER_SIZES = {
     "argsort": "of a tensor without dimensions NumPy's has one",
     "contiguous": "of a tensor without dimensions NumPy's has one",
@@ -169,7 +169,7 @@ def of_small_sizes(op: Op) -> Iterator[tuple[str, Sample]]:
 
 def small_cases() -> Iterator[Any]:
     for op in OPS:
-        # An oracle that looks at memory reads beyond what a small tensor has.
+        # An oracle that uses strides would read beyond the memory of a small tensor.
         if op.oracle and op.samples and "as_strided" not in op.oracle and op.name not in OTHER_SIZES:
             yield pytest.param(op, id=op.name)
 
@@ -177,11 +177,11 @@ def small_cases() -> Iterator[Any]:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("op", small_cases())
 def test_values_of_small_sizes(op: Op) -> None:
-    """Where both the operator and the oracle take sizes of 1 and 0, and no dimensions, they agree."""
+    """The operator and the oracle agree for sizes of 1 and 0 and for 0-d tensors, if both accept them."""
     for text, sample in of_small_sizes(op):
         try:
             wanted = expectation(op, sample)
-        except Exception:  # not defined for NumPy
+        except Exception:  # NumPy cannot compute it
             continue
         try:
             got = call(op, sample)
@@ -194,7 +194,7 @@ def test_values_of_small_sizes(op: Op) -> None:
 
 
 def law_holds(op: Op, text: str, sample: Sample | None) -> bool:
-    """Whether an expression of the entry is true, of a sample's result or by itself."""
+    """Return whether an expression of the entry is true, for the result of a sample or without a sample."""
     names = {name: getattr(laws, name) for name in dir(laws) if not name.startswith("_")}
     if sample is None:
         core.manual_seed(7)
@@ -212,21 +212,21 @@ def law_holds(op: Op, text: str, sample: Sample | None) -> bool:
 
 @pytest.mark.parametrize("op", ops_with(lambda op: op.law))
 def test_laws(op: Op) -> None:
-    """What the entry says of results that no oracle can name."""
+    """Properties that the entry declares for results that no oracle can compute."""
     for text in op.law:
         for sample in list(all_samples(op)) or [None]:
             assert law_holds(op, text, sample), f"{op.name}({sample.text if sample else ''}): {text}"
 
 
 def written_elsewhere(op: Op) -> Op | None:
-    """The operator that gives what an operator in place writes, and whose samples test_forms.py takes for it."""
+    """Return the functional form of an in-place operator, whose samples test_forms.py uses for the in-place form."""
     base, _, overload = op.name.partition(".")
     plain = base.removesuffix("_") + ("." + overload if overload else "")
     return next((other for other in OPS if op.is_inplace and other.name == plain), None)
 
 
 def test_every_public_operator_has_an_oracle_or_a_law() -> None:
-    """The operators that users call: results are compared with an oracle, with a law, or with the form out of place."""
+    """Results of all public operators are checked by an oracle, a law, or comparison with the functional form."""
     without = []
     for op in OPS:
         plain = written_elsewhere(op) or op
@@ -256,7 +256,7 @@ def test_a_law_that_is_broken_is_noticed(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("op", ops_with(lambda op: op.errors))
 def test_errors(op: Op) -> None:
-    """Bad arguments raise typed errors that say what is wrong."""
+    """Bad arguments raise typed errors with a description of the problem."""
     for text in op.errors:
         for sample in samples_of(text.text, core):
             with pytest.raises(TYPED_ERRORS) as caught:
@@ -265,7 +265,7 @@ def test_errors(op: Op) -> None:
 
 
 def test_a_wrong_result_is_noticed() -> None:
-    """These tests can fail: a value, a shape or a dtype that is not the oracle's."""
+    """These tests fail if a value, a shape or a dtype differs from the oracle's."""
     add = next(op for op in OPS if op.name == "add")
     sample = Sample("made here", (core.ones(2), core.ones(2)))
     wanted = expectation(add, sample)
@@ -276,26 +276,26 @@ def test_a_wrong_result_is_noticed() -> None:
 
 
 def test_entries_are_complete() -> None:
-    """Every operator has a line of documentation."""
+    """Every operator has documentation."""
     for op in OPS:
         assert op.doc.strip(), op.name
 
 
 def _is_a_function_of_numbers(op: Op) -> bool:
-    """Whether elements are computed one by one, of one tensor and numbers that have defaults."""
+    """Return whether an operator computes elements one by one from one tensor and optional numbers."""
     pointwise = op.kind == "pointwise" or op.base.startswith("special_")
     return bool(op.oracle) and pointwise and sum(a.required for a in op.schema.arguments) == 1
 
 
 @pytest.mark.parametrize("op", ops_with(_is_a_function_of_numbers))
 def test_no_large_argument_loses_a_finite_result(op: Op) -> None:
-    """Formulas that overflow on the way to a finite result give NaN, or an infinity, somewhere far away."""
+    """Results for large arguments are finite if the oracle's are, because no intermediate result overflows."""
     large = [sign * x for x in (2e4, 3e12, 2.475e33, 1.7e308) for sign in (1, -1)]
     sample = Sample("large numbers", (core.tensor(large, dtype=core.float64),), {})
     try:
         result = call(op, sample).to(core.complex128).numpy()
     except TYPED_ERRORS:
-        return  # it takes no floating-point numbers
+        return  # the operator does not accept floating-point numbers
     expected = np.asarray(expectation(op, sample))
     finite = np.isfinite(expected)
     assert np.isfinite(result[finite]).all(), (result, expected)

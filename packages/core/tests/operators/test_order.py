@@ -1,4 +1,4 @@
-"""Sorting and choosing the first ones: every dtype, long and short lines, equal elements, NaN and both zeros."""
+"""Sorting and selecting the first elements: every dtype, long and short rows, equal elements, NaN and both zeros."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DTYPES = [
 
 
 def values(dtype: str, n: int) -> np.ndarray:
-    """Extremes, both zeros, NaN and many equal elements, shuffled."""
+    """Return the extremes of the dtype, both zeros, NaN and many equal elements, shuffled."""
     rng = np.random.default_rng(n)
     kind = np.dtype(dtype)
     if kind.kind == "f":
@@ -48,7 +48,7 @@ def values(dtype: str, n: int) -> np.ndarray:
 
 
 def expected(x: np.ndarray, descending: bool) -> np.ndarray:
-    """Indices by a stable sort, NaN being largest."""
+    """Return the indices of a stable sort in which NaN is the largest value."""
     wide = x.astype(object) if x.dtype.kind in "iu" else x.astype(np.float64)
     missing = np.isnan(wide) if x.dtype.kind == "f" else np.zeros(x.shape, bool)
     wide = np.where(missing, 0, wide)

@@ -1,4 +1,4 @@
-"""`inspect.signature` and docstrings of operators: what they say is what the entries say."""
+"""`inspect.signature` and docstrings of operators agree with the entries."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from rushlight_core.codegen.model import Op
 from rushlight_core.codegen.python_signatures import names_of, synonyms
 from rushlight_testing.operators import all_samples, operators
 
-# What bindings take besides the arguments of the entry.
+# Arguments that bindings add to the arguments of the entry.
 OF_BINDINGS = {"out", "layout", "pin_memory"}
 
 
 def _callables() -> list[Any]:
-    """(spelling, operators, whether it is a method) of everything that an entry brings into Python."""
+    """Return (spelling, operators, whether it is a method) for every function and method that entries define."""
     found = []
     for name, group in names_of(operators()).items():
         visible = [op for op in group if "hidden" not in op.variants]
@@ -29,7 +29,7 @@ def _callables() -> list[Any]:
 
 
 def _arguments(op: Op, method: bool) -> dict[str, Any]:
-    """Name to default of the entry's arguments, as Python writes them; of a method without the object."""
+    """Return the names and defaults of an entry's arguments in Python; for a method, without the object itself."""
     arguments = list(op.schema.arguments)
     if method:
         own = next((a for a in arguments if a.name in ("input", "self")), arguments[0])
@@ -46,7 +46,7 @@ def _arguments(op: Op, method: bool) -> dict[str, Any]:
 def test_a_signature_is_that_of_an_entry(name: str, group: list[Op], method: bool) -> None:
     value = getattr(core.Tensor if method else core._C, name)
     if inspect.isfunction(value):
-        return  # a front in Python, as `nonzero` has one
+        return  # a wrapper that is written in Python, such as `nonzero`
     parameters = list(inspect.signature(value).parameters.values())
     assert len(parameters) == 0 or not method or parameters[0].name == "self"
     shown = {p.name: p.default for p in parameters[method:] if p.name not in OF_BINDINGS}
@@ -54,7 +54,7 @@ def test_a_signature_is_that_of_an_entry(name: str, group: list[Op], method: boo
     assert list(shown) in [list(entry) for entry in entries]
     declared = next(entry for entry in entries if list(entry) == list(shown))
     entry = dict(declared)
-    # What another overload does without may be left out: its default is shown as None.
+    # An argument that another overload lacks may be left out: its default is shown as None.
     for n, default in shown.items():
         if (
             default is None
@@ -73,7 +73,7 @@ def test_a_signature_is_that_of_an_entry(name: str, group: list[Op], method: boo
 
 
 def test_samples_bind_to_the_signature() -> None:
-    """What operators with one signature are called with fits it."""
+    """The samples of operators with one signature can be bound to the signature."""
     bound = 0
     for name, group in names_of(operators()).items():
         op = group[0]

@@ -1,4 +1,4 @@
-"""Random operators: the same values for the same seed, the right moments, ranges and errors."""
+"""Random operators: equal values for equal seeds, and correct moments, ranges and errors."""
 
 from __future__ import annotations
 

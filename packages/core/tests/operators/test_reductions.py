@@ -1,4 +1,4 @@
-"""Reductions that are too large for samples: those that are split into chunks, whatever the number of threads."""
+"""Reductions that are too large for samples: they are split into the same chunks for any number of threads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHAPES = [
 
 
 def numbers(shape: tuple[int, ...]) -> tuple[Any, Any]:
-    """Tensor and array of the same values, which look random."""
+    """Return a tensor and an array of the same values, which look random."""
     count = int(np.prod(shape))
     array = np.sin(np.arange(count) * 1.7).astype(np.float32).reshape(shape)
     return core.from_numpy(array), array.astype(np.float64)
@@ -78,7 +78,7 @@ def test_the_covariance_of_integers_has_the_dtype_of_the_weights() -> None:
     "dtype", ["bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"]
 )
 def test_integers_of_one_width_are_told_apart(dtype: str) -> None:
-    """Signed and unsigned integers, and bools and bytes, share loops where their bits are enough."""
+    """Signed and unsigned integers, and bools and bytes, give different results although some of their loops are shared."""
     if dtype == "bool":
         few = np.array([False, True, True])
     else:

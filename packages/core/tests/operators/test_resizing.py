@@ -1,4 +1,4 @@
-"""Tensors that get other memory: what stays of the old one, who sees the new one, and what is refused."""
+"""Tensors whose memory is replaced: which elements are kept, which tensors see the new memory, and which calls raise."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_memory_grows_and_keeps_its_elements() -> None:
     x.resize_((3, 4))
     assert x.reshape(-1)[:6].tolist() == [0, 1, 2, 3, 4, 5]
     x.fill_(7)
-    assert head.tolist() == [7, 7]  # it is the same memory
+    assert head.tolist() == [7, 7]  # `head` views the same memory
     assert x.resize_(()).tolist() == 7
     assert x.resize_as_(core.zeros(5, 1)).shape == (5, 1)
     assert x.resize_(0, 3).shape == (0, 3)

@@ -1,4 +1,4 @@
-"""Samplers: distributions beside SciPy's, the same bits for any number of threads, slopes of samples, and errors."""
+"""Samplers: distributions compared with SciPy, equal bits for any number of threads, derivatives of samples, errors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_gamma_variables(shape: float) -> None:
 def test_gamma_variables_of_small_shapes(shape: float) -> None:
     core.manual_seed(5)
     logs = core._standard_log_gamma(full(shape)).numpy()
-    # log z · shape is minus an exponential variable, but for what a variable of shape 1 adds.
+    # -log z · shape is nearly an exponential variable; the difference is the part of a variable of shape 1.
     assert np.isfinite(logs).all()
     assert stats.kstest(-logs * shape, "expon").pvalue > 1e-3
     drawn = core._standard_gamma(full(shape))
@@ -64,7 +64,7 @@ def test_binomial_variables(count: int, prob: float) -> None:
     values, counts = np.unique(drawn, return_counts=True)
     assert values.min() >= 0
     assert values.max() <= count
-    # The distance of the distribution functions, which of whole numbers is smaller than Kolmogorov's.
+    # The distance between the distribution functions; for integers it is smaller than for continuous variables.
     distance = abs(np.cumsum(counts) / N - known.cdf(values)).max()
     assert distance * np.sqrt(N) < 1.9
     assert abs(drawn.mean() - known.mean()) < 4 * known.std() / np.sqrt(N)
@@ -156,7 +156,7 @@ def test_slopes_of_gamma_variables_are_those_of_the_quantile() -> None:
 
 
 def test_slopes_at_the_ends() -> None:
-    # For small shapes z is u^(1/a), and log z moves by -log(z) / a.
+    # For small shapes z is u^(1/a), and the derivative of log z is -log(z) / a.
     a, y = core.tensor([1e-8], dtype=core.float64), core.tensor([-1e9], dtype=core.float64)
     assert core._C._call_boxed("_standard_log_gamma_grad", a, y)[0].item() == pytest.approx(1e17, rel=1e-7)
     nan = core._standard_gamma_grad(

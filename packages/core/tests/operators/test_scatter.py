@@ -1,4 +1,4 @@
-"""Writing at scattered places: the same whatever the threads, and nothing is written where an index is bad."""
+"""Scattered writes: results do not depend on the number of threads, and nothing is written if an index is invalid."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_an_index_that_is_written_is_read_before() -> None:
 @pytest.mark.parametrize("chosen", [True, False])
 @pytest.mark.parametrize("shape", [(), (2,), (2, 3), (0, 2)])
 def test_masks_without_dimensions(chosen: bool, shape: tuple[int, ...]) -> None:
-    """They choose everything, or nothing, beside other indices, too."""
+    """0-d masks select everything or nothing, also together with other indices."""
     x = np.arange(float(np.prod(shape))).reshape(shape)
     mask = core.tensor(chosen)
     index: list[tuple[list[core.Tensor | None], tuple[object, ...]]] = [([mask], (chosen,))]
@@ -130,7 +130,7 @@ def drawn(shape: tuple[int, ...], dtype: core.dtype) -> core.Tensor:
 @pytest.mark.parametrize("size", [1, 1000, 300_000])
 @pytest.mark.parametrize("strided", [False, True])
 def test_many_places(dtype: core.dtype, size: int, strided: bool) -> None:
-    """More indices than are checked at a time, into more memory than lies near; also through a strided view."""
+    """More indices than are checked in one block, into tensors larger than the caches; also through a strided view."""
     core.manual_seed(0)
     n = 5000
     at = core.randint(0, size, (n,))
@@ -212,19 +212,19 @@ def test_map2() -> None:
 
 
 def test_a_single_index_takes_the_first_of_the_source() -> None:
-    """An index without dimensions covers one element of src, also where src has more."""
+    """A 0-d index uses only the first element of src, even if src has more."""
     got = core.scatter_reduce(core.zeros(4), 0, core.tensor(1), core.tensor([5.0, 6.0]), "sum")
     assert got.tolist() == [0, 5, 0, 0]
 
 
 def test_unsigned_integers_add_up() -> None:
-    """index_add of the unsigned dtypes, which wrap around."""
+    """index_add of unsigned dtypes, which wrap around."""
     for dtype in (core.uint16, core.uint32, core.uint64):
         x = core.tensor([1, 2], dtype=dtype)
         assert core.index_add(x, 0, core.tensor([1, 1]), x).tolist() == [1, 5]
 
 
-COUNT = 4096  # beyond the whole numbers that half precision has, as is the sum of the first half of them
+COUNT = 4096  # counting up to this number in steps of 1 is impossible in half precision
 ADDING = {
     "scatter_add": lambda x, at, src: x.scatter_add_(0, at, src),
     "scatter": lambda x, at, src: x.scatter_(0, at, src, reduce="add"),

@@ -1,4 +1,4 @@
-"""Special functions: how near they come to SciPy's, and what their definitions say where SciPy is not a judge."""
+"""Special functions: compared with SciPy, and with their definitions where SciPy is not accurate enough."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WIDE = np.concatenate([np.linspace(-9, 9, 181), np.linspace(-25, 40, 66)])
 POSITIVE = np.concatenate([np.linspace(0.05, 30, 200), 10.0 ** np.arange(-10, 11)])
 CHANCES = np.concatenate([np.linspace(0.01, 0.99, 99), 10.0 ** -np.arange(3.0, 300.0, 7)])
 
-# Bounds are relative, and leave room for SciPy's own errors.
+# Bounds are relative, and allow for the errors of SciPy.
 CLOSE: dict[str, tuple[Callable[[Values], Values], Values, float]] = {
     "gammaln": (scipy.special.gammaln, POSITIVE, 4e-15),
     "digamma": (scipy.special.digamma, POSITIVE, 4e-15),
@@ -41,7 +41,7 @@ def test_as_near_as_documented(name: str) -> None:
 
 
 def test_the_zeros_of_lgamma() -> None:
-    """Near 1 and 2 float32 keeps its relative accuracy; the reference is that of float64."""
+    """float32 is accurate relative to the result near 1 and 2. The reference is computed in float64."""
     steps = np.concatenate([np.geomspace(1e-7, 0.3, 400), -np.geomspace(1e-7, 0.3, 400), [0.0]])
     for zero in (1.0, 2.0):
         x = core.from_numpy((zero + steps).astype(np.float32))
@@ -60,7 +60,7 @@ def test_incomplete_gamma_functions(scale: float) -> None:
     below = special.gammainc(core.from_numpy(a), core.from_numpy(x)).numpy()
     above = special.gammaincc(core.from_numpy(a), core.from_numpy(x)).numpy()
     np.testing.assert_allclose(below + above, 1, rtol=1e-14)
-    bound = 5e-12 if scale < 1e4 else 1e-8  # of SciPy
+    bound = 5e-12 if scale < 1e4 else 1e-8  # the error of SciPy
     np.testing.assert_allclose(below, scipy.special.gammainc(a, x), rtol=bound, atol=1e-200)
     np.testing.assert_allclose(above, scipy.special.gammaincc(a, x), rtol=bound, atol=1e-200)
 
@@ -73,7 +73,7 @@ def test_ends_of_the_incomplete_gamma_functions() -> None:
 
 
 def test_zeta_below_zero() -> None:
-    """By the recurrence, which holds everywhere; also where summing term by term would not end."""
+    """zeta satisfies its recurrence for negative arguments, even where summing the series would take too long."""
     q = core.tensor([-0.3, -7.6, -19.9, -20.1, -333.25], dtype=core.float64)
     for s in (2, 3, 8):
         np.testing.assert_allclose(

@@ -1,5 +1,7 @@
-"""The same bits whatever the number of threads: every pointwise, reducing and random operator, on samples that were enlarged
-until all threads have work."""
+"""Pointwise, reducing and random operators give the same bits for any number of threads.
+
+The samples are enlarged until all threads have work.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ def tensors(value: Any) -> Iterator[Any]:
 
 
 def tiled(value: Any, factor: int) -> Any:
-    """A tensor repeated along each dimension that is not broadcast; sizes of one number stay."""
+    """Return tensors repeated along each dimension whose size is not 1."""
     if isinstance(value, core.Tensor):
         return value.repeat([1 if size == 1 else factor for size in value.shape]) if value.dim() else value
     if isinstance(value, (tuple, list)):
@@ -39,7 +41,7 @@ def tiled(value: Any, factor: int) -> Any:
 
 
 def joint_shape(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
-    """What they broadcast to, else the largest."""
+    """Return the shape to which the shapes broadcast, or the largest shape if they do not broadcast."""
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
@@ -47,7 +49,7 @@ def joint_shape(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def enlarged(op: Op) -> Iterator[tuple[list[Any], dict[str, Any]]]:
-    """The samples' arguments, so that there are at least ELEMENTS."""
+    """Yield the arguments of the samples, enlarged to at least ELEMENTS elements."""
     for text in op.samples:
         for sample in samples_of(text.text, core):
             given = [t for t in tensors([*sample.args, *sample.kwargs.values()]) if t.numel() > 1]
@@ -61,7 +63,7 @@ def enlarged(op: Op) -> Iterator[tuple[list[Any], dict[str, Any]]]:
 
 
 def call(op: Op, args: list[Any], kwargs: dict[str, Any]) -> list[bytes]:
-    """The bits of the results, and of what was written."""
+    """Return the bits of the results and of the arguments that were written."""
     core.manual_seed(0)
     args = [a.clone() if isinstance(a, core.Tensor) else a for a in args]
     if "function" in op.variants:
@@ -89,7 +91,7 @@ def test_same_bits_with_any_number_of_threads(op: Op) -> None:
                 try:
                     results.append(call(op, args, kwargs))
                 except (RuntimeError, ValueError, TypeError, IndexError):
-                    break  # this sample's arguments do not go with larger tensors
+                    break  # the other arguments of this sample do not fit larger tensors
             for threads, result in zip(THREADS[1:], results[1:], strict=False):
                 assert result == results[0], f"{op.name}: {threads} threads give other bits than one"
             compared += len(results) == len(THREADS)

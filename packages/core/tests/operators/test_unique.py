@@ -1,4 +1,4 @@
-"""unique and unique_consecutive: what they give depends on what is asked, so their tests are not made from an entry."""
+"""unique and unique_consecutive, whose number of results depends on their arguments, so no entry can test them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAN = float("nan")
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int64", "uint8", "bool"])
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (60,), (4, 5, 3)])
 def test_elements(dtype: str, shape: tuple[int, ...]) -> None:
-    """Values, inverse and counts are NumPy's."""
+    """Values, inverse and counts are the same as in NumPy."""
     array = np.random.default_rng(0).integers(0, 7, shape)
     t = core.tensor(array.tolist()).view(shape).to(getattr(core, dtype))
     values, inverse, counts = core.unique(t, return_inverse=True, return_counts=True)
