@@ -1,4 +1,4 @@
-"""rushlight.h for ctypes: structs, the library, and values of Python as values of C."""
+"""rushlight.h for ctypes: structs, the library, and conversions of Python values to C values."""
 
 from __future__ import annotations
 
@@ -100,14 +100,14 @@ class Value(ctypes.Structure):
 
 
 def folder() -> Path:
-    """Where the librushlight.so that this process has loaded lies."""
+    """Return the folder of the librushlight.so that this process has loaded."""
     found = re.search(r"(/\S.*)/librushlight\.so$", Path("/proc/self/maps").read_text(), re.MULTILINE)
     assert found
     return Path(found[1])
 
 
 def includes() -> list[Path]:
-    """The folders of the headers: installed, or in the source and the build tree of an editable package."""
+    """Return the folders of the headers: installed, or in the source and build trees of an editable package."""
     installed = Path(core.__path__[0]) / "include"
     tree = [Path(__file__).parents[2] / "include", folder().parents[1] / "generated" / "include"]
     site = folder().parent / "include"
@@ -134,7 +134,7 @@ def check(status: int) -> None:
 
 
 def array(tensor: Any, **changes: Any) -> Array:
-    """The memory of a tensor, borrowed."""
+    """Return the struct of a tensor's memory, which the tensor still owns."""
     sizes, strides = ((c_int64 * tensor.ndim)(*numbers) for numbers in (tensor.shape, tensor.stride()))
     made = Array(sizeof(Array), DTYPES_OF_C.index(tensor.dtype), tensor.ndim, sizes, strides)
     made.data = tensor.data_ptr() if tensor.numel() else None
@@ -144,14 +144,14 @@ def array(tensor: Any, **changes: Any) -> Array:
 
 
 def handle(tensor: Any, **changes: Any) -> c_void_p:
-    """A tensor of C over the memory of one of Python."""
+    """Return the handle of a C tensor over the memory of a Python tensor."""
     made = c_void_p()
     check(C.rl_tensor_from_array(byref(array(tensor, **changes)), byref(made)))
     return made
 
 
 def copied(handle: c_void_p) -> Any:
-    """A copy of a tensor of C."""
+    """Return a copy of a C tensor."""
     seen = Array(sizeof(Array))
     check(C.rl_tensor_to_array(handle, byref(seen)))
     sizes, strides = seen.sizes[: seen.ndim], seen.strides[: seen.ndim]
@@ -162,7 +162,7 @@ def copied(handle: c_void_p) -> Any:
 
 
 def value(given: Any, keep: list[Any]) -> Value:
-    """An argument; what it borrows is appended to `keep`, tensors as handles that the caller frees."""
+    """Return a C argument. Objects that it refers to are appended to `keep`; the caller frees handles of tensors."""
     made = Value()
     if isinstance(given, bool):
         made.kind, made.as_.integer = BOOLEAN, given

@@ -1,4 +1,4 @@
-"""The tests of this folder share c_interface.py."""
+"""Make c_interface.py importable for the tests of this folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-/* A program of C: foreign memory, operators by name and as functions, errors on two threads, a child process. */
+/* A program in C: foreign memory, operators by name and as functions, errors on two threads, a child process. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static rl_tensor* matrix(void) {
     return made;
 }
 
-/* 2 * x summed over rows: 6 24. */
+/* The sums of the rows of 2 * x: 6 24. */
 static void compute(void) {
     rl_tensor* x = matrix();
     rl_value given[2] = {{.kind = RL_TENSOR, .as.tensor = x}, {.kind = RL_REAL, .as.real = 2.0}};
@@ -58,7 +58,7 @@ static void compute(void) {
     rl_tensor_free(x);
 }
 
-/* Each thread has errors of its own. */
+/* Each thread has separate errors. */
 static void* fail_often(void* name) {
     char wanted[80];
     snprintf(wanted, sizeof wanted, "there is no operator '%s'", (const char*)name);

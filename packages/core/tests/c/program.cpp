@@ -1,4 +1,4 @@
-// A program of C++ on the umbrella header: lists in place, arithmetic, streams.
+// A program in C++ that includes the umbrella header: lists written in place, arithmetic, output to streams.
 #include <iostream>
 
 #include "rushlight/all.h"

@@ -1,4 +1,4 @@
-"""Tensors, gradients, random numbers and the list of operators from C, and each function failing."""
+"""The C functions for tensors, gradients, random numbers and the list of operators, and the errors of each function."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_arrays_of_another_library_through_dlpack() -> None:
 
 
 def managed(**changes: Any) -> tuple[Managed, list[int]]:
-    """An array that another library hands out, and how often its deleter was called."""
+    """Return an array as another library exports it, and a list that counts the calls of its deleter."""
     freed: list[int] = []
     deleter = Releaser(lambda _: freed.append(1))
     shape = (c_int64 * 1)(2)
@@ -291,7 +291,7 @@ def test_seeds() -> None:
     assert core.randn(3).tolist() == first
 
 
-# --- each function, failing ---
+# --- the errors of each function ---
 
 
 def new(**changes: Any) -> Array:
@@ -370,11 +370,11 @@ FAILURES: dict[str, tuple[Call, int, str]] = {
         )
     },
 }  # fmt: skip
-# They return what they say, or free what may be null.
+# Functions that only return a value, or that free a pointer which may be null.
 CANNOT_FAIL = {
     "rl_c_version", "rl_error_text", "rl_error_status", "rl_operator_count", "rl_grad_mode", "rl_set_grad_mode",
     "rl_array_free", "rl_tensor_free", "rl_generator_free", "rl_value_free",
-    "rl_manual_seed",  # fails where there are two copies of the library only: test_c_programs.py
+    "rl_manual_seed",  # fails only if there are two copies of the library: test_c_programs.py
 }  # fmt: skip
 
 
@@ -424,7 +424,7 @@ def test_null_may_be_freed() -> None:
 
 
 def test_backward_needs_a_provider() -> None:
-    """Core alone has none; autograd's tests have the passes."""
+    """Core alone has no provider of gradients; the tests of autograd run backward passes."""
     program = """
 import rushlight_core
 from c_interface import C, handle
@@ -442,13 +442,13 @@ print(C.rl_error_text().decode())
 
 
 def test_the_list_of_symbols_is_frozen() -> None:
-    """A function that is gone breaks programs; a new one is added to symbols.txt on purpose."""
+    """Removing a function would break programs. New functions must be added to symbols.txt."""
     command = ["nm", "-D", "--defined-only", str(folder() / "librushlight.so")]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     assert sorted(n for n in (line.split()[-1] for line in lines) if n.startswith("rl_")) == SYMBOLS
 
 
 def test_every_function_has_a_test_that_makes_it_fail() -> None:
-    """Those of operators are in test_c_operators.py."""
+    """The functions of operators are tested in test_c_operators.py."""
     failing = {name.split()[0] for name in FAILURES} | CANNOT_FAIL
     assert failing == {name for name in SYMBOLS if not name.startswith("rl_op_")}

@@ -1,4 +1,4 @@
-"""Operators from C: by name and as functions, each against Python's call."""
+"""Operators called from C, by name and as functions, compared with the call in Python."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from rushlight_testing.operators import all_samples, boxed, operators
 from rushlight_testing.samples import Sample, arguments_of, samples_of
 
 TYPED = [op for op in operators() if op.c]
-# Of those whose entries have none.
+# Samples for operators whose entries have none.
 SAMPLES = {
     "empty": "(2, 3)", "randn": "(2, 3)", "randint": "5, (2, 3)", "randint.low": "2, 5, (2, 3)",
     "rand_like": "t(2, 3)", "randn_like": "t(2, 3)", "linspace.tensors": "t(), t(), 5",
@@ -46,7 +46,7 @@ def first_sample(op: Op) -> Sample:
 
 
 def results_of(values: list[Value]) -> list[Any]:
-    """Tensors and numbers, which are freed."""
+    """Return results as tensors and numbers, and free the C values."""
     found: list[Any] = []
     for one in values:
         if one.kind == TENSOR:
@@ -62,7 +62,7 @@ def results_of(values: list[Value]) -> list[Any]:
 
 
 def boxed_arguments(op: Op, arguments: dict[str, Any], keep: list[Any]) -> list[Value]:
-    """In the order of the schema."""
+    """Return the arguments as C values, in the order of the schema."""
     made = [value(arguments[a.name], keep) for a in op.schema.arguments]
     for a, one in zip(op.schema.arguments, made, strict=True):
         if a.type.name == "device?" and arguments[a.name] is not None:
@@ -83,7 +83,7 @@ def called_by_name(op: Op, arguments: dict[str, Any]) -> list[Any]:
 
 
 def typed_arguments(op: Op, arguments: dict[str, Any], keep: list[Any]) -> list[Any]:
-    """The parameters of the function, as its header declares them."""
+    """Return the parameters of the C function, as its header declares them."""
     made: list[Any] = []
     for a in op.schema.arguments:
         given, kind = arguments[a.name], a.type.name

@@ -1,4 +1,4 @@
-"""Programs of C and C++, built as a user builds them."""
+"""Programs in C and C++, which are built in the same way as a user builds them."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_program_of_cpp(tmp_path: Path) -> None:
 
 
 def test_two_copies_of_the_library_are_refused(tmp_path: Path) -> None:
-    """The second copy fails; the first one works on."""
+    """Calls of the second copy fail, and the first copy continues to work."""
     copy = tmp_path / "another_name.so"
     copy.write_bytes((folder() / "librushlight.so").read_bytes())
     program = f"""

@@ -1,4 +1,4 @@
-// Arrays and a context to call kernels with, for tests that need no tensors.
+// Arrays, and a context for calls of kernels, for tests that do not need tensors.
 #pragma once
 
 #include <cstdlib>
@@ -28,7 +28,7 @@ template <> struct DTypeOf<int64_t> {
     static constexpr auto value = rushlight::DType::Int64;
 };
 
-/// Strided memory that owns itself.
+/// A strided array that owns its memory.
 template <class T>
 class Array {
   public:
@@ -42,7 +42,7 @@ class Array {
         data_.reset(new T[static_cast<size_t>(step)]());
     }
 
-    /// The same memory with two dimensions exchanged.
+    /// Returns the same memory with two dimensions exchanged.
     Array transposed(size_t a, size_t b) const {
         Array other = *this;
         std::swap(other.sizes_[a], other.sizes_[b]);
@@ -81,7 +81,7 @@ class Array {
 
 inline std::mt19937 generator{1};
 
-/// Numbers about zero, in memory order.
+/// Returns random numbers around zero, in memory order.
 template <class T>
 Array<T> random(std::vector<int64_t> sizes) {
     Array<T> a(std::move(sizes));
@@ -92,7 +92,7 @@ Array<T> random(std::vector<int64_t> sizes) {
 
 inline rushlight::View none() { return {nullptr, nullptr, nullptr, 0, -1, rushlight::DType::Float32, 0}; }
 
-/// Scratch memory in blocks of its own, so that a sanitizer detects every access beyond.
+/// A context that allocates each scratch buffer separately, so that a sanitizer detects every access beyond its end.
 class Context {
   public:
     Context() : context_{} {
@@ -111,7 +111,7 @@ class Context {
     std::vector<std::unique_ptr<void, void (*)(void*)>> blocks_;
 };
 
-/// The number of threads within a scope.
+/// Sets the number of threads within a scope.
 struct Threads {
     explicit Threads(int n) : former(rushlight::num_threads()) { rushlight::set_num_threads(n); }
     ~Threads() { rushlight::set_num_threads(former); }

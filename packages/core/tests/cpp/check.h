@@ -1,5 +1,5 @@
-// A test program in one header: TEST defines a test, CHECK states a fact, main runs all and returns 1 if any
-// failed.
+// A test program in one header: TEST defines a test, CHECK checks a condition, and main runs all tests and
+// returns 1 if any failed.
 #pragma once
 
 #include <atomic>
@@ -36,7 +36,7 @@ void equal(const char* file, int line, const char* expression, const A& got, con
     fail(file, line, text.str());
 }
 
-/// Runs `f`, which must raise an Error of this kind whose text contains `part`.
+/// Runs `f`, and checks that it raises an Error of this kind whose text contains `part`.
 template <class F>
 void raises(const char* file, int line, rushlight::ErrorKind kind, const std::string& part, F&& f) {
     try {

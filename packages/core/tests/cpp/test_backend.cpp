@@ -4,7 +4,7 @@
 // sources: src/runtime/cpu_allocator.cpp src/runtime/small_blocks.cpp src/runtime/pages.cpp src/runtime/limits.cpp
 // sources: src/runtime/caching_allocator.cpp src/tensor/device.cpp
 
-// Core's side of the contract with device plug-ins, against plug-ins that keep it, are old, or break it.
+// The interface between core and device plug-ins, tested with valid, older and faulty plug-ins.
 #include "rushlight/backend.h"
 
 #include <cstdlib>
@@ -21,7 +21,7 @@
 
 using namespace rushlight;
 
-// An operator table of three, instead of core's.
+// A table of four operators, in place of core's.
 namespace {
 
 void count_on_cpu(const KernelArgs&) {}
@@ -53,7 +53,7 @@ namespace {
 
 const HostTable* host = nullptr;
 std::set<std::string> asked;
-std::map<void*, std::pair<size_t, int32_t>> blocks;  // live ones: bytes and device
+std::map<void*, std::pair<size_t, int32_t>> blocks;  // live blocks: bytes and device
 BackendStatus next_status = BackendStatus::Ok;
 KernelArgs seen_args;
 KernelContext seen_context;
@@ -75,7 +75,7 @@ BackendStatus add_kernel(const KernelArgs* args) {
     void* scratch = args->context->scratch(args->context, 100);
     CHECK(scratch != nullptr && blocks[scratch].first == 100);
     CHECK(args->context->scratch(args->context, 0) == nullptr);
-    // Out of memory: null, and the error for a kernel that returns OutOfMemory.
+    // If memory runs out, scratch() returns null, and the kernel returns OutOfMemory.
     CHECK(args->context->scratch(args->context, SIZE_MAX) == nullptr);
     CHECK_EQUAL(std::string(host->last_error()), "too large");
     if (next_status == BackendStatus::OutOfMemory) return std::exchange(next_status, BackendStatus::Ok);
@@ -173,7 +173,7 @@ TEST(without_a_backend_errors_say_what_to_do) {
                  require_backend(DeviceType::CUDA));
     CHECK_RAISES(Runtime, "load_backend(path)", resolve(kFirst));
     CHECK_EQUAL(resolve(Device{}).index, -1);
-    synchronize(Device{});  // the host is never behind
+    synchronize(Device{});  // the CPU has no pending work
 }
 
 TEST(a_missing_backend_is_looked_for) {
@@ -184,7 +184,7 @@ TEST(a_missing_backend_is_looked_for) {
     });
     CHECK_RAISES(Runtime, "unknown device type 'other'", parse_device("other:1"));
     CHECK_EQUAL(device_count(DeviceType::CUDA), 0);
-    CHECK_EQUAL(parse_device("cuda:1").index, 1);  // nothing is attached by naming it
+    CHECK_EQUAL(parse_device("cuda:1").index, 1);  // naming a device does not attach its backend
     CHECK((asked_for == std::vector<std::string>{"other", "cuda"}));
     set_backend_finder(nullptr);
     CHECK_RAISES(Runtime, "device cpu:1: there is only one device of this type",
@@ -243,7 +243,7 @@ TEST(a_backend_attaches_once) {
     Backend other = make_backend();
     other.name = "other";
     CHECK_RAISES(Runtime, "'other' cannot attach, 'fake' already serves", register_backend(other));
-    // What has kernels, once for all of its forms.
+    // Core requests each kernel once for all forms of an operator.
     CHECK(asked == std::set<std::string>({"add", "relu", "relu before"}));
     CHECK(takes_formats(DeviceType::Plugin, kTakesChannelsLast));
     CHECK(!takes_formats(DeviceType::Plugin, kTakesChannelsLast | kTakesChannelsLast3d));
@@ -255,8 +255,8 @@ TEST(a_backend_attaches_once) {
 TEST(an_older_plugin_has_less) {
     Backend old = make_backend();
     old.struct_size = offsetof(Backend, create_stream);
-    old.type = DeviceType::CUDA;  // a slot of its own in this process
-    old.create_stream = reinterpret_cast<decltype(old.create_stream)>(0x1234);  // behind its end
+    old.type = DeviceType::CUDA;  // a separate slot of this process
+    old.create_stream = reinterpret_cast<decltype(old.create_stream)>(0x1234);  // beyond the older struct
     static Backend kept;
     kept = old;
     const Backend& attached = register_backend(kept);
@@ -312,7 +312,7 @@ TEST(statuses_become_errors_of_their_kind) {
     next_status = BackendStatus::Index;
     CHECK_RAISES(Index, "fake: copying failed: the device said no",
                  backend_copy_bytes(CopyKind::DeviceToDevice, kFirst, to, from, 8));
-    next_status = static_cast<BackendStatus>(99);  // of a newer plug-in
+    next_status = static_cast<BackendStatus>(99);  // a status of a newer plug-in
     CHECK_RAISES(Runtime, "fake: synchronising failed", synchronize(kFirst));
     synchronize(kCurrent);
 }
@@ -331,7 +331,7 @@ TEST(kernels_are_called_with_a_context) {
     CHECK(seen_call.struct_size == sizeof(DeviceCall) && seen_call.random_base == nullptr);
     CHECK(seen_call.stream == &mark && seen_call.device == 1 && std::string(seen_call.op) == "add");
     CHECK(seen_context.random.seed == 5 && seen_context.random.offset == 6);
-    CHECK(blocks.empty());  // scratch memory went with the call
+    CHECK(blocks.empty());  // scratch memory was released after the call
     next_status = BackendStatus::Value;
     CHECK_RAISES(Value, "fake: add failed: the device said no",
                  backend_call("add", kFirst, slot,

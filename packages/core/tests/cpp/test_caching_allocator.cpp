@@ -1,8 +1,7 @@
 // sources: src/runtime/caching_allocator.cpp src/runtime/site.cpp src/runtime/error.cpp
 
-// The caching core on a device that a test controls: streams stand still until a test advances
-// them, a test sets the size of memory, and every piece of queued work checks that nothing else has written
-// its block.
+// The caching allocator on a device that a test controls. Streams stand still until a test advances them, a test sets the
+// size of memory, and every piece of queued work checks that nothing else has written to its block.
 #include "runtime/caching_allocator.h"
 
 #include <algorithm>
@@ -54,7 +53,7 @@ class FakeDevice final : public Driver {
         drop_pages(data, nbytes);
         std::memset(data, 0, nbytes);
     }
-    /// What a program does that writes to its memory; returns the number of page faults.
+    /// Simulates writes to memory, and returns the number of page faults.
     size_t touch(void* data, size_t nbytes) {
         size_t faults = 0;
         auto begin = reinterpret_cast<uintptr_t>(data) / kPage,
@@ -67,7 +66,7 @@ class FakeDevice final : public Driver {
     bool short_of_memory(size_t nbytes) noexcept override { return nbytes >= spare; }
     uint64_t calm_ms() noexcept override { return calm; }
 
-    // An event is the number of pieces of work before it, plus its stream.
+    // An event stores its stream and the number of pieces of work before it.
     Event record(StreamId stream) noexcept override {
         ++live_events;
         return new Mark{stream, queued[stream]};
@@ -89,7 +88,7 @@ class FakeDevice final : public Driver {
         work_[stream].push_back(std::move(work));
         ++queued[stream];
     }
-    /// Does one piece of work; false when there is none.
+    /// Does one piece of work. Returns false if there is none.
     bool advance(StreamId stream) {
         if (work_[stream].empty()) return false;
         work_[stream].front()();
@@ -105,7 +104,7 @@ class FakeDevice final : public Driver {
     }
 
     size_t memory = SIZE_MAX / 2, spare = SIZE_MAX, mapped = 0, discarded = 0;
-    bool unmap_waits = false;  // for queued work, as a device's does
+    bool unmap_waits = false;  // whether unmapping waits for queued work, as on a real device
     int map_calls = 0, failing_call = -1, live_events = 0;
     uint64_t clock = 1'000'000, calm = UINT64_MAX;
     std::map<char*, size_t> segments;
@@ -126,7 +125,7 @@ class FakeDevice final : public Driver {
     std::map<StreamId, std::deque<std::function<void()>>> work_;
 };
 
-/// Blocks of a snapshot that are in a given state.
+/// Returns the number of blocks of a snapshot in a given state.
 size_t count_blocks(const std::string& snapshot, const char* state) {
     std::string part = std::string("\"state\": \"") + state + "\"";
     size_t n = 0;
@@ -134,7 +133,7 @@ size_t count_blocks(const std::string& snapshot, const char* state) {
     return n;
 }
 
-/// How many operations a test of random ones takes: RUSHLIGHT_FUZZ_OPERATIONS, or `usual`.
+/// Returns the number of operations of a randomised test: RUSHLIGHT_FUZZ_OPERATIONS, or `usual`.
 int fuzz_operations(int usual) {
     const char* given = std::getenv("RUSHLIGHT_FUZZ_OPERATIONS");
     return given ? std::atoi(given) : usual;
@@ -184,7 +183,7 @@ TEST(best_fit) {
     for (size_t n : {64, 48, 40, 32}) sizes.push_back(allocator.allocate(n * kMiB));
     for (void* data : sizes) CHECK(allocator.release(data));
     CHECK_EQUAL(allocator.allocate(40 * kMiB), sizes[2]);
-    CHECK_EQUAL(allocator.allocate(34 * kMiB), sizes[1]);  // the smallest that is left and fits
+    CHECK_EQUAL(allocator.allocate(34 * kMiB), sizes[1]);  // the smallest free block that fits
     CHECK_EQUAL(allocator.allocate(32 * kMiB), sizes[3]);
     CHECK_EQUAL(device.map_calls, 4);
     for (int i : {2, 1, 3}) CHECK(allocator.release(sizes[static_cast<size_t>(i)]));
@@ -195,7 +194,7 @@ TEST(large_blocks_are_cut_only_where_the_rest_is_large) {
     CachingAllocator allocator(device, {});
     void* whole = allocator.allocate(40 * kMiB);
     CHECK(allocator.release(whole));
-    void* a = allocator.allocate(39 * kMiB);  // 1 MiB would be left: too small for the pool of large blocks
+    void* a = allocator.allocate(39 * kMiB);  // the rest of 1 MiB is too small for the pool of large blocks
     CHECK_EQUAL(a, whole);
     CHECK_EQUAL(allocator.statistics().allocated_bytes, 40 * kMiB);
     CHECK(allocator.release(a));
@@ -203,7 +202,7 @@ TEST(large_blocks_are_cut_only_where_the_rest_is_large) {
     void* b = allocator.allocate(10 * kMiB);
     CHECK_EQUAL(device.map_calls, 1);
     CHECK(allocator.release(a) && allocator.release(b));
-    CHECK_EQUAL(allocator.allocate(40 * kMiB), whole);  // joined again
+    CHECK_EQUAL(allocator.allocate(40 * kMiB), whole);  // the two blocks are joined again
     CHECK(allocator.release(whole));
 }
 
@@ -230,7 +229,7 @@ TEST(live_blocks_never_overlap_and_fragmentation_stays_small) {
     std::map<char*, size_t> live;
     size_t bytes = 0, most = 0, reserved = 0;
     for (int i = 0; i < 100'000; ++i) {
-        // The live set grows and shrinks in waves, so that there are holes to fill.
+        // The number of live blocks rises and falls repeatedly, so that there are gaps to fill.
         bool grow = live.empty() || random() % 100 < (i / 5000 % 2 ? 35 : 65);
         if (grow) {
             size_t nbytes = 1 + (random() % 8 ? random() % 30'000 : random() % (4 * kMiB));
@@ -280,9 +279,9 @@ TEST(a_block_waits_for_every_stream_that_used_it) {
     device.enqueue(2, [] {});
     device.enqueue(3, [] {});
     allocator.record_use(a, 2);
-    allocator.record_use(a, 2);  // once is enough
+    allocator.record_use(a, 2);  // a second call has no effect
     allocator.record_use(a, 3);
-    allocator.record_use(a, 1);  // its own needs no event
+    allocator.record_use(a, 1);  // the block's own stream needs no event
     CHECK(allocator.release(a));
     CHECK_EQUAL(device.live_events, 2);
     CHECK_EQUAL(count_blocks(allocator.snapshot(), "pending"), 1u);
@@ -320,12 +319,12 @@ TEST(unused_segments_of_another_pool_make_room) {
     void* a = allocator.allocate(30 * kMiB, 1);
     void* b = allocator.allocate(30 * kMiB, 1);
     CHECK(allocator.release(a) && allocator.release(b));
-    void* c = allocator.allocate(32 * kMiB, 2);  // stream 1's cache is in the way
+    void* c = allocator.allocate(32 * kMiB, 2);  // the cache of stream 1 must be released first
     CHECK(c != nullptr);
     CHECK_EQUAL(allocator.statistics().retry_count, 1u);
     CHECK(allocator.allocate(40 * kMiB, 2) == nullptr);
     CHECK_EQUAL(allocator.statistics().failure_count, 1u);
-    void* d = allocator.allocate(32 * kMiB, 2);  // a failure leaves everything usable
+    void* d = allocator.allocate(32 * kMiB, 2);  // the allocator works after a failure
     CHECK(d != nullptr);
     CHECK(allocator.release(c) && allocator.release(d));
 }
@@ -339,11 +338,11 @@ TEST(the_cache_shrinks_when_others_need_memory) {
     device.spare = 50 * kMiB;
     void* fits = allocator.allocate(44 * kMiB);
     CHECK_EQUAL(device.mapped, 114 * kMiB);
-    void* reused = allocator.allocate(40 * kMiB);  // what is cached needs nothing of anybody
+    void* reused = allocator.allocate(40 * kMiB);  // reusing a cached block needs no new memory
     CHECK_EQUAL(reused, cached);
     CHECK(allocator.release(reused));
     void* more = allocator.allocate(60 * kMiB);
-    CHECK_EQUAL(device.mapped, 134 * kMiB);  // without the cached 40
+    CHECK_EQUAL(device.mapped, 134 * kMiB);  // the cached 40 MiB were returned
     CHECK(allocator.release(live) && allocator.release(fits) && allocator.release(more));
 }
 
@@ -351,7 +350,7 @@ TEST(near_the_limit_a_segment_is_only_as_large_as_it_must_be) {
     FakeDevice device;
     CachingAllocator allocator(device, {});
     CHECK_EQUAL(allocator.set_limit(8 * kMiB), UINT64_MAX);
-    void* a = allocator.allocate(5 * kMiB);  // would open 20 MiB
+    void* a = allocator.allocate(5 * kMiB);  // would normally map a segment of 20 MiB
     CHECK(a != nullptr);
     CHECK_EQUAL(device.mapped, 6 * kMiB);
     CHECK(allocator.allocate(3 * kMiB) == nullptr);
@@ -370,7 +369,7 @@ TEST(a_driver_may_fail_at_any_call) {
         for (size_t n : {1, 12, 1, 30, 3, 3, 20, 8, 8, 1}) {
             if (void* data = allocator.allocate(n * kMiB, n % 2)) live.push_back(data);
         }
-        CHECK_EQUAL(live.size(), 10u);  // the retry served it
+        CHECK_EQUAL(live.size(), 10u);  // the retry succeeded
         CHECK_EQUAL(allocator.statistics().reserved_bytes, device.mapped);
         for (void* data : live) CHECK(allocator.release(data));
         allocator.empty_cache();
@@ -380,7 +379,7 @@ TEST(a_driver_may_fail_at_any_call) {
 
 namespace {
 
-/// A program on a fake device: it writes to what it allocates.
+/// A program on a fake device, which writes to the memory that it allocates.
 struct Program {
     FakeDevice device;
     CachingAllocator allocator{device, {.rounding = 64}};
@@ -398,7 +397,7 @@ struct Program {
         for (void* data : blocks) CHECK(allocator.release(data));
     }
     void use(const std::vector<size_t>& sizes) { release(allocate(sizes)); }
-    /// Small calls only, `interval` milliseconds apart: another allocator serves them, and ticks.
+    /// Simulates small calls every `interval` milliseconds. Another allocator serves them and calls tick().
     void small_calls(uint64_t ms, uint64_t interval = 10) {
         for (uint64_t end = device.clock + ms; device.clock < end;) {
             device.clock += std::min(interval, end - device.clock);
@@ -427,7 +426,7 @@ TEST(a_peak_that_does_not_come_back_is_returned_after_a_second) {
 TEST(rare_calls_return_a_peak_too) {
     Program program;
     program.use(many(100, 4 * kMiB));
-    program.small_calls(5000, 5000);  // one call
+    program.small_calls(5000, 5000);  // a single call
     CHECK_EQUAL(program.device.resident_bytes(), 0u);
 }
 
@@ -454,7 +453,7 @@ TEST(allocations_and_releases_return_a_peak) {
     CHECK(program.allocator.release(other));
 }
 
-// A block that is in use beside free ones, and free neighbours that come and go, do not reset the age of others.
+// A neighbouring block that is in use, or that is allocated and released again, does not reset the age of a free block.
 TEST(free_neighbours_keep_their_own_age) {
     Program program;
     std::vector<void*> blocks = program.allocate(many(5, 4 * kMiB));  // one segment of 20 MiB
@@ -468,7 +467,7 @@ TEST(free_neighbours_keep_their_own_age) {
     program.small_calls(1300);
     CHECK_EQUAL(program.device.resident_bytes(), 4 * kMiB);
     size_t discarded = program.device.discarded;
-    program.small_calls(5000);  // once is enough
+    program.small_calls(5000);  // pages are discarded only once
     CHECK_EQUAL(program.device.discarded, discarded);
     program.release({blocks[0]});
 }
@@ -492,14 +491,14 @@ TEST(loops_see_no_page_fault_after_the_third_step) {
                 if (step >= 3) CHECK_EQUAL(program.faults, before);
             }
             CHECK(program.device.resident_bytes() > 50 * kMiB);
-            program.small_calls(4 * step_ms + 2000);  // and when the loop ends, so does its need
+            program.small_calls(4 * step_ms + 2000);  // after the loop, its memory is returned
             CHECK(program.device.resident_bytes() <= 4 * kMiB);
             program.release({weights});
         }
     }
 }
 
-// Its parts are used at different times, and are of different sizes.
+// The phases of a step run at different times, and need different sizes.
 TEST(a_long_step_of_several_phases_sees_no_page_fault) {
     Program program;
     for (int step = 0; step < 6; ++step) {
@@ -547,19 +546,19 @@ TEST(all_that_is_unused_goes_back_at_once_when_others_need_it) {
     program.device.spare = 5 * kMiB;
     program.allocator.make_room(10 * kMiB);
     CHECK_EQUAL(program.device.resident_bytes(), 4 * kMiB);
-    // Pages that had gone back are needed again, and the cache has to make room for them.
+    // Pages that were returned are needed again, and the cache has to make room for them.
     program.device.spare = SIZE_MAX;
     program.use({100 * kMiB});
     program.device.spare = 5 * kMiB;
     program.use({8 * kMiB});
     CHECK_EQUAL(program.device.resident_bytes(), 12 * kMiB);
-    // Nothing is requested: the need is detected when the clock is next read.
+    // Nothing is allocated: the shortage is detected when the clock is next read.
     program.device.spare = SIZE_MAX;
     program.use({100 * kMiB});
     program.device.spare = 0;
     program.small_calls(250);
     CHECK_EQUAL(program.device.resident_bytes(), 4 * kMiB);
-    // Where others may need it soon, the clock is read sooner.
+    // If other programs may need memory soon, the clock is read more often.
     program.device.spare = SIZE_MAX;
     program.device.calm = 30;
     program.small_calls(250);
@@ -584,13 +583,13 @@ TEST(a_captured_stream_has_a_pool_of_its_own) {
     CHECK(captured != common);
     CHECK_EQUAL(allocator.pool_of(captured), 7u);
     CHECK(allocator.release(captured));
-    CHECK(allocator.allocate(kMiB / 2, kStream) == captured);  // within the capture it is used again
+    CHECK(allocator.allocate(kMiB / 2, kStream) == captured);  // the block is reused within the capture
     CHECK(allocator.release(captured));
     char* elsewhere = static_cast<char*>(allocator.allocate(kMiB / 2, 0));
     CHECK_EQUAL(allocator.pool_of(elsewhere), 0u);
     allocator.end_capture(7);
 
-    // No block of the pool is in use, but replays write to it.
+    // No block of the pool is in use, but replays write to the pool.
     CHECK(allocator.allocate(kMiB / 2, kStream) == common);
     allocator.empty_cache();
     CHECK(device.holds(captured, kMiB / 2));
@@ -603,7 +602,7 @@ TEST(a_captured_stream_has_a_pool_of_its_own) {
     CHECK(allocator.allocate(kMiB / 2, kStream) == captured);
     allocator.end_capture(7);
     allocator.retire(7);
-    CHECK(device.holds(captured, kMiB / 2));  // live
+    CHECK(device.holds(captured, kMiB / 2));  // the block is live
     CHECK(allocator.release(captured));
     CHECK(!device.holds(captured, kMiB / 2));
     CHECK(allocator.release(common) && allocator.release(elsewhere) && allocator.release(more));
@@ -618,7 +617,7 @@ TEST(blocks_of_several_captured_streams_wait_for_the_end_of_the_capture) {
     void* shared = allocator.allocate(4096, 5);
     allocator.record_use(shared, 6);
     CHECK(allocator.release(shared));
-    CHECK_EQUAL(device.live_events, 0);  // no mark can be set on a captured stream
+    CHECK_EQUAL(device.live_events, 0);  // no event can be recorded on a captured stream
     CHECK(allocator.allocate(4096, 5) != shared);
     allocator.end_capture(1);
     allocator.begin_capture(1, 5);
@@ -657,17 +656,17 @@ TEST(a_child_keeps_off_inherited_memory) {
     allocator.after_fork_in_child();
     void* fresh = allocator.allocate(kMiB / 2);
     CHECK(fresh != unused);
-    CHECK(!device.segments.contains(static_cast<char*>(alone)));  // nothing was in use in it
+    CHECK(!device.segments.contains(static_cast<char*>(alone)));  // no block of this segment was in use
     CHECK(device.holds(static_cast<char*>(live), kMiB));
     CHECK(allocator.release(live));
-    CHECK(!device.holds(static_cast<char*>(live), kMiB));  // the last block took the segment along
+    CHECK(!device.holds(static_cast<char*>(live), kMiB));  // the segment was unmapped with its last block
     CHECK(allocator.release(fresh));
-    CHECK_EQUAL(allocator.allocate(kMiB / 2), fresh);  // the child's own memory is cached as ever
+    CHECK_EQUAL(allocator.allocate(kMiB / 2), fresh);  // the child's own memory is cached as usual
     CHECK(allocator.release(fresh));
 }
 
-// Queued work stamps its block and later finds its stamp. Handing a block to another stream too early, or two
-// owners of one block, shows as another block's stamp.
+// Queued work writes a stamp to its block, and checks the stamp later. If a block is given to another stream too early, or
+// to two owners, the check finds another stamp.
 TEST(work_never_meets_foreign_work_in_its_memory) {
     FakeDevice device;
     device.memory = 96 * kMiB;
@@ -698,8 +697,8 @@ TEST(work_never_meets_foreign_work_in_its_memory) {
                 live.push_back(block);
                 device.enqueue(stream,
                                [block] { block.data[0] = block.data[block.words - 1] = block.stamp; });
-                // Every user reads on its own stream, some on another one behind an event, as a program
-                // would.
+                // Each block is read on its own stream, or after an event on another stream, as in a real
+                // program.
                 StreamId reader = stream;
                 if (random() % 3 == 0) {
                     reader = random() % 4;
@@ -757,7 +756,7 @@ TEST(replays_of_graphs_never_meet_foreign_work) {
     };
     struct Graph {
         PoolId pool;
-        StreamId replayed_on;  // one for all graphs of a pool
+        StreamId replayed_on;  // the same stream for all graphs of a pool
         std::shared_ptr<Steps> steps;
         std::vector<Owned> results;
     };
@@ -771,7 +770,7 @@ TEST(replays_of_graphs_never_meet_foreign_work) {
         auto* data = static_cast<uint64_t*>(allocator.allocate(nbytes, stream));
         return Owned{data, nbytes / 8, ++stamps};
     };
-    // Records a program over two captured streams, 10 and 11, whose steps are kept in the order of recording.
+    // Records a program on two captured streams, 10 and 11. Its steps are stored in the order of recording.
     const auto capture = [&](PoolId pool, StreamId replayed_on) {
         Graph graph{pool, replayed_on, std::make_shared<Steps>(), {}};
         allocator.begin_capture(pool, 10);
@@ -848,7 +847,7 @@ TEST(replays_of_graphs_never_meet_foreign_work) {
                 break;
             case 12:
                 if (!graphs.empty() && random() % 4 == 0) {
-                    // All graphs of one pool end; some results remain, and are released as usual.
+                    // All graphs of one pool are destroyed. Some results remain, and are released as usual.
                     const PoolId pool = graphs[random() % graphs.size()].pool;
                     drain();
                     for (const Graph& graph : graphs) {

@@ -4,7 +4,7 @@
 // sources: src/cpu/kernels/contiguous.cpp src/runtime/caller_locks.cpp src/runtime/parallel.cpp src/runtime/limits.cpp src/runtime/error.cpp src/tensor/dtype.cpp
 // options: -DRUSHLIGHT_CPU=avx2 -DRUSHLIGHT_HAVE_AVX2=1
 
-// Convolutions without a vendor library: against the definition, and gradients by the identity
+// Convolutions without a vendor library, compared with the definition. Gradients are checked by the identity
 // <conv(x, w), g> = <x, grad_input> = <w, grad_weight>.
 #include "cpu/convolution.h"
 
@@ -93,7 +93,7 @@ TEST(gradients_are_adjoint) {
     for (const Case& c : kCases) {
         for (bool transposed : {false, true}) {
             const int64_t h = output_size(c.height, c), v = output_size(c.width, c);
-            // Of a transposed convolution the input is the small side.
+            // The input of a transposed convolution has the smaller spatial size.
             const Array<double> x = transposed ? random<double>({c.batch, c.out, h, v})
                                                : random<double>({c.batch, c.in, c.height, c.width});
             const Array<double> w = random<double>({c.out, c.in / c.groups, c.kernel, c.kernel});
@@ -156,7 +156,7 @@ TEST(threads_change_no_bit) {
     }
 }
 
-// Sizes that are not multiples of a tile, of a vector or of a panel; one padding for each that minimal filtering takes.
+// Sizes that are not multiples of a tile, a vector or a panel, with every padding that minimal filtering supports.
 TEST(minimal_filtering_is_near_the_definition) {
     const Case cases[] = {{2, 32, 32, 1, 16, 16, 3, 1, 1, 1},
                           {2, 33, 65, 1, 13, 22, 3, 1, 0, 1},
@@ -167,7 +167,7 @@ TEST(minimal_filtering_is_near_the_definition) {
                            g = random<float>({c.batch, c.out, h, v}),
                            w = random<float>({c.out, c.in, c.kernel, c.kernel});
         const Lists l(c);
-        // Output, gradient of the input, gradient of the filters.
+        // The output, the gradient of the input, and the gradient of the filters.
         const auto compute = [&](bool filtering) {
             cpu::use_winograd(filtering);
             std::vector<Array<float>> results = {Array<float>({g.numel()}), Array<float>({x.numel()}),
@@ -194,7 +194,7 @@ TEST(minimal_filtering_is_near_the_definition) {
                 differ += a != b;
             }
             CHECK(error <= 2e-6 * largest);
-            CHECK(differ > 0);  // it was another way indeed
+            CHECK(differ > 0);  // the other algorithm was used
         }
     }
 }

@@ -1,7 +1,7 @@
 // sources: src/runtime/caching_allocator.cpp src/runtime/site.cpp src/runtime/cpu_allocator.cpp
 // sources: src/runtime/small_blocks.cpp src/runtime/pages.cpp src/runtime/limits.cpp src/runtime/error.cpp
 
-// The allocator of host memory as its callers see it: small and large blocks, threads, forks, the seam.
+// The allocator of host memory, tested through its interface: small and large blocks, threads, forks, other allocators.
 #include "rushlight/allocator.h"
 
 #include <sys/wait.h>
@@ -30,7 +30,7 @@ constexpr bool kSanitized = true;
 constexpr bool kSanitized = false;
 #endif
 
-/// Whether blocks are cached, or each comes from malloc, as under a sanitizer.
+/// Returns whether blocks are cached. Otherwise each block is allocated by malloc, as under a sanitizer.
 bool caching() {
     const char* choice = std::getenv("RUSHLIGHT_CPU_ALLOCATOR");
     if (choice && *choice) return std::strcmp(choice, "caching") == 0;
@@ -113,13 +113,13 @@ TEST(an_empty_cache_holds_nothing) {
     empty_cache();
     CHECK_EQUAL(memory_statistics().reserved_bytes, 0u);
     CHECK_EQUAL(memory_snapshot(), "[]");
-    cpu_release(cpu_allocate(512), 512);  // and it still works
+    cpu_release(cpu_allocate(512), 512);  // the allocator still works
 }
 
 namespace {
 
-/// A clock that stands still until a test moves it. Each begins an hour after the one before, so that no use
-/// of memory is recent.
+/// A clock that stands still until a test advances it. Each clock starts an hour after the previous one, so that no earlier
+/// use of memory counts as recent.
 struct FakeClock {
     FakeClock() {
         now = std::max(now, former()) + 3'600'000;
@@ -138,7 +138,7 @@ void small_calls(int n, uint64_t interval_ms) {
     }
 }
 
-/// Allocates blocks and releases all of them; returns the bytes in use in between.
+/// Allocates blocks and releases all of them. Returns the reserved bytes before the release.
 uint64_t use(size_t n, size_t nbytes) {
     std::vector<void*> blocks(n);
     for (void*& data : blocks) data = cpu_allocate(nbytes);
@@ -151,7 +151,7 @@ uint64_t use(size_t n, size_t nbytes) {
 
 TEST(unused_memory_goes_back_while_small_calls_follow) {
     if (!caching()) return;
-    // Many small calls in a second, one in ten milliseconds, one in a second; blocks of either allocator.
+    // Many small calls within a second, one every ten milliseconds, one every second; small and large blocks.
     for (auto [calls, interval_ms] : {std::pair{100'000, 0}, {130, 10}, {2, 1000}}) {
         for (size_t nbytes : {20 * kMiB, size_t{10'000}, size_t{512}}) {
             empty_cache();
@@ -162,7 +162,7 @@ TEST(unused_memory_goes_back_while_small_calls_follow) {
             CHECK(memory_statistics().reserved_bytes >= used);
             if (interval_ms == 0) FakeClock::now += 1000;
             small_calls(calls, static_cast<uint64_t>(interval_ms));
-            // What the thread keeps at hand of one size, and the slab of the small calls.
+            // The blocks of one size that the thread caches, and the slab of the small calls, remain.
             CHECK(memory_statistics().reserved_bytes <= 3 * detail::kHugePage);
         }
     }
@@ -184,14 +184,14 @@ TEST(a_thread_keeps_a_thousand_small_blocks_for_a_while) {
     FakeClock clock;
     use(1000, 128);
     const detail::SmallBin& bin = detail::small_cache->bins[2];
-    CHECK(bin.count >= 1000);  // with what is left of the last batch
+    CHECK(bin.count >= 1000);  // including the rest of the last batch
     uint64_t refills = memory_statistics().allocation_count;
     use(1000, 128);
     CHECK_EQUAL(memory_statistics().allocation_count, refills);
     FakeClock::now += 1000;
     small_calls(40, 0);
     CHECK_EQUAL(bin.count, 256u);
-    use(1000, 128);  // and those that are left are in order
+    use(1000, 128);  // the remaining blocks are valid
     CHECK(bin.count >= 1000);
 }
 
@@ -223,7 +223,7 @@ TEST(blocks_may_die_on_another_thread) {
     std::thread([&] {
         for (auto [data, nbytes] : blocks) cpu_release(data, nbytes);
     }).join();
-    CHECK_EQUAL(allocated(), before);  // what both threads had cached went back with them
+    CHECK_EQUAL(allocated(), before);  // the caches of both threads were returned when they ended
     if (caching()) {
         empty_cache();
         CHECK_EQUAL(memory_statistics().reserved_bytes, 0u);
@@ -270,8 +270,8 @@ TEST(a_child_may_use_everything_and_disturbs_nobody) {
     for (size_t i = 0; i < kBlocks; i += 2) cpu_release(live[i].first, live[i].second);
 
     std::atomic<bool> stop{false};
-    // Holds our locks now and then while we fork; a sanitizer's runtime, which has locks of its own, would not
-    // survive that.
+    // This thread holds our locks from time to time while the main thread forks. A sanitizer's runtime, which has locks
+    // of its own, would hang.
     std::thread busy;
     if (caching() && !kSanitized) {
         busy = std::thread([&] {
@@ -325,7 +325,7 @@ TEST(a_child_caches_its_own_blocks) {
         void* last = blocks.back();
         for (void* data : blocks) cpu_release(data, 640);
         CHECK_EQUAL(cpu_allocate(640), last);
-        CHECK(holds_in_child([] { cpu_release(cpu_allocate(640), 640); }));  // and so does a grandchild
+        CHECK(holds_in_child([] { cpu_release(cpu_allocate(640), 640); }));  // a grandchild can allocate, too
     }));
 }
 
@@ -338,7 +338,7 @@ TEST(out_of_memory_is_an_error_with_numbers) {
     CHECK_RAISES(OutOfMemory, "the limit is 100.0 MiB", cpu_allocate(SIZE_MAX / 2));
     CHECK_RAISES(OutOfMemory, "hint", cpu_allocate(SIZE_MAX));
     cpu_release(held, 60 * kMiB);
-    void* fits = cpu_allocate(50 * kMiB);  // the cached 60 MiB serve it
+    void* fits = cpu_allocate(50 * kMiB);  // the cached 60 MiB are reused
     cpu_release(fits, 50 * kMiB);
     CHECK_EQUAL(set_memory_limit(0), 100 * kMiB);
     CHECK_EQUAL(set_memory_limit(0), former);
@@ -346,7 +346,7 @@ TEST(out_of_memory_is_an_error_with_numbers) {
 
 namespace {
 
-/// Counts, and puts a guard behind each block that shows writes beyond its end.
+/// Counts blocks, and puts a guard after each block to detect writes beyond its end.
 struct GuardAllocator {
     static constexpr size_t kGuard = 64;
     std::map<void*, size_t> live;
@@ -385,7 +385,7 @@ TEST(another_allocator_serves) {
     CHECK(empty.data == nullptr);
     std::memset(theirs.data, 0, 1000);
     CHECK(set_allocator(nullptr) == &interface);
-    // A block is released by the allocator that made it, even after that was replaced.
+    // A block is released by the allocator that made it, even after that allocator was replaced.
     release(theirs, 1000);
     release(empty, 0);
     release(ours, 1000);

@@ -7,8 +7,8 @@
 // sources: src/runtime/limits.cpp src/runtime/error.cpp src/tensor/dtype.cpp
 // options: -DRUSHLIGHT_CPU=avx2 -DRUSHLIGHT_HAVE_AVX2=1
 
-// What the generated tests of operators do not check of kernels: the same bits for any number of threads, and
-// edges.
+// Properties of kernels that the generated tests of operators do not check: equal bits for any number of threads, and edge
+// cases.
 #include <cmath>
 #include <limits>
 
@@ -149,7 +149,7 @@ TEST(attention_does_not_depend_on_threads_or_blocks) {
     };
     CHECK(same_for_all_threads(attend));
     const Array<float> out = attend();
-    for (int64_t i : {0, 7, 199}) {  // against the definition
+    for (int64_t i : {0, 7, 199}) {  // compare with the definition
         double total = 0, sum = 0;
         for (int64_t j = 0; j <= i; ++j) {
             double score = 0;

@@ -4,8 +4,8 @@
 // sources: src/runtime/cpu_allocator.cpp src/runtime/small_blocks.cpp src/runtime/pages.cpp src/runtime/limits.cpp
 // sources: src/runtime/caching_allocator.cpp src/tensor/device.cpp
 
-// The allocator services of HostTable, as a plug-in uses them: 10^5 operations over streams that stand still until the test
-// advances them. Every piece of queued work checks that nothing else has written to its block, and memory that went back to
+// The allocator services of HostTable, used as by a plug-in: 10^5 operations on streams that stand still until the test
+// advances them. Every piece of queued work checks that nothing else has written to its block. Memory that is returned to
 // the driver is freed, so that a memory checker detects later uses.
 #include <algorithm>
 #include <atomic>
@@ -144,7 +144,7 @@ constexpr Device kDevice{DeviceType::Plugin, 0};
 }  // namespace
 
 TEST(a_plugin_asks_for_an_allocator_during_init) {
-    register_backend(backend);  // without functions for memory of its own
+    register_backend(backend);  // the backend has no memory functions
     CHECK(refused == BackendStatus::Value);
     CHECK(refusal.find("all four functions for marks, or none") != std::string::npos);
     DeviceAllocator* late = nullptr;
@@ -152,7 +152,7 @@ TEST(a_plugin_asks_for_an_allocator_during_init) {
     CHECK(std::string(host->last_error()).find("during init only") != std::string::npos);
 }
 
-// A storage's memory, as operators take it; the thread keeps small blocks: Note [Quick blocks].
+// Memory of a storage, allocated as operators allocate it. The thread caches small blocks; see Note [Quick blocks].
 struct Taken {
     explicit Taken(size_t size) : nbytes(size), data(backend_allocate(kDevice, size, &release, &context)) {}
     void give() const { release(context, data, nbytes); }
@@ -177,7 +177,7 @@ TEST(a_thread_takes_its_small_blocks_again) {
         const MemoryStatistics now = memory_statistics(kDevice);
         CHECK_EQUAL(now.allocated_bytes, before.allocated_bytes);
         CHECK_EQUAL(now.active_bytes, before.active_bytes);
-        // Only the first round came to the allocator for the small ones.
+        // Only the first round requested the small blocks from the allocator.
         CHECK_EQUAL(now.allocation_count, before.allocation_count + 3 + static_cast<uint64_t>(i));
     }
     for (size_t i = 3; i < places.size(); ++i) CHECK_EQUAL(places[i], places[i - 3]);
@@ -195,7 +195,7 @@ TEST(peaks_count_what_lists_hand_out) {
     for (int i = 0; i < 3; ++i) some[static_cast<size_t>(i)] = Taken(2048);
     for (int i = 0; i < 3; ++i) some[static_cast<size_t>(i)].give();
     CHECK_EQUAL(memory_statistics(kDevice).allocated_bytes_peak, 3 * 2048u);
-    const Taken one(2048), large(20'000);  // comes to the allocator
+    const Taken one(2048), large(20'000);  // this block is requested from the allocator
     CHECK_EQUAL(memory_statistics(kDevice).allocated_bytes_peak, 2048u + 20'480);
     one.give();
     large.give();
@@ -207,7 +207,7 @@ TEST(memory_that_runs_out_takes_back_what_the_thread_keeps) {
     for (int i = 0; i < 8; ++i) small.emplace_back(4096);
     for (const Taken& taken : small) taken.give();
     const Taken large(94 * kMiB);
-    CHECK_EQUAL(mapped, 96 * kMiB);  // with the segment of the small ones
+    CHECK_EQUAL(mapped, 96 * kMiB);  // including the segment of the small blocks
     const Taken fits(2 * kMiB);
     CHECK_EQUAL(mapped, 96 * kMiB);
     CHECK_RAISES(OutOfMemory, "a block of 2.0 MiB does not fit", Taken(2 * kMiB));
@@ -216,8 +216,8 @@ TEST(memory_that_runs_out_takes_back_what_the_thread_keeps) {
     empty_cache(kDevice);
 }
 
-// Three threads take and release blocks, small ones mostly, and pass some on to be released elsewhere. The holder of a block
-// has stamped it all over.
+// Three threads allocate and release mostly small blocks, and pass some of them to other threads, which release them. The
+// owner of a block fills it with a stamp.
 TEST(blocks_of_threads_never_overlap) {
     struct Owned {
         Taken block;
@@ -239,7 +239,7 @@ TEST(blocks_of_threads_never_overlap) {
         std::vector<Owned> live;
         for (int i = 0; i < operations; ++i) {
             switch (random() % 16) {
-                case 0: {  // to another thread, and one of its blocks to this one
+                case 0: {  // pass a block to another thread, and take one from it
                     std::lock_guard lock(mutex);
                     if (!live.empty()) passed_on.push_back(live.back()), live.pop_back();
                     if (!passed_on.empty())
@@ -283,14 +283,14 @@ TEST(blocks_of_threads_never_overlap) {
         owned.check();
         owned.block.give();
     }
-    empty_cache(kDevice);  // the threads gave back what they kept
+    empty_cache(kDevice);  // the threads returned their cached blocks when they ended
     const MemoryStatistics s = memory_statistics(kDevice);
     CHECK_EQUAL(s.allocated_bytes, 0u);
     CHECK_EQUAL(s.reserved_bytes, 0u);
     CHECK_EQUAL(mapped, 0u);
 }
 
-// From here on the process has several streams.
+// From this test on, the process has several streams.
 TEST(a_block_that_another_stream_uses_is_not_kept) {
     const Taken kept(1000), used(1000);
     kept.give();
@@ -342,7 +342,7 @@ TEST(work_never_meets_foreign_work_in_its_memory) {
                 const Owned block{static_cast<uint64_t*>(data), nbytes / 8, ++stamps};
                 live.push_back(block);
                 streams[own].push([block] { block.data[0] = block.data[block.words - 1] = block.stamp; });
-                // Every user reads on the block's stream, some on another one behind an event.
+                // Each block is read on its own stream, or after an event on another stream.
                 int reader = own;
                 if (random() % 3 == 0) {
                     reader = static_cast<int>(random() % kStreams);
@@ -370,7 +370,7 @@ TEST(work_never_meets_foreign_work_in_its_memory) {
             default:
                 for (auto n = random() % 6; n > 0; --n) streams[own].advance();
         }
-        if (i % 20'000 == 19'999) {  // what is released is freed: no work may access it any more
+        if (i % 20'000 == 19'999) {  // released memory is freed, and no work may access it
             for (Stream& s : streams)
                 while (s.advance()) {}
             empty_cache(kDevice);

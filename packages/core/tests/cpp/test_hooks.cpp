@@ -2,7 +2,7 @@
 // sources: src/runtime/cpu_allocator.cpp src/runtime/caching_allocator.cpp src/runtime/site.cpp src/runtime/small_blocks.cpp
 // sources: src/runtime/pages.cpp src/runtime/limits.cpp
 
-// The reports to an observer: nodes in pairs, and the memory of storages.
+// Calls of an observer: the beginning and the end of each node, and the memory of storages.
 #include "rushlight/hooks.h"
 
 #include <map>
@@ -16,7 +16,7 @@
 
 using namespace rushlight;
 
-// No device but the CPU takes part here.
+// This test uses only the CPU.
 void* rushlight::backend_allocate(Device, size_t, ReleaseFn*, void**) { throw_runtime("no device"); }
 void rushlight::backend_copy_bytes(CopyKind, Device, void*, const void*, size_t) {
     throw_runtime("no device");

@@ -3,7 +3,7 @@
 // sources: src/runtime/error.cpp src/tensor/dtype.cpp
 // options: -DRUSHLIGHT_CPU=avx2 -DRUSHLIGHT_HAVE_AVX2=1
 
-// Matrix products, over the shapes and layouts that send them different ways.
+// Matrix products of shapes and layouts for which different algorithms are chosen.
 #include "cpu/matmul.h"
 
 #include <array>
@@ -19,7 +19,7 @@ using namespace check;
 
 namespace {
 
-/// (m, n) with columns or rows adjacent, or neither.
+/// Returns an (m, n) matrix whose columns are adjacent, whose rows are adjacent, or neither.
 template <class T>
 Array<T> matrix(int64_t m, int64_t n, int layout) {
     if (layout == 0) return random<T>({m, n});
@@ -49,7 +49,7 @@ Param number(int64_t value) { return {Param::Kind::Int, 0, {value}}; }
 const double kNoAddend = 0;
 auto nothing = [](int64_t, int64_t) { return kNoAddend; };
 
-// b is packed once for several products.
+// Packs b once for several products.
 void check_packed_before() {
     for (const auto& [m, n, k] :
          {std::array<int64_t, 3>{1, 1, 1}, {9, 70, 33}, {32, 96, 700}, {300, 25, 400}, {4, 50, 0}}) {

@@ -24,7 +24,7 @@ struct Threads {
     int former;
 };
 
-/// How many distinct threads a region really uses.
+/// Returns the number of distinct threads that a region uses.
 int team_size() {
     std::atomic<int> members{0};
     parallel_for(0, 64, 1, [&](int64_t, int64_t) { ++members; });
@@ -46,7 +46,7 @@ TEST(ranges_cover_everything_once) {
                     for (int64_t i = lo; i < hi; ++i) ++seen[static_cast<size_t>(i + 3)];
                 });
                 for (auto& count : seen) CHECK_EQUAL(count.load(), 1);
-                CHECK(short_ranges <= 1);  // the last
+                CHECK(short_ranges <= 1);  // only the last range may be short
             }
         }
     }
@@ -66,7 +66,7 @@ TEST(short_ranges_stay_on_the_calling_thread) {
 }
 
 TEST(chunks_are_the_callers) {
-    // A sum of floats over fixed chunks, combined in order, is the same to the last bit for any number of
+    // If the sums of fixed chunks of floats are combined in order, the result has the same bits for any number of
     // threads.
     std::vector<float> values(100'000);
     for (size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i));
@@ -124,7 +124,7 @@ TEST(exceptions_come_back_as_they_are) {
         } catch (const std::length_error&) { caught = true; }
         CHECK(caught);
         CHECK(!in_parallel());
-        CHECK_EQUAL(team_size(), threads);  // the threads are free again
+        CHECK_EQUAL(team_size(), threads);  // the threads are available again
     }
 }
 
@@ -135,7 +135,7 @@ TEST(the_quota_is_shared) {
         ThreadLease lease;
         CHECK_EQUAL(lease.threads(), 4);
         std::thread([] {
-            CHECK_EQUAL(ThreadLease().threads(), 1);  // all are lent: this thread has only itself
+            CHECK_EQUAL(ThreadLease().threads(), 1);  // all threads are lent, so this thread computes alone
             CHECK_EQUAL(team_size(), 1);
         }).join();
         CHECK_EQUAL(team_size(), 1);
@@ -181,7 +181,7 @@ TEST(a_forked_child_computes_alone_but_its_threads_need_not) {
     if (child == 0) {
         alarm(20);
         int before = check::failures;
-        CHECK_EQUAL(team_size(), 1);  // its team stayed behind: to wait for it would hang
+        CHECK_EQUAL(team_size(), 1);  // its team does not exist in the child; waiting for it would hang
         CHECK_EQUAL(ThreadLease().threads(), 1);
         int64_t sum = 0;
         parallel_chunks(100, [&](int64_t chunk) { sum += chunk; });
@@ -198,7 +198,7 @@ TEST(a_forked_child_computes_alone_but_its_threads_need_not) {
 }
 
 namespace {
-// The locks of a caller: how often they were released, and whether they are now.
+// The state of a caller's locks: the number of releases, and whether they are released now.
 int released = 0;
 bool held = true;
 constexpr CallerLocks locks{[](bool) -> void* {

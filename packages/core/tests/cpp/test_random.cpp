@@ -1,6 +1,6 @@
 // sources: src/runtime/caller_locks.cpp src/runtime/random.cpp src/runtime/mersenne_twister.cpp src/runtime/error.cpp
 
-// Random numbers: known answers, distributions, and the generators that assign streams.
+// Random numbers: known values, distributions, and generators, which assign offsets to calls.
 #include "rushlight/random.h"
 
 #include <sys/wait.h>
@@ -19,7 +19,7 @@
 using namespace rushlight;
 
 TEST(known_answers_of_the_paper) {
-    // The vectors that the authors of Philox publish with Random123 (philox4x32, 10 rounds).
+    // The test vectors that the authors of Philox publish with Random123 (philox4x32, 10 rounds).
     struct Answer {
         PhiloxKey key;
         uint64_t index;
@@ -62,14 +62,14 @@ TEST(uniforms_fill_their_range) {
         ++counts[uniform_below(block.wide(0), 7)];
         ++counts[uniform_below(block.wide(1), 7)];
     }
-    // Five standard errors.
+    // The bound is five standard errors.
     CHECK(std::abs(sum / kDraws - 0.5) < 5 * std::sqrt(1 / 12.0 / kDraws));
     CHECK(std::abs(squares / kDraws - 1 / 3.0) < 5 * std::sqrt(4 / 45.0 / kDraws));
     for (int count : counts) CHECK(std::abs(count - kDraws / 14.0) < 5 * std::sqrt(kDraws / 14.0));
 }
 
 TEST(normals_are_normal) {
-    // Kolmogorov-Smirnov: the distance of the empirical distribution from the normal one, both precisions.
+    // The Kolmogorov-Smirnov distance between the empirical and the normal distribution, in both precisions.
     constexpr int kDraws = 200'000;
     auto distance = [](std::vector<double> values) {
         std::sort(values.begin(), values.end());
@@ -91,14 +91,14 @@ TEST(normals_are_normal) {
         twice.insert(twice.end(), {b.first, b.second});
         product += static_cast<double>(a.first) * a.second;
     }
-    CHECK(distance(single) < 1.95);  // exceeded once in a thousand samples, and this one is fixed
+    CHECK(distance(single) < 1.95);  // only one of a thousand samples exceeds the bound, and this sample is fixed
     CHECK(distance(twice) < 1.95);
     CHECK(std::abs(product / (kDraws / 2)) < 5 / std::sqrt(kDraws / 2.0));
 }
 
 namespace {
 
-/// The worst error of normal_pair in ulp against a wider type, and a hash of all bits.
+/// Computes the largest error of normal_pair in ulp, compared with a wider type, and a hash of all bits.
 template <class T, class Wide, class Bits>
 std::pair<double, uint64_t> measure_normals(Bits (*draw)(const PhiloxBlock&, int), Wide (*uniform)(Bits),
                                             Wide (*half_turns)(Bits)) {
@@ -108,7 +108,7 @@ std::pair<double, uint64_t> measure_normals(Bits (*draw)(const PhiloxBlock&, int
         PhiloxBlock block = philox({1, 2}, i);
         Bits a = draw(block, 0), b = draw(block, 1);
         NormalPair<T> pair = normal_pair(a, b);
-        // The angle from the nearest axis: near the others the wider type's pi would be too short.
+        // The angle is measured from the nearest axis, because the wider type's pi is not precise enough near other axes.
         Wide turns = half_turns(b), quarter = std::floor(2 * turns + Wide(0.5));
         Wide radius = std::sqrt(-2 * std::log(uniform(a)));
         Wide angle = std::numbers::pi_v<Wide> * (turns - quarter / 2);
@@ -130,7 +130,7 @@ std::pair<double, uint64_t> measure_normals(Bits (*draw)(const PhiloxBlock&, int
 
 }  // namespace
 
-// The hashed bits are promised to every device and version: a change of them is a change of users' results.
+// Every device and version must produce the hashed bits, because other bits would change the results of users.
 
 TEST(normals_of_float32_are_accurate_and_pinned) {
     auto [worst, hash] = measure_normals<float, double, uint32_t>(
@@ -213,7 +213,7 @@ TEST(threads_never_get_the_same_stream) {
 }
 
 TEST(seeding_never_mixes_two_states) {
-    // Seed s is always followed by offsets below 1000; no reader may get s with the offset of another seed.
+    // Seed s is always combined with offsets below 1000. No reader may receive s with the offset of another seed.
     auto generator = Generator::make();
     std::atomic<bool> stop{false};
     std::thread seeder([&] {
@@ -243,5 +243,5 @@ TEST(a_child_starts_from_its_parents_state) {
     int status = -1;
     waitpid(child, &status, 0);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    CHECK_EQUAL(generator->reserve().offset, 5u);  // and each goes its own way
+    CHECK_EQUAL(generator->reserve().offset, 5u);  // the copies are independent
 }

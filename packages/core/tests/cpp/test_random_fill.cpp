@@ -2,7 +2,7 @@
 // sources: src/runtime/caller_locks.cpp src/runtime/parallel.cpp src/runtime/limits.cpp src/runtime/error.cpp
 // options: -DRUSHLIGHT_CPU=avx2 -DRUSHLIGHT_HAVE_AVX2=1
 
-// Random values in bulk are those that Note [Random values] defines one by one, wherever a range begins.
+// Ranges of random values have the values that Note [Random values] defines for each position, wherever a range begins.
 #include "cpu/random_fill.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ constexpr PhiloxKey kKey{0x0123456789abcdef, 77};
 uint32_t word(int64_t i) { return philox(kKey, static_cast<uint64_t>(i / 4)).word[i % 4]; }
 uint64_t wide(int64_t i) { return philox(kKey, static_cast<uint64_t>(i / 2)).wide(static_cast<int>(i % 2)); }
 
-/// Compares ranges of all small beginnings and lengths, and some long ones.
+/// Compares ranges with all small start positions and lengths, and some long ranges.
 template <class T, class Fill, class Value>
 void check_ranges(Fill&& fill, Value&& value) {
     for (int64_t begin : {0, 1, 2, 3, 5, 255, 256, 1000, (1 << 20) + 1}) {
@@ -29,7 +29,7 @@ void check_ranges(Fill&& fill, Value&& value) {
             std::vector<T> got(static_cast<size_t>(n) + 1, T(99));
             fill(kKey, begin, n, got.data());
             for (int64_t i = 0; i < n; ++i) CHECK_EQUAL(got[static_cast<size_t>(i)], value(begin + i));
-            CHECK_EQUAL(got.back(), T(99));  // nothing behind the end
+            CHECK_EQUAL(got.back(), T(99));  // nothing is written beyond the end
         }
     }
 }
@@ -56,7 +56,7 @@ TEST(normals) {
 
 TEST(masks) {
     const RandomKernels& kernels = random_kernels();
-    // Whole bytes, ties that are decided by further bits, and the ends.
+    // Thresholds of whole bytes, thresholds with ties that further bits decide, and the limits.
     for (uint64_t threshold :
          {uint64_t{0}, uint64_t{1}, uint64_t{0x80000000}, uint64_t{0x80000001}, uint64_t{0x19999999},
           uint64_t{0xFFBE76C8}, uint64_t{0xFFFFFFFF}, uint64_t{1} << 32}) {
@@ -70,7 +70,8 @@ TEST(masks) {
     CHECK_EQUAL(mask_threshold(0.5), uint64_t{1} << 31);
 }
 
-// A probability that is rounded to 8 or 16 bits would keep other ties: those of 0.9 are kept with a probability of 0.4.
+// A probability that is rounded to 8 or 16 bits would keep too many or too few ties. For 0.9, ties are kept with a
+// probability of 0.4.
 TEST(ties_of_masks_are_decided_by_further_bits) {
     for (double p : {0.1, 0.001, 0.999, 0.25 + 0x1p-10}) {
         const uint64_t threshold = mask_threshold(1 - p);
@@ -85,7 +86,7 @@ TEST(ties_of_masks_are_decided_by_further_bits) {
             ++ties;
             kept += keeps;
         }
-        // Within five standard deviations.
+        // Checks that a count is within five standard deviations.
         const auto is_near = [](int64_t count, int64_t n, double probability) {
             const auto of = static_cast<double>(n);
             return std::fabs(static_cast<double>(count) - of * probability) <
@@ -97,14 +98,14 @@ TEST(ties_of_masks_are_decided_by_further_bits) {
     }
 }
 
-// An element is kept where a number of 32 bits is below the threshold, and each byte of that number is uniform: so the
-// probability is exact to 2^-32.
+// An element is kept if a number of 32 bits is below the threshold. Each byte of the number is uniform, so the probability
+// is exact to 2^-32.
 TEST(an_element_of_a_mask_draws_32_bits) {
     constexpr int kElements = 1 << 16;
     std::vector<int> found[4];
     for (std::vector<int>& counts : found) counts.assign(256, 0);
     for (uint64_t i = 0; i < kElements; ++i) {
-        uint64_t number = 0;  // the largest threshold at which it is not kept
+        uint64_t number = 0;  // the largest threshold at which the element is not kept
         for (int bit = 31; bit >= 0; --bit) {
             const uint64_t next = number | uint64_t{1} << bit;
             if (!mask_keeps(kKey, i, next)) number = next;
@@ -113,7 +114,7 @@ TEST(an_element_of_a_mask_draws_32_bits) {
         for (size_t byte = 0; byte < 4; ++byte) ++found[byte][number >> 8 * byte & 0xFF];
     }
     for (const std::vector<int>& counts : found) {
-        double statistic = 0;  // chi-squared, of 255 degrees of freedom
+        double statistic = 0;  // chi-squared with 255 degrees of freedom
         for (int count : counts) statistic += (count - 256.0) * (count - 256.0) / 256.0;
         CHECK(statistic > 150 && statistic < 380);
     }

@@ -1,6 +1,6 @@
 // sources: src/runtime/limits.cpp src/runtime/library.cpp src/runtime/interrupt.cpp src/runtime/error.cpp
 
-// The small parts of the runtime: limits of the machine, libraries opened late, interrupts.
+// Small parts of the runtime: limits of the machine, libraries that are opened at first use, interrupts.
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -17,7 +17,7 @@ using namespace rushlight::detail;
 
 namespace {
 
-/// A folder that plays / for a test.
+/// A folder that a test uses as the root of the file system.
 struct Machine {
     std::string root;
 
@@ -43,7 +43,7 @@ TEST(control_groups_version_2) {
     machine.write("/sys/fs/cgroup/slice/memory.max", "1073741824\n");
     machine.write("/sys/fs/cgroup/slice/job/cpu.max", "250000 100000\n");
     machine.write("/sys/fs/cgroup/slice/cpu.max", "max 100000\n");
-    CHECK_EQUAL(group_memory_limit(machine.root), 1073741824u);  // an ancestor's limit counts
+    CHECK_EQUAL(group_memory_limit(machine.root), 1073741824u);  // the limit of a parent group applies
     CHECK_EQUAL(group_processor_quota(machine.root), 2.5);
     CHECK(memory_available_to_process(machine.root) <= 1073741824u);
     machine.write("/sys/fs/cgroup/slice/job/cpu.max", "10000 100000\n");
@@ -65,7 +65,7 @@ TEST(control_groups_version_1) {
 
 TEST(a_container_sees_only_its_root) {
     Machine machine;
-    machine.write("/proc/self/cgroup", "0::/docker/0123456789abcdef\n");  // the host's path
+    machine.write("/proc/self/cgroup", "0::/docker/0123456789abcdef\n");  // this path exists only on the host
     machine.write("/sys/fs/cgroup/memory.max", "2000000000\n");
     CHECK_EQUAL(group_memory_limit(machine.root), 2000000000u);
 }
@@ -81,7 +81,7 @@ TEST(what_is_left) {
     CHECK_EQUAL(memory_left_to_process(machine.root), 100'000u);
     machine.write("/sys/fs/cgroup/job/memory.stat", "anon 200000\ninactive_file 300000\n");
     CHECK_EQUAL(memory_left_to_process(machine.root), 400'000u);
-    machine.write("/sys/fs/cgroup/job/memory.current", "900001\n");  // above its limit: for a moment
+    machine.write("/sys/fs/cgroup/job/memory.current", "900001\n");  // usage may be above the limit for a moment
     CHECK_EQUAL(memory_left_to_process(machine.root), 0u);
     machine.write("/proc/self/cgroup", "4:memory:/box\n");
     machine.write("/sys/fs/cgroup/memory/box/memory.limit_in_bytes", "700000\n");
@@ -95,7 +95,7 @@ TEST(what_is_left_before_the_kernel_ends_processes) {
     machine.write("/proc/self/cgroup", "0::/job\n");
     machine.write("/proc/meminfo", "MemTotal:  1000 kB\nMemAvailable:     1 kB\nSwapFree: 0 kB\n");
     CHECK_EQUAL(memory_before_group_limit(machine.root),
-                UINT64_MAX);  // the machine's memory belongs to no group
+                UINT64_MAX);  // no group limits the machine's memory
     machine.write("/sys/fs/cgroup/job/memory.max", "600000\n");
     machine.write("/sys/fs/cgroup/job/memory.current", "500000\n");
     CHECK_EQUAL(memory_before_group_limit(machine.root), 100'000u);
@@ -116,7 +116,7 @@ TEST(odd_files_mean_no_limit) {
 }
 
 TEST(a_library_is_opened_when_it_is_needed) {
-    LazyLibrary math("libm.so.6");  // not beside us: the loader finds it
+    LazyLibrary math("libm.so.6");  // not in our folder; the loader finds it
     CHECK_EQUAL(math.function<double(double)>("cos")(0.0), 1.0);
     CHECK(math.symbol("no_such_function") == nullptr);
     CHECK_EQUAL(math.why_not(), "");

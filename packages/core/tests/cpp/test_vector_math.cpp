@@ -1,7 +1,7 @@
 // options: -DRUSHLIGHT_CPU=avx2 -DRUSHLIGHT_HAVE_AVX2=1 -O3 -fopenmp-simd -fno-math-errno -fno-trapping-math
 // sources: src/runtime/error.cpp
 
-// Elementary functions: their errors in units in the last place, and their values where C's are special.
+// Elementary functions: their errors in units in the last place, and their special values, as in C.
 #include "cpu/vector_math.h"
 
 #include <cmath>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kCount = 100'000;
 
-/// The largest error of f against the exact function, on points drawn evenly from [low, high].
+/// Returns the largest error of f, compared with the exact function, at points drawn uniformly from [low, high].
 template <class T>
 double worst(auto&& f, auto&& exact, double low, double high) {
     std::mt19937_64 generator(1);
