@@ -1,10 +1,10 @@
 """Bad input for every operator, made from its entry (`rushlight_testing.bad_input`).
 
-What comes back is a typed error that names the operator and changes nothing, or the right answer; never a signal, a hang or
-memory that the machine does not have.
+A call must raise a typed error that names the operator and leaves arguments unchanged, or return the correct result. It must
+never end the process, hang, or allocate more memory than the machine has.
 
-The calls are made in processes of their own, which may die. An ordinary run tries a part of them, always the same;
-RUSHLIGHT_BAD_INPUT=all, as every night under the sanitizers, all of them.
+The calls run in separate processes, which may die. By default, a fixed part of the calls is tried. RUSHLIGHT_BAD_INPUT=all,
+which is used every night under the sanitizers, tries all calls.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rushlight_core.codegen.loader import load_ops
 from rushlight_core.codegen.model import Op
 from rushlight_testing.bad_input import Call, Case, Report, hunt, judge
 
-OPS = load_ops()  # hidden ones too, which have names as well
+OPS = load_ops()  # includes hidden operators, which can be called by name, too
 SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")
 EVERY = 1 if os.environ.get("RUSHLIGHT_BAD_INPUT") == "all" else 8
 MEMORY = 512 << 20
@@ -27,14 +27,14 @@ MEMORY = 512 << 20
 
 @pytest.fixture(scope="module")
 def reports(request: pytest.FixtureRequest) -> dict[str, Report]:
-    """What became of the operators whose tests run."""
+    """Return the reports of the operators whose tests run."""
     asked = [item.callspec.params.get("op") for item in request.session.items if hasattr(item, "callspec")]
     names = {op.name for op in asked if isinstance(op, Op) and item_is_here(request, op)}
     options = os.environ.get("ASAN_OPTIONS", "")
     return hunt(
         [op for op in OPS if op.name in names],
         every=EVERY,
-        # A sanitizer reserves all addresses for itself; it has a limit of its own.
+        # A sanitizer reserves the whole address space, so its own limit is used.
         memory=0 if SANITIZED else MEMORY,
         environment={"ASAN_OPTIONS": f"{options}:max_allocation_size_mb={MEMORY >> 20}"} if SANITIZED else {},
         patience=600 if SANITIZED else 120,
@@ -66,7 +66,7 @@ def verdict(name: str, **given: Any) -> str | None:
 
 
 class Pretender:
-    """The library, with one operator that does something else."""
+    """The library, with one operator replaced by another function."""
 
     def __init__(self, name: str, does: Any) -> None:
         self.name, self.does = name, does
@@ -87,7 +87,7 @@ class Pretender:
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_noticed(does: Any, what: str) -> None:
-    """An error of nobody or of no type, changed arguments, a wrong result."""
+    """Errors that do not name the operator or are not typed, changed arguments and wrong results are reported."""
     take = of("take")
     arguments = {"input": core.ones(4), "index": core.tensor([1, 2])}
     made = Call(arguments, safe={"input": core.ones(4), "index": core.tensor([1, 2])})

@@ -1,7 +1,7 @@
-"""Programs in a control group with a memory limit, beyond which the kernel ends them.
+"""Programs in a control group with a memory limit. The kernel ends a program that exceeds the limit.
 
-Groups can be made by root where the hierarchy is writable; elsewhere these tests are skipped, and cpp/test_runtime.cpp reads
-files of its own.
+Root can make groups if the hierarchy is writable. Otherwise these tests are skipped; cpp/test_runtime.cpp tests the same
+functions with files that it writes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(
 
 MIB = 1 << 20
 LIMIT = 500 * MIB
-# Folder in which groups are made, and the file of the limit: version 1 and 2.
+# The folder in which groups are made, and the name of the file with the limit, for versions 1 and 2.
 HIERARCHIES = (
     (Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"),
     (Path("/sys/fs/cgroup"), "memory.max"),
@@ -29,7 +29,7 @@ HIERARCHIES = (
 
 @pytest.fixture(scope="module")
 def group():
-    """A control group that may use 500 MiB."""
+    """Return a control group whose limit is 500 MiB."""
     for folder, file in HIERARCHIES:
         made = folder / f"rushlight-tests-{os.getpid()}"
         try:
@@ -50,8 +50,8 @@ def group():
 
 
 def outcome(group, program):
-    """What a program prints that runs in the group."""
-    # The shell joins the group before Python begins, so all of its memory counts.
+    """Run a program in the group, and return its output."""
+    # The shell joins the group before Python starts, so all memory of Python counts.
     command = ["/bin/sh", "-c", 'echo $$ > "$0"/cgroup.procs && exec "$@"', str(group)]
     begin = "import rushlight_core as core\nMIB = 1 << 18  # elements of float32\n"
     text = begin + textwrap.dedent(program)
@@ -74,7 +74,7 @@ def test_a_cache_makes_room_for_another_size(group):
 
 
 def test_a_cache_makes_room_for_other_memory_at_once(group):
-    # Small calls, between which the program takes memory of its own much faster than caches go back otherwise.
+    # Between small calls, the program allocates other memory much faster than caches normally shrink.
     assert outcome(
         group,
         """
@@ -91,7 +91,7 @@ def test_a_cache_makes_room_for_other_memory_at_once(group):
 
 @pytest.mark.parametrize("elements", [20 << 18, 3 << 17, 1000])
 def test_what_does_not_fit_raises(group, elements):
-    # The interpreter's own memory counts, too, so the allocator's limit alone would not be reached in time.
+    # The interpreter's memory counts, too, so the group's limit is reached before the allocator's own limit.
     assert outcome(
         group,
         f"""

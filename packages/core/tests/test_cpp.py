@@ -1,6 +1,6 @@
-"""The C++ tests: one program for each file of tests/cpp, built from the sources that its head names.
+"""The C++ tests: one program for each file of tests/cpp, built from the sources that its first lines name.
 
-RUSHLIGHT_SANITIZE=address,undefined (or thread) builds them, and what they test, under a sanitizer.
+RUSHLIGHT_SANITIZE=address,undefined (or thread) builds the tests and the tested files with a sanitizer.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SANITIZE = os.environ.get("RUSHLIGHT_SANITIZE", "")
 
 
 def head(source: Path) -> tuple[list[Path], str]:
-    """Returns the files of core that a test is linked with, and the options that all of its files are compiled with."""
+    """Return the files of core with which a test is linked, and the options with which all its files are compiled."""
     found = dict[str, list[str]](sources=[], options=[])
     for key, values in re.findall(r"^// (sources|options): (.*)$", source.read_text(), flags=re.MULTILINE):
         found[key] += values.split()
@@ -36,7 +36,7 @@ def compiler(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 class Objects:
-    """Object files in a folder. Tests that need one file with the same options share it; two compilers run at a time."""
+    """Object files in a folder. Tests share files with the same options. Two compilers run at a time."""
 
     def __init__(self, folder: Path, pool: ThreadPoolExecutor) -> None:
         self.folder, self.pool = folder, pool
@@ -53,7 +53,7 @@ class Objects:
 
 @pytest.fixture(scope="session")
 def objects(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest):
-    """The object files of all tests that will run."""
+    """Compile the object files of all tests that will run, and return them."""
     tests = [item for item in request.session.items if "objects" in item.fixturenames]
     with ThreadPoolExecutor(2) as pool:
         objects = Objects(tmp_path_factory.mktemp("cpp"), pool)
@@ -65,7 +65,7 @@ def objects(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReq
 
 
 def environments(source: Path) -> list[dict[str, str]]:
-    """The allocator's tests run with cached blocks and with malloc's, whatever the build's default."""
+    """Return the environments of a test. The allocator's tests run with cached blocks and with malloc."""
     if source.stem != "test_cpu_allocator":
         return [{}]
     return [{"RUSHLIGHT_CPU_ALLOCATOR": choice} for choice in ("caching", "malloc")]

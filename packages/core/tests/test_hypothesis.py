@@ -1,4 +1,4 @@
-"""Random shapes, strides, dtypes and indices against NumPy: pointwise operators, reductions, indexing, products, views."""
+"""Pointwise operators, reductions, indexing, products and views of random shapes and dtypes, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from hypothesis.extra import numpy as hnp
 
 import rushlight_core as core
 
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of NumPy, of empty slices
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy warns about empty slices
 
-# The same examples in every run.
+# Every run uses the same examples.
 bounded = settings(max_examples=150, deadline=None, derandomize=True, database=None)
 few = settings(bounded, max_examples=60)
 
@@ -27,13 +27,13 @@ DTYPES = ("bool", *INTEGERS, *FLOATS)
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)
 
 
-# --- tensors and arrays of the same elements in the same place in memory ---
+# --- pairs of a tensor and an array with the same elements and strides ---
 
 Pair = tuple[Any, np.ndarray]
 
 
 def values(draw: st.DrawFn, shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    """Small numbers, so that nothing overflows and sums are nearly exact."""
+    """Return an array of small numbers, so that nothing overflows and sums are nearly exact."""
     source = np.random.default_rng(draw(st.integers(0, 2**16)))
     if dtype == "bool":
         return source.random(shape) < 0.5
@@ -46,7 +46,7 @@ def values(draw: st.DrawFn, shape: tuple[int, ...], dtype: str) -> np.ndarray:
 
 @st.composite
 def pairs(draw: st.DrawFn, shapes: Any = SHAPES, dtypes: Any = DTYPES) -> Pair:
-    """A tensor and the array that it was made from: dense, transposed, sliced, with an offset, or broadcast."""
+    """Return a tensor and an equal array: dense, transposed, sliced, with an offset, or broadcast."""
     shape = draw(shapes)
     dtype = draw(st.sampled_from(dtypes))
     n = len(shape)
@@ -54,7 +54,7 @@ def pairs(draw: st.DrawFn, shapes: Any = SHAPES, dtypes: Any = DTYPES) -> Pair:
     steps = draw(st.lists(st.integers(1, 3), min_size=n, max_size=n))
     starts = draw(st.lists(st.integers(0, 2), min_size=n, max_size=n))
     repeated = draw(st.lists(st.booleans(), min_size=n, max_size=n)) if draw(st.booleans()) else [False] * n
-    # The memory: dimensions in another order, each with gaps and elements in front, or a single element.
+    # The shape in memory: dimensions in another order, with gaps and preceding elements, or of size 1 to be broadcast.
     memory = [1 if repeated[d] else starts[d] + steps[d] * shape[d] for d in order]
     array = values(draw, tuple(memory), dtype)
     back = [order.index(d) for d in range(n)]
@@ -77,7 +77,7 @@ def dtype_name(t: Any) -> str:
 
 
 def outcome(call: Callable[[], Any], *errors: type[Exception]) -> Any:
-    """The result, None where it raises one of these."""
+    """Return the result of a call, or None if it raises one of `errors`."""
     try:
         return call()
     except errors:
@@ -105,7 +105,7 @@ OF = {"all": DTYPES, "numbers": (*INTEGERS, *FLOATS), "integers": ("bool", *INTE
 
 @st.composite
 def operands(draw: st.DrawFn, count: int, dtypes: Any) -> list[Pair]:
-    """Several that broadcast."""
+    """Return several pairs whose shapes broadcast."""
     shapes = draw(hnp.mutually_broadcastable_shapes(num_shapes=count, max_dims=4, min_side=0, max_side=4))
     return [draw(pairs(st.just(shape), dtypes)) for shape in shapes.input_shapes]
 
@@ -161,7 +161,7 @@ def test_complex(pair: Pair, name: str) -> None:
 @bounded
 @given(st.data())
 def test_in_place_on_a_part(data: st.DataObject) -> None:
-    """x[i:] += x[:n], whatever they share, reads what was there before."""
+    """x[i:] += x[j:] reads the former elements, even if both slices overlap."""
     n = data.draw(st.integers(1, 9))
     step, first, second = (data.draw(st.integers(1, 2)), *(data.draw(st.integers(0, 4)) for _ in range(2)))
     array = values(data.draw, (n * step + 4, 2), data.draw(st.sampled_from(("int64", "float32", "uint8"))))
@@ -270,7 +270,7 @@ def test_einsum(data: st.DataObject) -> None:
 
 @st.composite
 def expressions(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[Any, Any]:
-    """What stands between the brackets, for a tensor and for an array. Some of it is out of range."""
+    """Return an index for a tensor and the same index for an array. Some indices are out of range."""
     ours: list[Any] = []
     theirs: list[Any] = []
     together = draw(hnp.array_shapes(min_dims=0, max_dims=2, min_side=0, max_side=3))
@@ -319,7 +319,7 @@ def expressions(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[Any, Any]:
 @settings(bounded, max_examples=250)
 @given(st.data())
 def test_indexing(data: st.DataObject) -> None:
-    """Reading and writing."""
+    """Reading and writing by an index agree with NumPy."""
     t, a = data.draw(pairs(hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)))
     ours, theirs = data.draw(expressions(a.shape))
     wanted = outcome(lambda: np.asarray(a[theirs]), IndexError)
@@ -361,7 +361,7 @@ def test_gather_and_scatter(data: st.DataObject) -> None:
 
 
 def chain(draw: st.DrawFn, t: Any, a: np.ndarray) -> Pair:
-    """A few views, one after the other."""
+    """Apply a few views, one after the other, to a tensor and an array."""
     for _ in range(draw(st.integers(1, 5))):
         n = a.ndim
         d = draw(st.integers(-n, n - 1)) if n else 0
@@ -409,7 +409,7 @@ def chain(draw: st.DrawFn, t: Any, a: np.ndarray) -> Pair:
 @settings(bounded, max_examples=300)
 @given(st.data())
 def test_chains_of_views(data: st.DataObject) -> None:
-    """The elements, and what a kernel makes of them wherever they lie."""
+    """Views have NumPy's elements, and kernels compute the same results for any strides."""
     t, a = chain(data.draw, *data.draw(pairs(dtypes=("int32", "float64"))))
     same(t, a)
     same(t.clone(), a)
@@ -421,7 +421,7 @@ def test_chains_of_views(data: st.DataObject) -> None:
 @bounded
 @given(st.data())
 def test_writing_through_views(data: st.DataObject) -> None:
-    """A view's elements are the base's, and only they change; a view whose elements share memory is refused."""
+    """A write changes exactly the base's elements that are in the view. Views with overlapping elements are refused."""
     array = values(
         data.draw, data.draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=4)), "int64"
     )

@@ -1,4 +1,4 @@
-"""The interpreter's end while daemon threads compute: Note [Interpreter exit] of src/python/gil.h."""
+"""The exit of the interpreter while daemon threads compute. See Note [Interpreter exit] in src/python/gil.h."""
 
 from __future__ import annotations
 
