@@ -156,7 +156,7 @@ class _Public:
             self.parameters.append((declaration.split()[-1], keyword_only, _literal(default)))
 
     def arguments(self, values: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return the arguments without those that equal their defaults."""
+        """Return the arguments that differ from their defaults."""
         args: list[Any] = []
         kwargs: dict[str, Any] = {}
         required = 0

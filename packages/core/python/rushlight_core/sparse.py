@@ -323,7 +323,7 @@ def as_sparse_gradcheck(gradcheck: Callable[..., bool]) -> Callable[..., bool]:
     """Return a variant of `gradcheck` for functions of sparse tensors, which varies the stored values.
 
     Args:
-        gradcheck: `autograd.gradcheck` or a function with its arguments.
+        gradcheck: `autograd.gradcheck`, or another function with the same arguments.
 
     Returns:
         A function with the arguments of `gradcheck`; `masked` is ignored.

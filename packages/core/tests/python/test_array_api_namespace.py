@@ -142,7 +142,7 @@ CASES: list[Callable[[Any, Callable[[Any], Any]], Any]] = [
     lambda xp, a: xp.linalg.solve(a(SQUARE), a(SQUARE[0, :, :2])),
     lambda xp, a: xp.linalg.solve(
         a(SQUARE[:, :2, :2]), a(REAL[0, :2, :2])
-    ),  # matrices, not a batch of vectors
+    ),  # x2 holds matrices, not a batch of vectors
     lambda xp, a: xp.linalg.matrix_norm(a(REAL), ord="nuc", keepdims=True),
     lambda xp, a: xp.linalg.vector_norm(a(REAL), axis=(0, 2), ord=3),
     lambda xp, a: xp.linalg.vector_norm(a(REAL), axis=1, keepdims=True),

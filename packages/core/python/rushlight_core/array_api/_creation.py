@@ -122,7 +122,7 @@ def empty_like(x: Tensor, /, *, dtype: dtype | None = None, device: Any = None) 
 def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: dtype | None = None, device: Any = None
 ) -> Tensor:
-    """Return ones on one diagonal, and zeros elsewhere.
+    """Return a matrix with ones on one diagonal and zeros elsewhere.
 
     Args:
         n_rows: the number of rows.

@@ -125,7 +125,7 @@ def can_cast(from_: dtype | Tensor, to: dtype, /) -> bool:
 
 
 def isdtype(dtype: dtype, kind: Any) -> bool:
-    """Return whether a dtype is of a kind.
+    """Return whether a dtype belongs to a kind of dtypes, such as "integral".
 
     Args:
         dtype: the dtype.

@@ -50,7 +50,7 @@ atanh: Unary = _unary("atanh", _C.atanh)
 bitwise_and: Binary = _binary("bitwise_and", _C.bitwise_and)
 bitwise_invert: Unary = overridable(
     _unary("bitwise_invert", _C.bitwise_not)
-)  # a function of `rushlight`, too
+)  # `rushlight` has this function, too
 bitwise_left_shift: Binary = _binary("bitwise_left_shift", _C.bitwise_left_shift)
 bitwise_or: Binary = _binary("bitwise_or", _C.bitwise_or)
 bitwise_right_shift: Binary = _binary("bitwise_right_shift", _C.bitwise_right_shift)

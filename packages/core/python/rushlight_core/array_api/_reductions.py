@@ -29,7 +29,7 @@ def all(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
         >>> xp.all(xp.asarray([[1, 0], [1, 2]]), axis=1)
         tensor([False,  True])
     """
-    return _C.all(*_over(x, axis, keepdims)).to(_C.bool)  # PyTorch's result is uint8 for uint8
+    return _C.all(*_over(x, axis, keepdims)).to(_C.bool)  # in PyTorch, the result for uint8 tensors is uint8
 
 
 def any(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:

@@ -38,9 +38,9 @@ class Work(Protocol):
 class Group(Protocol):
     """One rank's membership in a group of processes.
 
-    Every rank calls the same methods in the same order. `label` is a text that must be the same on all ranks; it tells
-    similar operations apart. All elements of a list of tensors are treated as one sequence. Tensors have the same shapes on
-    all ranks.
+    Every rank calls the same methods in the same order. `label` is a text that must be the same on all ranks; it
+    distinguishes similar operations. All elements of a list of tensors are treated as one sequence. Tensors have the same
+    shapes on all ranks.
 
     Example::
 

@@ -278,7 +278,7 @@ def general_hamming(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return alpha - (1 - alpha) cos(2πx), a family that contains Hamming's window.
+    """Return alpha - (1 - alpha) cos(2πx), a family of windows that contains Hamming's window.
 
     Args:
         M: the number of elements.
