@@ -421,7 +421,7 @@ def test_chains_of_views(data: st.DataObject) -> None:
 @bounded
 @given(st.data())
 def test_writing_through_views(data: st.DataObject) -> None:
-    """A write changes exactly the base's elements that are in the view. Views with overlapping elements are refused."""
+    """A write to a view changes only the base's elements in the view. Views with overlapping elements are refused."""
     array = values(
         data.draw, data.draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=4)), "int64"
     )

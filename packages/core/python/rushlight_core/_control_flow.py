@@ -330,7 +330,7 @@ def _refuse_writes(name: str, copies: Any) -> None:
 
 
 def _fresh(tree: Any, given: Any) -> Any:
-    """Return the tree with each tensor copied that is in `given`, shares memory with such a tensor, or occurs twice."""
+    """Return the tree with copies of tensors that are in `given`, share memory with a tensor in `given`, or occur twice."""
 
     def root(tensor: Tensor) -> Tensor:
         return tensor if tensor._base is None else tensor._base

@@ -542,7 +542,7 @@ def std(
 def softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """Return exp(x) divided by the sum of the exponentials of the kept elements along `dim`.
 
-    Elements that are left out give 0, or NaN if nothing is kept along `dim`.
+    The result is 0 for elements that are left out, or NaN if no element is kept along `dim`.
 
     Args:
         input: a tensor of a real dtype.
@@ -632,7 +632,7 @@ def normalize(
 ) -> Tensor:
     """Divide the kept elements by their norm along `dim`, or by `eps` if `eps` is larger than the norm.
 
-    Elements that are left out give 0.
+    The result is 0 for elements that are left out.
 
     Args:
         input: a tensor of a floating-point or complex dtype.

@@ -374,7 +374,7 @@ FAILURES: dict[str, tuple[Call, int, str]] = {
 CANNOT_FAIL = {
     "rl_c_version", "rl_error_text", "rl_error_status", "rl_operator_count", "rl_grad_mode", "rl_set_grad_mode",
     "rl_array_free", "rl_tensor_free", "rl_generator_free", "rl_value_free",
-    "rl_manual_seed",  # fails only if there are two copies of the library: test_c_programs.py
+    "rl_manual_seed",  # fails only if there are two copies of the library; see test_c_programs.py
 }  # fmt: skip
 
 

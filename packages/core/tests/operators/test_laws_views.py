@@ -1,7 +1,8 @@
 """Law: whether a result shares memory with an input depends neither on sizes nor on strides, and results are distinct.
 
-The key `view` of an entry declares it: `always` (which kind `view` implies), `if possible` if it depends on strides, as for
-reshape, `by arguments` if it depends on dtypes, flags or the number of tensors. Without the key, results have new memory.
+The key `view` of an entry declares whether results share memory: `always` (which kind `view` implies), `if possible` if it
+depends on strides, as for reshape, `by arguments` if it depends on dtypes, flags or the number of tensors. Without the key,
+results have new memory.
 """
 
 from __future__ import annotations

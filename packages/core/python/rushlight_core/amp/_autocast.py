@@ -1,4 +1,4 @@
-"""autocast: matrix products in a smaller dtype, and sums that need more digits in float32.
+"""autocast, which computes matrix products in a smaller dtype, and operators that need more precision in float32.
 
 Note [Autocast]
 The stage "autocast" comes before the stages that record gradients. While it is on, it handles every call of an operator in
