@@ -57,5 +57,5 @@ def compile(
         raise RuntimeError("compile(mode, options): got both, needs at most one of them")
     if not disable and not _warned:
         _warned = True
-        warnings.warn("compile(model) returns it as it is: there is no compiler", UserWarning, stacklevel=2)
+        warnings.warn("compile() returns the model as it is: there is no compiler", UserWarning, stacklevel=2)
     return model

@@ -324,7 +324,7 @@ def _refuse_writes(name: str, copies: Any) -> None:
     """Raise RuntimeError if a branch has written to its operands, because inside vmap both branches run for all examples."""
     if any(leaf._version for leaf in tree_flatten(copies)[0]):
         raise RuntimeError(
-            f"cond: {name} writes to an operand, which inside vmap would reach examples that take the other branch\n"
+            f"cond: {name} writes to an operand; inside vmap this would change examples that take the other branch\n"
             "hint: compute a new tensor, or write to a clone()"
         )
 

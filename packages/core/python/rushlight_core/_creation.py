@@ -22,7 +22,7 @@ def tensor(
     """Return a new tensor with a copy of `data`."""
     device = _C._default_device() if device is None else device
     if isinstance(data, Tensor):
-        text = "tensor(data): to copy a tensor, data.detach().clone() says it more clearly"
+        text = "tensor(data): to copy a tensor, use data.detach().clone()"
         warnings.warn(text, UserWarning, stacklevel=2)
         made = _convert(data.detach(), dtype, device)
         made = made.clone() if made.data_ptr() == data.data_ptr() else made

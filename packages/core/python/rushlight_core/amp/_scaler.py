@@ -74,7 +74,7 @@ class GradScaler:
             scaled = map(self.scale, outputs)
             return type(outputs)(scaled) if isinstance(outputs, (list, tuple)) else scaled
         raise ValueError(
-            f"GradScaler.scale(outputs): got {type(outputs).__name__}, needs a tensor or several"
+            f"GradScaler.scale(outputs): got {type(outputs).__name__}, needs a tensor or several tensors"
         )
 
     def unscale_(self, optimizer: Any) -> None:
