@@ -33,7 +33,7 @@ def _one(name: str) -> Callable[..., Tensor]:
         return operator(x, n, axis, norm)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"Return `{name}` along `axis`. The input is first cut or filled with zeros to length `n`."
+    function.__doc__ = f"Return `{name}` along `axis`. The input is first cut or zero-padded to length `n`."
     return function
 
 
@@ -52,7 +52,7 @@ def _several(name: str) -> Callable[..., Tensor]:
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
-        f"Return `{name}` along `axes`, by default all. The input is first cut or filled with zeros to sizes `s`."
+        f"Return `{name}` along `axes`, by default all. The input is first cut or zero-padded to sizes `s`."
     )
     return function
 
