@@ -21,18 +21,18 @@ from fuzz.program import FLOATS, INTEGERS, Call, Input, Program, Ref, mapped
 from fuzz.wider import is_near, widened
 
 WAYS = {
-    "strided": "PyTorch gives for other strides what is here",
-    "decomposed": "PyTorch's decompositions give what is here",
-    "references": "PyTorch's reference implementations give what is here",
+    "strided": "PyTorch agrees with rushlight for other strides",
+    "decomposed": "PyTorch's decompositions agree with rushlight",
+    "references": "PyTorch's reference implementations agree with rushlight",
 }
-RESOLVED = "PyTorch gives what is here where it conjugates at once"
-WIDE_DEFAULT = "PyTorch gives what is here where the default dtype is float64"
-META = "PyTorch's meta kernels give what is here"
-REFUSED = "PyTorch's meta kernels or reference implementations refuse it, too"
-WITHOUT_DERIVATIVES = "PyTorch gives without derivatives what is here"
-NEW_TENSOR = "PyTorch gives in a new tensor what is here"
-MORE_ELEMENTS = "PyTorch's sizes for more elements go with those here"
-TOWARDS_INFINITY = "PyTorch's values go towards infinity to what is here"
+RESOLVED = "PyTorch agrees with rushlight if it conjugates at once"
+WIDE_DEFAULT = "PyTorch agrees with rushlight if the default dtype is float64"
+META = "PyTorch's meta kernels agree with rushlight"
+REFUSED = "PyTorch's meta kernels or reference implementations refuse the call, too"
+WITHOUT_DERIVATIVES = "PyTorch agrees with rushlight if no derivatives are computed"
+NEW_TENSOR = "PyTorch agrees with rushlight if it writes to a new tensor"
+MORE_ELEMENTS = "rushlight's sizes follow PyTorch's rule for tensors with elements"
+TOWARDS_INFINITY = "PyTorch's values approach rushlight's for large arguments"
 LEAF = "a leaf Variable that requires grad"
 MORE = (7, 11)  # sizes in place of 0
 FAR = (1e60, 1e100, 1e150)  # in place of infinity

@@ -19,8 +19,8 @@ from fuzz.program import COMPLEX, FLOATS, Input, Program, examples, family, scri
 from fuzz.shrink import alone, shrink
 
 MODIFIED = "modified by an inplace operation"
-KEPT = "PyTorch gives the same where it saves copies"
-ENDS = "PyTorch's process ends where it saves copies"
+KEPT = "PyTorch agrees with rushlight if it saves copies"
+ENDS = "PyTorch's process ends if it saves copies"
 SIGN_OF_LIFE = 25_000  # programs
 ENOUGH = 2  # programs of a group that are shrunk; more are counted
 

@@ -20,7 +20,7 @@ KINDS = (
     "values", "dtype", "shape", "requires_grad", "raises", "accepts", "alias", "gradient", "gradient raises",
     "gradient accepts", "tangent", "crash", "hang",
 )  # fmt: skip
-OTHER_DTYPE = "PyTorch's is not that of the value"
+OTHER_DTYPE = "PyTorch's dtype is not the value's"
 NOT_FINITE = "PyTorch's is not finite"
 # Of the elements of a gradient here and in PyTorch: which ones have no value.
 Excuse = Callable[[np.ndarray, np.ndarray], np.ndarray]
