@@ -181,7 +181,7 @@ def _takes_tensors(function: ast.FunctionDef) -> bool:
 
 def table(counts: dict[str, dict[str, Count]]) -> str:
     """Return the counts as a table of Markdown: "lacking of expected" in each cell."""
-    lines = ["| of | without example | without shapes | without errors |", "|---|--:|--:|--:|"]
+    lines = ["| part | without example | without shapes | without errors |", "|---|--:|--:|--:|"]
     for name, kinds in counts.items():
         cells = [f"{kinds[kind].lacking} of {kinds[kind].expected}" for kind in KINDS]
         lines.append(f"| {name} | {' | '.join(cells)} |")

@@ -106,7 +106,7 @@ def test_a_name_of_another_package_is_another_name(tree: Path) -> None:
 
 def test_a_count_above_the_page_is_reported(tree: Path) -> None:
     page = with_table("# Page\n\n| before |\n\n## Now\n\n| a |\n|---|\n\nEnd.\n", table(count(tree)))
-    assert page.startswith("# Page\n\n| before |\n\n## Now\n\n| of | without example")
+    assert page.startswith("# Page\n\n| before |\n\n## Now\n\n| part | without example")
     assert page.endswith("| layers | 2 of 3 | 1 of 2 | 1 of 2 |\n\nEnd.\n")
     assert grown(count(tree), page) == []
     module = tree / "packages/layers/src/layers.py"
