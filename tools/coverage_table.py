@@ -10,7 +10,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "docs" / "coverage.md"
-NAMED = 20  # files, those with the most lines that are not run
+NAMED = 20  # number of files that are listed, those with the most lines that are not run
 
 
 def counts(files: dict[str, Any]) -> dict[str, dict[str, tuple[int, int]]]:
@@ -25,7 +25,7 @@ def counts(files: dict[str, Any]) -> dict[str, dict[str, tuple[int, int]]]:
         ours = [i for i, part in enumerate(parts) if part == "rushlight" or part.startswith("rushlight_")]
         if not ours:
             continue  # a program that a test wrote and ran
-        at = ours[-1]  # an editable package lies in a folder of the same name
+        at = ours[-1]  # the last one, because an editable package is in a folder of the same name
         summary = entry["summary"]
         lines = summary["covered_lines"], summary["num_statements"]
         packages.setdefault(parts[at], {})["/".join(parts[at + 1 :])] = lines
@@ -36,11 +36,11 @@ def page(packages: dict[str, dict[str, tuple[int, int]]]) -> str:
     """Return the text of docs/coverage.md."""
     lines = [
         "# Coverage", "",
-        "Lines of the Python packages that the packages' own tests run, written by `nox -s coverage`. All packages are",
-        "installed in one environment; coverage.py measures their tests one package after the other, processes that tests",
-        "start included, and the results are put together. Lines under `if TYPE_CHECKING` and overloads of annotations do",
-        "not count. Tests beside PyTorch, the documentation's examples and the other sessions are not part of it, and C++",
-        "is not measured.",
+        "This page shows how many lines of the Python packages the packages' own tests run. `nox -s coverage` writes it.",
+        "All packages are installed in one environment. coverage.py measures the tests of one package after the other,",
+        "including processes that tests start, and combines the results. Lines under `if TYPE_CHECKING` and overloads of",
+        "annotations do not count. Comparisons with PyTorch, the documentation's examples and other sessions are not",
+        "included, and C++ is not measured.",
         "", "| package | lines | run | % |", "|---|--:|--:|--:|",
     ]  # fmt: skip
     all_run = all_lines = 0
@@ -68,7 +68,7 @@ def _percent(run: int, count: int) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("lines", type=Path, help="what `coverage json` wrote")
+    parser.add_argument("lines", type=Path, help="the file that `coverage json` wrote")
     options = parser.parse_args(arguments)
     text = page(counts(json.loads(options.lines.read_text())["files"]))
     TABLE.write_text(text)

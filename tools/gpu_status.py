@@ -4,8 +4,8 @@
     python tools/gpu_status.py table                                           writes docs/gpu-status.md
 
 `run` makes every call of the operators' entries on the CPU and on the device, in several dtypes, and compares. The results
-are written to docs/gpu-runs.json under a name: `host` is the plug-in over a driver in host memory, and any other name is a
-machine.
+are written to docs/gpu-runs.json under a name. `host` stands for the plug-in with a driver that emulates a device in host
+memory, and any other name for a machine.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def run(name: str, backend: Path | None, words: list[str], note: str) -> int:
                 try:
                     core.manual_seed(11)
                     host = boxed(op, made)
-                except Exception:  # not of this dtype
+                except Exception:  # the operator does not accept this dtype
                     continue
                 try:
                     core.manual_seed(11)
@@ -57,7 +57,7 @@ def run(name: str, backend: Path | None, words: list[str], note: str) -> int:
                         map_tensors(lambda t: t.cpu(), device), host, f"{op.name}({made.text}) of {dtype}"
                     )
                     samples += 1
-                except NotImplementedError:  # of a dtype that has no kernel on the device
+                except NotImplementedError:  # the device has no kernel for this dtype
                     refused += 1
                 except Exception as error:
                     wrong.append(
@@ -70,7 +70,7 @@ def run(name: str, backend: Path | None, words: list[str], note: str) -> int:
             print(f"{op.name}: {len(wrong)} samples differ; the first: {wrong[0]}", flush=True)
     differing = sum(bool(record["differs"]) for record in records.values())
     print(
-        f"{len(records)} operators, {differing} differ, {sum(not r['passed'] for r in records.values())} have run no sample"
+        f"{len(records)} operators, {differing} differ, {sum(not r['passed'] for r in records.values())} passed no sample"
     )
     known = json.loads(RUNS.read_text()) if RUNS.exists() else {}
     machine = note or f"{platform.machine()}, Python {platform.python_version()}"
@@ -128,18 +128,20 @@ def page() -> str:
         "",
         "Written by `python tools/gpu_status.py table`; do not edit.",
         "",
-        f"Of {total} operators that need a kernel, {counts['kernel']} have one that compiles for CUDA, {counts['host']} have"
-        " run their samples on the host (the kernels' own code, compiled by g++ over a driver in host memory:"
-        f" `nox -s cuda-host`), and {counts['gpu']} on a GPU. {counts['none']} have none: they raise NotImplementedError, or"
-        ' are computed on the CPU with `rushlight.backends.device_fallback = "warn"`.'
-        f" {made_of_others} more operators are made of others; views and memory need no kernels.",
+        f"{total} operators need a kernel, and {counts['kernel']} of them have a kernel that compiles for CUDA. The"
+        f" samples of {counts['host']} operators have passed on the host, where g++ compiles the kernels' code with a"
+        f" driver that emulates a device in host memory (`nox -s cuda-host`), and those of {counts['gpu']} on a GPU."
+        f" {counts['none']} operators have no kernel: they raise NotImplementedError, or are computed on the CPU with"
+        ' `rushlight.backends.device_fallback = "warn"`.'
+        f" {made_of_others} more operators call other operators. Operators that make views or manage memory need no"
+        " kernels.",
         "",
     ]
     for name, entry in sorted(runs.items()):
         lines.append(f"* {name}: {entry['machine']}, {entry['date']}")
     if not machines:
         lines.append("* No run on a GPU has been recorded yet.")
-    lines += ["", "Columns name the dtypes whose samples gave what the CPU gives.", ""]
+    lines += ["", "Columns name the dtypes whose samples give the same results as on the CPU.", ""]
     lines += ["| operator | kernel | on the host | on a GPU |", "|---|---|---|---|", *rows, ""]
     return "\n".join(lines)
 
@@ -150,11 +152,11 @@ def main() -> int:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     command = commands.add_parser("run", help="run the operators' samples on the device and on the CPU")
-    command.add_argument("--name", default="gpu", help="what the run is recorded as")
+    command.add_argument("--name", default="gpu", help="the name under which the run is recorded")
     command.add_argument("--note", default="", help="the machine: device, driver")
-    command.add_argument("--backend", type=Path, help="the plug-in, where no package offers it")
+    command.add_argument("--backend", type=Path, help="the plug-in's library, if no installed package provides it")
     command.add_argument(
-        "words", nargs="*", help="only operators whose names contain one; what is known of others is kept"
+        "words", nargs="*", help="run only operators whose names contain one of these; earlier results of others are kept"
     )
     commands.add_parser("table", help="write docs/gpu-status.md")
     args = parser.parse_args()

@@ -27,7 +27,7 @@ def rows_of_libraries() -> tuple[dict[str, list[Row]], str, dict[str, Absence]]:
 
     folder = Path(torch.__file__).parent / "_C"
     theirs = Stubs(folder / "_VariableFunctions.pyi", folder / "__init__.pyi")
-    # Of an editable package what is generated lies in a different folder from what is written.
+    # Generated files of an editable package are in another folder than its sources.
     generated = (Path(folder) / "_C.pyi" for folder in rushlight_core.__path__)
     ours = Stubs(next(path for path in generated if path.exists()))
     aliases: dict[str, dict[str, str]] = {}
@@ -38,13 +38,13 @@ def rows_of_libraries() -> tuple[dict[str, list[Row]], str, dict[str, Absence]]:
         documented = members(torch, path, theirs, {})
         rows[path] = compare(documented, members(rushlight, path, ours, aliases, documented))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of deprecated modules and names
+        warnings.simplefilter("ignore")  # about deprecated modules and names
         absent = absences(torch, rushlight, AREAS, OUTSIDE)
     return rows, torch.__version__.partition("+")[0], absent
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Compare what PyTorch documents with what rushlight has.")
+    parser = argparse.ArgumentParser(description="Compare the names that PyTorch documents with those of rushlight.")
     parser.add_argument(
         "--check", action="store_true", help="fail if the page is not up to date; write nothing"
     )

@@ -9,7 +9,7 @@ from typing import Any
 from compare_names.documented import Entry
 from compare_names.signatures import UNKNOWN
 
-# Arguments of named, sparse and quantised tensors, and of layouts that only those have: see docs/differences.md.
+# Arguments for named, sparse and quantised tensors and their layouts, which rushlight lacks: see docs/differences.md.
 FOREIGN_ARGUMENTS = {"names", "layout", "pin_memory"}
 
 
@@ -33,7 +33,7 @@ def _compare(theirs: Entry, ours: Entry | None) -> Row:
     if ours is None:
         return Row(theirs.name, "missing")
     if theirs.callable != ours.callable:
-        return Row(theirs.name, "different", "one is a function, the other is none")
+        return Row(theirs.name, "different", "only one of the two is a function")
     for signature in theirs.signatures:
         if not ours.signatures:
             break
@@ -113,7 +113,7 @@ def _here(name: str, mine: inspect.Signature, aliases: dict[str, str]) -> str:
 
 
 def _same_default(theirs: Any, ours: Any) -> bool:
-    # Orders of strides go by other names here, and none is the order that the input has.
+    # rushlight has other names for memory formats, and None means the format of the input.
     formats = [str(value).removeprefix("torch.").removesuffix("_format") for value in (theirs, ours)]
     if formats in (["contiguous", "contiguous"], ["preserve", "None"]):
         return True
@@ -124,7 +124,7 @@ def _same_default(theirs: Any, ours: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Return whether two defaults are equal. An int equals a tuple of it, () equals None; objects compare by name."""
+    """Return a form in which equal defaults compare equal: a tuple of equal ints as the int, () as None, objects by name."""
     if isinstance(value, (tuple, list)):
         if not value:
             return None
@@ -165,8 +165,8 @@ def difference(theirs: inspect.Signature, mine: inspect.Signature, aliases: dict
     extra = [p.name for p in mine.parameters.values() if p.default is p.empty and p.kind.name[:3] != "VAR"]
     extra = [name for name in extra if name not in [_here(p.name, mine, aliases) for p in parameters]]
     if extra:
-        said.append("wants " + ", ".join(f"`{name}`" for name in extra))
-    return "; ".join(said) or "another order"
+        said.append("requires " + ", ".join(f"`{name}`" for name in extra))
+    return "; ".join(said) or "the order of arguments differs"
 
 
 def _text(value: Any) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from compare_names.signatures import Stubs, refusal, signatures_of, signatures_of_docstring, without_self
 
-# Modules of PyTorch that rushlight means to have; "Tensor" is a class among them.
+# Modules of PyTorch that rushlight is intended to have. "Tensor" is a class.
 MODULES = (
     "", "Tensor", "linalg", "fft", "special", "random", "autograd", "autograd.functional", "autograd.forward_ad", "func",
     "autograd.graph", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.parametrizations",
@@ -23,7 +23,7 @@ MODULES = (
 
 @dataclass
 class Entry:
-    """One name of a module with its signatures; none if it cannot be called or no signature is known."""
+    """One name of a module with its signatures; there are none if it cannot be called or no signature is known."""
 
     name: str
     signatures: list[inspect.Signature] = field(default_factory=list)
@@ -41,7 +41,7 @@ def members(
     aliases: dict[str, dict[str, str]],
     names: Iterable[str] | None = None,
 ) -> dict[str, Entry]:
-    """Return the documented names of a module, or of the class Tensor; with `names`, those of them that exist."""
+    """Return the documented names of a module, or of the class Tensor; with `names`, the names among these that exist."""
     owner = library if not path else module_of(library, path)
     if owner is None:
         return {}
@@ -77,7 +77,7 @@ def _public(owner: Any, path: str, library: str) -> Iterable[str]:
         if path == "" and inspect.isclass(value) and where.startswith("torch._C"):
             continue  # the compiler's and the interpreter's own types
         if isinstance(owner, ModuleType) and "__all__" not in vars(owner):
-            # Not what a module has imported for itself. What is written in C says nothing of where it belongs.
+            # Skip names that the module has imported for its own use. Objects written in C do not name their module.
             if inspect.isbuiltin(value):
                 if not signatures_of_docstring(name, value.__doc__ or ""):
                     continue
@@ -91,7 +91,7 @@ def _has_documentation(owner: Any, name: str, value: Any) -> bool:
     text = getattr(held, "__doc__", None)
     if not isinstance(text, str) or not text.strip():
         return False
-    # A constant has its class's docstring.
+    # The docstring of a constant is that of its class.
     return callable(value) or inspect.isdatadescriptor(held)
 
 
@@ -100,5 +100,5 @@ def module_of(library: Any, path: str) -> Any:
         return library.Tensor
     try:
         return importlib.import_module(f"{library.__name__}.{path}")
-    except Exception:  # not there, or it needs what is not installed
+    except Exception:  # the module does not exist, or needs a package that is not installed
         return None

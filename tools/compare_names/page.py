@@ -10,9 +10,10 @@ def page(rows: dict[str, list[Row]], version: str, absent: dict[str, Absence] | 
     """Return the text of docs/names.md."""
     lines = [
         "# Names", "",
-        f"What PyTorch {version} documents beside what rushlight has, written by `nox -s names`. *Present*: every",
-        "documented call binds, argument by argument, with the same defaults; *different*: the name is there, and not every",
-        "such call binds. Reasons for missing names are in [Differences from PyTorch](differences.md).",
+        f"This page compares the names that PyTorch {version} documents with those of rushlight. `nox -s names` writes",
+        "it. *Present* means that every documented call binds, argument by argument, with the same defaults. *Different*",
+        "means that the name exists, but not every such call binds. Reasons for missing names are in [Differences from",
+        "PyTorch](differences.md).",
         "", "| module | documented | present | different | missing |", "|---|--:|--:|--:|--:|",
     ]  # fmt: skip
     verdicts = ("present", "different", "missing")
@@ -30,7 +31,7 @@ def page(rows: dict[str, list[Row]], version: str, absent: dict[str, Absence] | 
         lines += ["", f"## {_title(path)}"]
         different = [row for row in found if row.verdict == "different"]
         if different:
-            lines += ["", "| different | how | PyTorch's | ours |", "|---|---|---|---|"]
+            lines += ["", "| different | how | PyTorch's signature | rushlight's signature |", "|---|---|---|---|"]
             lines += [f"| `{r.name}` | {r.how} | {_cell(r.theirs)} | {_cell(r.ours)} |" for r in different]
         for verdict in ("missing", "present"):
             names = [f"`{row.name}`" for row in found if row.verdict == verdict]
@@ -49,10 +50,10 @@ def _lines_of_absences(absent: dict[str, Absence]) -> list[str]:
     lost = sum(entry.count for entry in absent.values() if entry.whole)
     lines = [
         "", "# Modules and members", "",
-        "Public names of PyTorch's modules and public members of their classes, compared by their presence alone: of"
-        f" {total} in {len(absent)} modules, {lost} are in the {len(whole)} modules that are not here, and {names} names and"
-        f" {members} members are missing from modules that are.",
-        "", "**Modules that are not here**: " + (", ".join(f"`{_title(path)}`" for path in whole) or "none") + ".",
+        "This part compares the public names of PyTorch's modules and the public members of their classes, by presence"
+        f" only. PyTorch has {total} of them in {len(absent)} modules. {lost} are in the {len(whole)} modules that"
+        f" rushlight lacks, and {names} names and {members} members are missing from modules that rushlight has.",
+        "", "**Modules that rushlight lacks**: " + (", ".join(f"`{_title(path)}`" for path in whole) or "none") + ".",
         "", "| module | missing names | missing members |", "|---|---|---|",
     ]  # fmt: skip
     for path, entry in absent.items():

@@ -12,8 +12,8 @@ from typing import Any
 
 from compare_names.documented import module_of
 
-# Packages of PyTorch whose modules are compared by their names alone, and what of them rushlight does not mean to have:
-# quantisation, pipelines of data, viewers, PyTorch's own build and its test programs.
+# Packages of PyTorch whose modules are compared by their names alone, and the modules among them that rushlight does not
+# intend to have: quantisation, pipelines of data, viewers, PyTorch's own build and its test programs.
 AREAS = (
     "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "distributions", "fft", "func", "functional", "futures",
     "hub", "library", "linalg", "masked", "multiprocessing", "nn", "optim", "overrides", "profiler", "quasirandom", "random",
@@ -29,7 +29,7 @@ OUTSIDE = re.compile(
 
 @dataclass
 class Absence:
-    """The part of a module that is absent: all of it, or some of its names and members of its classes."""
+    """The part of a module that rushlight lacks: the whole module, or some of its names and members of its classes."""
 
     count: int  # public names and members that PyTorch's module has
     whole: bool = False
@@ -94,12 +94,12 @@ def _has_member(kind: Any, member: str) -> bool:
 def absences(
     theirs: ModuleType, ours: ModuleType, areas: Iterable[str], outside: re.Pattern[str]
 ) -> dict[str, Absence]:
-    """Return what is absent here for every public module of PyTorch. A class counts in the first module that has it."""
+    """Return what rushlight lacks of every public module of PyTorch. A class counts in the first module that has it."""
     found: dict[str, Absence] = {}
     paths = list(modules_below(theirs, areas, outside))
     modules = [module_of(theirs, path) for path in paths]
     values = [getattr(module, name) for module in modules for name in names_of_module(module)]
-    # Of tensors the table above has every documented member.
+    # The members of Tensor are not repeated, because the table of documented names has them.
     public = {value for value in values if inspect.isclass(value)} | {getattr(theirs, "Tensor", object)}
     seen: set[int] = set()
     for path in paths:

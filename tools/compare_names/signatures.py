@@ -34,18 +34,18 @@ class Stubs:
             ast.unparse(a.annotation) for a in ast.walk(node.args) if isinstance(a, ast.arg) and a.annotation
         ]
         if any("EllipsisType" in text or "Sequence[str" in text for text in texts):
-            return  # dimensions by name
+            return  # an overload with named dimensions
         names = [a.arg for a in (*node.args.posonlyargs, *node.args.args)]
         if (
             any(name in names[:-1] and names.index(name) < 2 for name in ("alpha", "beta", "value"))
             and len(names) > 2
         ):
-            return  # add(alpha, other): deprecated, and in no documentation
+            return  # add(alpha, other) is deprecated and not documented
         table.setdefault(node.name, []).append(signature_of_arguments(node.args))
 
 
 def signature_of_arguments(arguments: ast.arguments) -> inspect.Signature:
-    """Return a parsed list of parameters; annotations are left out, defaults are literals or their source."""
+    """Return the signature of a parsed list of parameters. It has no annotations; defaults are literals, or source text."""
     kinds = inspect.Parameter
     positional = [*arguments.posonlyargs, *arguments.args]
     defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults)) + list(
@@ -64,7 +64,7 @@ def signature_of_arguments(arguments: ast.arguments) -> inspect.Signature:
     return inspect.Signature(found)
 
 
-UNKNOWN = object()  # a default that nobody writes down
+UNKNOWN = object()  # a default whose value is not documented
 
 
 def _default(node: ast.expr | None) -> Any:
@@ -78,7 +78,7 @@ def _default(node: ast.expr | None) -> Any:
 
 
 def signatures_of_docstring(name: str, text: str) -> list[inspect.Signature]:
-    """Return the signatures at the start of a docstring, `name(input, dim=None) -> Tensor`; [] if they are not Python."""
+    """Return the signatures at the start of a docstring, `name(input, dim=None) -> Tensor`, that are valid Python."""
     found = []
     for line in text.strip().splitlines()[:8]:
         match = re.match(rf"(?:[\w.]+\.)?{re.escape(name)}\((.*)\)\s*(?:->.*)?$", line.strip())
@@ -117,7 +117,7 @@ def signatures_of(
             found = [without_self(s) for s in found] if inspect.isclass(value) else found
             return [s for s in found if not _is_vague(s)]
         said = [] if inspect.isclass(value) else signatures_of_docstring(name, value.__doc__ or "")
-        # A function written in Python may have an operator's name and be another: nn.init.eye is not torch.eye.
+        # A Python function may have the name of an operator but be another function: nn.init.eye is not torch.eye.
         return said or ([] if inspect.isfunction(value) else stub.get(name, []))
     return found
 
@@ -146,7 +146,7 @@ def _is_vague(signature: inspect.Signature) -> bool:
 
 
 def _takes_no_keywords(value: Any, owner: Any) -> bool:
-    """Return whether a function written in C refuses keyword arguments, whatever its stub says. It is called to find out."""
+    """Return whether a function written in C refuses keyword arguments, by calling it. Its stub may be wrong."""
     try:
         value(*([] if owner is None else [owner()]), **{"no such argument": 0})
     except TypeError as error:
@@ -157,7 +157,7 @@ def _takes_no_keywords(value: Any, owner: Any) -> bool:
 
 
 def refusal(value: Any, owner: Any = None) -> Callable[[list[str], list[str]], bool]:
-    """Return whether a function written in C lacks these arguments. It is called with objects that no function accepts."""
+    """Return a check whether a C function lacks given arguments, which calls it with objects that no function accepts."""
 
     def refuses(positions: list[str], names: list[str]) -> bool:
         if not positions and not names:

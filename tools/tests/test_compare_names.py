@@ -54,14 +54,14 @@ def test_what_is_present(theirs: list[str], ours: list[str]) -> None:
 @pytest.mark.parametrize(
     ("theirs", "ours", "how"),
     [
-        ("(input, place)", "(input, dim)", "lacks `place`; wants `dim`"),
-        ("(a, b)", "(b, a)", "another order"),
+        ("(input, place)", "(input, dim)", "lacks `place`; requires `dim`"),
+        ("(a, b)", "(b, a)", "the order of arguments differs"),
         ("(a, b=1)", "(a, b=2)", "`b` is `2` by default, not `1`"),
         ("(a, b=1)", "(a, b)", "`b` is required"),
         ("(a, b=1)", "(a, *, b=1)", "`b` by name only"),
         ("(a)", "(a, /)", "`a` by position only"),
         ("(a, *, out=None)", "(a)", "lacks `out`"),
-        ("(a, b=True)", "(a, c, b=True)", "wants `c`"),
+        ("(a, b=True)", "(a, c, b=True)", "requires `c`"),
         ("(a, b='one')", "(a, b='two')", "`b` is `'two'` by default, not `'one'`"),
     ],
 )
