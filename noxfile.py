@@ -1,11 +1,11 @@
-"""Everything that is done with this repository: `python3 noxfile.py -s tests`, or `nox -s tests` with nox.
+"""The sessions that build, test and check this repository: `python3 noxfile.py -s tests`, or `nox -s tests` with nox.
 
-`python3 noxfile.py -l` lists the sessions. The file installs nox into a private environment by itself;
-environments, build folders and caches lie in .nox/, wheels in dist/. Environment variables:
+`python3 noxfile.py -l` lists the sessions. The file installs nox into a private environment.
+Environments, build folders and caches are in .nox/, wheels in dist/. Environment variables:
 
 * RUSHLIGHT_ARCH: `native` (kernels for this machine only, the default here) or `portable` (as published);
-* RUSHLIGHT_SINCE=<commit>: `tests` runs only packages that changed since then, and what depends on them;
-* RUSHLIGHT_CCACHE=0: do without ccache though it is installed.
+* RUSHLIGHT_SINCE=<commit>: `tests` runs only packages that have changed since then, and packages that depend on them;
+* RUSHLIGHT_CCACHE=0: do not use ccache even if it is installed.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def everything() -> list:
 
 @nox.session
 def wheels(session: nox.Session) -> None:
-    """Build every package's wheel into dist/, in order, and show its CPU seconds against its budget.
+    """Build every package's wheel into dist/, in order, and print its CPU seconds and its budget.
 
     The seconds are those of the last clean build. Measure with RUSHLIGHT_CCACHE=0 and without .nox/.
     """
@@ -90,7 +90,7 @@ def wheels(session: nox.Session) -> None:
 @nox.session
 @nox.parametrize("package", [nox.param(short, id=short) for short in [*GRAPH.packages, "tools"]])
 def tests(session: nox.Session, package: str) -> None:
-    """Run a package's tests where only its declared dependencies and its `test` extra are installed."""
+    """Run a package's tests in an environment with only its declared dependencies and its `test` extra."""
     if package == "tools":
         install_tools(session, dependency_group("tools"))
         session.run(*PYTEST, "--rootdir=.", "tools/tests", "benchmarks/tests", *session.posargs)
@@ -137,12 +137,12 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """Check annotations with mypy, in the packages as installed, tools and programs; that they are complete; and stubs."""
+    """Check annotations of the installed packages, tools and programs with mypy, their completeness, and the stubs."""
     install(session, builder(), everything(), requirements=dependency_group("types"))
     for package in everything():
         session.run("mypy", "-p", package.module, *session.posargs)
     session.run("mypy", "tools", "noxfile.py", *session.posargs)
-    # Programs of users: what the packages' annotations are for.
+    # Check example programs as users would check theirs, against the packages' annotations.
     session.run("mypy", "packages/rushlight/tests/typed_program.py", *session.posargs)
     session.run("mypy", "docs/examples", *session.posargs)
     session.run("python", "-P", "tools/check_completeness.py", *(package.module for package in everything()))
@@ -190,9 +190,9 @@ def screenshots(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Measure what is published against the peers: arguments after `--` go to `python -m benchmarks`.
+    """Measure rushlight against other libraries: arguments after `--` are passed to `python -m benchmarks`.
 
-    `-- --against FOLDER` measures it against the older wheels in that folder, which get an environment of their own.
+    `-- --against FOLDER` measures against the older wheels in that folder, which get a separate environment.
     """
     parser = argparse.ArgumentParser(prog="nox -s bench --", add_help=False, allow_abbrev=False)
     parser.add_argument("--against", type=Path)
@@ -208,7 +208,7 @@ def bench(session: nox.Session) -> None:
 def table1(session: nox.Session) -> None:
     """Train the models of the paper's Table 1, a GPT and a ViT beside peers: `-- resnet50 gpt --peers torch,jax`.
 
-    Peers other than PyTorch get an environment of their own, in `--environments FOLDER` or beside the session's.
+    Libraries other than PyTorch get separate environments, in `--environments FOLDER` or beside the session's.
     """
     parser = argparse.ArgumentParser(prog="nox -s table1 --", add_help=False, allow_abbrev=False)
     parser.add_argument("--peers", default="torch")
@@ -222,7 +222,7 @@ def table1(session: nox.Session) -> None:
         try:
             python = install_alone(session, home, dependency_group(f"table1-{peer}"))
             arguments += ["--python", f"{peer}={python}"]
-        except InstallError as error:  # a row of the table says so
+        except InstallError as error:  # the table has a row that shows the failure
             arguments += ["--missing", f"{peer}={error}"]
     session.run("python", "-m", "benchmarks.table1", "--peers", given.peers, *arguments)
 
@@ -230,7 +230,7 @@ def table1(session: nox.Session) -> None:
 @nox.session
 def ablations(session: nox.Session) -> None:
     """Train Table 1's models with one part of the library switched off at a time: `-- resnet50 --docs`; by hand."""
-    packages = [GRAPH["rushlight"], GRAPH["testing"]]  # the tape is in testing
+    packages = [GRAPH["rushlight"], GRAPH["testing"]]  # the tape is in the package testing
     requirements = ["numpy>=1.26", "packaging>=23", "matplotlib>=3.8"]
     install(session, builder("portable"), packages, requirements=requirements)
     session.run("python", "-m", "benchmarks.ablations", *session.posargs)
@@ -254,21 +254,21 @@ def accuracy(session: nox.Session) -> None:
 
 @nox.session
 def names(session: nox.Session) -> None:
-    """Compare what PyTorch documents with what is here, and write docs/names.md."""
+    """Compare the names that PyTorch documents with those of rushlight, and write docs/names.md."""
     install(session, builder(), [GRAPH["rushlight"]], requirements=dependency_group("peer"))
     session.run("python", "-P", "-m", "compare_names", *session.posargs, env=TOOLS)
 
 
 @nox.session
 def compare(session: nox.Session) -> None:
-    """Run every sample of every operator here and in PyTorch; `-- add sum` runs those of some."""
+    """Run every sample of every operator in rushlight and in PyTorch; `-- add sum` runs only these operators."""
     install(session, builder(), [GRAPH["rushlight"], GRAPH["testing"]], requirements=dependency_group("peer"))
     session.run("python", "-P", "-m", "compare_results", *session.posargs, env=TOOLS)
 
 
 @nox.session
 def opinfo(session: nox.Session) -> None:
-    """Compare with PyTorch over its own database of operators; `-- add sum` runs some, `--json FILE` keeps all."""
+    """Compare with PyTorch on PyTorch's operator database; `-- add sum` runs these, `--json FILE` stores all results."""
     install(session, builder(), [GRAPH["rushlight"]], requirements=dependency_group("opinfo"))
     environment = {**TOOLS, "OMP_NUM_THREADS": "1"}
     session.run("python", "-P", "-m", "opinfo", *session.posargs, env=environment)
@@ -276,7 +276,7 @@ def opinfo(session: nox.Session) -> None:
 
 @nox.session(name="against-torch")
 def against_torch(session: nox.Session) -> None:
-    """Run what needs PyTorch: the tests named *_against_torch, `compare` for all operators, and a check of docs/names.md."""
+    """Run checks that need PyTorch: tests named *_against_torch, `compare` for all operators, a check of docs/names.md."""
     found = {}
     for package in everything():
         files = sorted(str(path) for path in (package.folder / "tests").rglob("test_*against_torch.py"))
@@ -290,7 +290,7 @@ def against_torch(session: nox.Session) -> None:
     commands.append(("python", "-P", "-m", "compare_names", "--check"))
     commands.append(("python", "-P", "-m", "compare_results", "--processes", str(os.cpu_count() or 1)))
     failed = []
-    for command in commands:  # all of them, also after one has failed
+    for command in commands:  # run all commands, even if one has failed
         try:
             session.run(*command, env=TOOLS)
         except CommandFailed:
@@ -301,9 +301,9 @@ def against_torch(session: nox.Session) -> None:
 
 @nox.session
 def compat(session: nox.Session) -> None:
-    """Train a step with twelve third-party packages from PyTorch's files, against PyTorch's results; `-- timm` for one.
+    """Train a step with twelve third-party packages from PyTorch's files, against PyTorch's results; `-- timm` runs one.
 
-    One environment has PyTorch, which writes the files; the session's own has rushlight in its place. By hand.
+    One environment has PyTorch, which writes the files; the session's own environment has rushlight instead. By hand.
     """
     requirements = ROOT / "tools" / "compat" / "requirements.txt"
     pins = ["--no-deps", "-r", str(requirements)]
@@ -319,7 +319,7 @@ def compat(session: nox.Session) -> None:
 
 @nox.session
 def fuzz(session: nox.Session) -> None:
-    """Run random programs here and in PyTorch: `-- --minutes 120 --seed N`; tools/fuzz/ describes what is compared."""
+    """Run random programs in rushlight and in PyTorch: `-- --minutes 120 --seed N`; tools/fuzz/ describes the comparison."""
     install(session, builder(), [GRAPH["rushlight"], GRAPH["testing"]], requirements=dependency_group("peer"))
     environment = {**TOOLS, "OMP_NUM_THREADS": "1"}
     session.run("python", "-P", "-m", "fuzz", *session.posargs, env=environment)
@@ -337,7 +337,7 @@ def fuzz_checkpoints(session: nox.Session) -> None:
 
 @nox.session
 def faults(session: nox.Session) -> None:
-    """Inject faults into rushlight and PyTorch, and print the outcome of each; `-- SIGKILL` for some. By hand: ten minutes.
+    """Inject faults into rushlight and PyTorch, and print the outcomes; `-- SIGKILL` selects some. By hand: ten minutes.
 
     `-- --write docs/faults.md` writes the matrix into the page.
     """
@@ -347,16 +347,16 @@ def faults(session: nox.Session) -> None:
 
 @nox.session
 def soak(session: nox.Session) -> None:
-    """Kill workers, senders, receivers and ranks at random for `-- --minutes 30`, and see that nothing is left. By hand."""
+    """Kill workers, senders, receivers and ranks at random, `-- --minutes 30`, and check that nothing is left. By hand."""
     install(session, builder(), [GRAPH["rushlight"]])
     session.run("python", "-P", "-m", "faults.soak", *session.posargs, env={**TOOLS, "OMP_NUM_THREADS": "1"})
 
 
 @nox.session(name="cpython-tests")
 def cpython_tests(session: nox.Session) -> None:
-    """Run CPython's own tests of multiprocessing on ours, with fork; `-- --method spawn` runs others. Skips are printed.
+    """Run CPython's tests of multiprocessing on rushlight's, with fork; `-- --method spawn` runs others. Prints skips.
 
-    The tests are those of the interpreter, or of Debian's package of them where the interpreter lacks them.
+    The tests are those of the interpreter, or those of Debian's package if the interpreter lacks them.
     """
     install(session, builder(), [GRAPH["multiprocessing"]])
     folder = str(WORK / "cpython-tests")
@@ -371,7 +371,7 @@ def cpython_tests(session: nox.Session) -> None:
 def array_api(session: nox.Session) -> None:
     """Run the consortium's tests of the array API standard: `-- FOLDER`, or ARRAY_API_TESTS=FOLDER, is their checkout.
 
-    They are in no package: clone the repository data-apis/array-api-tests from GitHub with its submodules
+    They are not in a package: clone the repository data-apis/array-api-tests from GitHub with its submodules
     (`git clone --recurse-submodules`). Further arguments go to pytest.
     """
     arguments = list(session.posargs)
@@ -385,7 +385,7 @@ def array_api(session: nox.Session) -> None:
     install(session, builder(), [GRAPH["rushlight"]], requirements=dependency_group("array-api"))
     environment = {"ARRAY_API_TESTS_MODULE": "rushlight.array_api", "ARRAY_API_TESTS_VERSION": "2024.12"}
     expected = ROOT / "packages" / "rushlight" / "tests" / "array-api-xfails.txt"
-    # Names of tests begin at the checkout, wherever the list of failures is.
+    # Names of tests are relative to the checkout, not to the folder of the list of failures.
     options = [f"--rootdir={folder}", "--disable-deadline", "--xfails-file", str(expected), *arguments]
     with session.chdir(folder):
         session.run("python", "-m", "pytest", "-q", "array_api_tests", *options, env=environment)
@@ -403,38 +403,38 @@ def coverage(session: nox.Session) -> None:
     session.run(*measured, "erase", settings, env=environment)
     for package in everything():
         tests = str(package.folder / "tests")
-        # Measured tests are slow, so that one with a time limit may fail: the session `tests` decides that.
+        # Tests run slowly while they are measured, so those with a time limit may fail. The session `tests` checks them.
         session.run(
             *measured, "run", settings, *PYTEST[2:], f"--rootdir={package.folder}", tests,
             env=environment, success_codes=[0, 1],
         )  # fmt: skip
     session.run(*measured, "combine", "-q", settings, env=environment)
-    # Programs that tests wrote, and that are gone, are no error.
+    # Programs that tests wrote and removed are not an error.
     session.run(*measured, "json", "-q", "-i", settings, "-o", str(folder / "lines.json"), env=environment)
     session.run("python", "-P", "tools/coverage_table.py", str(folder / "lines.json"))
 
 
 @nox.session
 def swap(session: nox.Session) -> None:
-    """Run the second implementation of every seam through the tests of the first, sampled; all of them with `-- --whole`."""
+    """Test the second implementation of every seam with a sample of the tests of the first; `-- --whole` runs all tests."""
     posargs = [argument for argument in session.posargs if argument != "--whole"]
     swapped = [package for package in everything() if _marked(package, "swap")]
     core = GRAPH["core"]
     install(
         session, builder(), [core, GRAPH["autograd"], GRAPH["nn"], GRAPH["rushlight"], *swapped], extra="test"
     )
-    # The compute library is chosen by the environment: plain kernels in place of oneDNN, which these operators call.
+    # The environment chooses the compute library: these operators use plain kernels instead of oneDNN.
     operators, plain = str(core.folder / "tests" / "operators"), {"RUSHLIGHT_COMPUTE": "plain"}
     callers = "conv or mm or mv or matmul or linear or attention or lstm or gru or rnn"
     every = "1" if "--whole" in session.posargs else "5"
     others = ["-k", f"not ({callers})", "-p", "rushlight_testing.sampling", "--every-case", every]
     for chosen in (["-k", callers], others):
         session.run(*PYTEST, f"--rootdir={core.folder}", *chosen, operators, *posargs, env=plain)
-    # Packages' conftests do not mix, and a process has one provider of gradients: a process for each folder.
+    # Each folder has a process, because conftest files of packages conflict, and a process has one provider of gradients.
     for package in swapped:
         folder = str(package.folder / "tests")
         session.run(*PYTEST, f"--rootdir={package.folder}", "-m", "swap", folder, *posargs)
-    # The tape in rushlight-autograd's place: all tests of nn, and those of networks that train.
+    # Use the tape instead of rushlight-autograd: run all tests of nn, and tests that train networks.
     tape = {"RUSHLIGHT_AUTOGRAD": "tape"}
     nn, composed = GRAPH["nn"].folder, GRAPH["rushlight"].folder
     attached = ["-p", "rushlight_testing.tape.attached"]
@@ -442,9 +442,9 @@ def swap(session: nox.Session) -> None:
     trained = [f"test_{what}.py" for what in ("networks", "module_hooks", "weights_that_are_computed")]
     files = [str(composed / "tests" / file) for file in trained]
     session.run(*PYTEST, f"--rootdir={composed}", *files, *posargs, env=tape)
-    # The toy device in the CPU's place: the tests of operators, derivatives, layers and optimizers.
+    # Use the toy device instead of the CPU: run the tests of operators, derivatives, layers and optimizers.
     on_toy = ["-p", "rushlight_testing.on_device", "--device", "toy"]
-    samples = {"core": 12, "autograd": 60, "nn": 25}  # one test in so many
+    samples = {"core": 12, "autograd": 60, "nn": 25}  # run one test in this many
     for name, folder in (("core", "operators"), ("autograd", ""), ("nn", "")):
         package = GRAPH[name]
         every = "1" if "--whole" in session.posargs else str(samples[name])
@@ -456,7 +456,7 @@ def swap(session: nox.Session) -> None:
 def mutation(session: nox.Session) -> None:
     """Plant the mistakes of tools/mutations.toml one by one, and check that a test fails: by hand, or nightly.
 
-    `-- --python`, `-- --cpp` or words of names choose among them.
+    `-- --python`, `-- --cpp` or words of names select mistakes.
     """
     session.run(sys.executable, "tools/run_mutations.py", *session.posargs, external=True)
 
@@ -467,16 +467,16 @@ def sanitize(session: nox.Session, part: str) -> None:
     """Run the tests of core and autograd under ASan and UBSan, and C++ tests of their threads under TSan."""
     core, autograd = GRAPH["core"], GRAPH["autograd"]
     variant = builder("sanitize")
-    # The process ends with a report, so the report must bypass pytest.
+    # The sanitizer's report ends the process, so it must bypass pytest.
     options = ["-p", "no:cacheprovider", "--capture=sys"]
     programs = core.folder / "tests" / "test_cpp.py"
     if part == "cpp":
-        # Programs of their own, which these tests compile with the sanitizers.
+        # These tests compile separate programs with the sanitizers.
         install(session, variant, [core, autograd], extra="test")
         session.run(
             *PYTEST, f"--rootdir={core.folder}", *options, str(programs), *session.posargs, env=variant.environment
         )  # fmt: skip
-        # Core's programs that test what several threads use.
+        # Core's test programs of parts that several threads use.
         threads = "parallel or cpu_allocator or device_allocator or runtime or backend or [random]"
         session.run(
             *PYTEST, f"--rootdir={core.folder}", *options, str(programs), "-k", threads, *session.posargs,
@@ -498,11 +498,11 @@ def sanitize(session: nox.Session, part: str) -> None:
         # does not see `throw`.
         "LD_PRELOAD": " ".join(libraries),
         "PYTHONMALLOC": "malloc",
-        # The interpreter keeps much until its end; leaks are looked for by the tests' own counts.
+        # The interpreter frees much memory only at its end, so the tests count leaks themselves.
         "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:strict_init_order=1:detect_stack_use_after_return=1",
         "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
     }
-    # A sixth of the generated cases and a part of the bad input are tried; the nightly run sets RUSHLIGHT_BAD_INPUT=all.
+    # Run a sixth of the generated cases and a part of the bad input; the nightly run sets RUSHLIGHT_BAD_INPUT=all.
     every = "1" if os.environ.get("RUSHLIGHT_BAD_INPUT") == "all" else "6"
     sampled = ["-p", "rushlight_testing.sampling", "--every-case", every]
     session.run(
@@ -513,7 +513,7 @@ def sanitize(session: nox.Session, part: str) -> None:
 
 @nox.session
 def races(session: nox.Session) -> None:
-    """Run what uses threads under the thread sanitizer, sampled: operators, the engine, loaders, collectives. By hand.
+    """Run a sample of the operators, the engine, loaders and collectives under the thread sanitizer. By hand.
 
     `-- NAME` selects: `together` is the program of tools/races, any other name a package whose tests of threads are run.
     """
@@ -525,7 +525,7 @@ def races(session: nox.Session) -> None:
     options = {
         "suppressions": ROOT / "tools" / "races" / "suppressions.txt",
         "log_path": reports / "report",
-        "exitcode": 0,  # what is reported fails the session at its end, and not the test at hand
+        "exitcode": 0,  # a report fails the session at its end, not the running test
         "die_after_fork": 0,
         "report_signal_unsafe": 0,
         "history_size": 4,
@@ -534,9 +534,9 @@ def races(session: nox.Session) -> None:
     environment = {
         "LD_PRELOAD": _compiler_file(session, "libtsan.so"),
         "TSAN_OPTIONS": ":".join(f"{name}={value}" for name, value in options.items()),
-        "RUSHLIGHT_SANITIZE": "thread",  # for what tests compile
+        "RUSHLIGHT_SANITIZE": "thread",  # for programs that tests compile
     }
-    # GCC's sanitizer ends at once where the kernel places libraries at addresses that are more random than it expects.
+    # GCC's sanitizer ends at once if the kernel randomises addresses more than the sanitizer supports.
     fixed = ("setarch", "-R") if shutil.which("setarch") else ()
     commands = {"together": [str(ROOT / "tools" / "races" / "together.py")]}
     for name, chosen in {
@@ -565,7 +565,7 @@ def races(session: nox.Session) -> None:
 
 @nox.session
 def embed(session: nox.Session) -> None:
-    """Compile a C++ program against the installed core and autograd, run it, see that it has no Python."""
+    """Compile a C++ program against the installed core and autograd, run it, and check that it contains no Python."""
     install(session, builder(), [GRAPH["autograd"]])
     source = GRAPH["autograd"].folder / "tests" / "embed"
     build = Path(session.create_tmp()) / "embed"
@@ -590,7 +590,7 @@ def zig(session: nox.Session) -> None:
 
 @nox.session(name="core-alone", reuse_venv=False)
 def core_alone(session: nox.Session) -> None:
-    """Install core's wheel and nothing else, where it has to be useful; then autograd's beside it."""
+    """Install only core's wheel and check that it works; then install autograd's wheel in addition."""
     try:
         core, autograd = builder().wheels(GRAPH.closure([GRAPH["autograd"]]))
     except BuildError as error:
@@ -606,7 +606,7 @@ def core_alone(session: nox.Session) -> None:
 def isolated(session: nox.Session) -> None:
     """Build core and autograd as a user's pip does, each in its own environment, and install them.
 
-    Nothing is optimised, so that it compiles sooner.
+    The code is not optimised, so that it compiles faster.
     """
     folder = Path(session.create_tmp()).resolve()
     settings = ["cmake.build-type=Debug", "cmake.define.CMAKE_CXX_FLAGS_DEBUG=-O0"]
@@ -630,7 +630,7 @@ def cuda_functors(session: nox.Session) -> None:
 
 @nox.session(name="cuda-build")
 def cuda_build(session: nox.Session) -> None:
-    """Build the wheel of the CUDA plug-in into dist/, from packages alone, without a GPU; check and load it.
+    """Build the wheel of the CUDA plug-in into dist/, with a compiler from packages, without a GPU; check and load it.
 
     RUSHLIGHT_CUDA_ARCHITECTURES chooses the devices: docs/decisions/0034-how-the-cuda-plug-in-is-built.md.
     """
@@ -670,7 +670,7 @@ def cuda_build(session: nox.Session) -> None:
 
 @nox.session(name="cuda-host")
 def cuda_host(session: nox.Session) -> None:
-    """Test the CUDA plug-in without CUDA: its sources compiled by g++, over a driver in host memory."""
+    """Test the CUDA plug-in without CUDA: g++ compiles it, with a driver that emulates a device in host memory."""
     package = GRAPH.apart["cuda"]
     install(session, builder(), [GRAPH["rushlight"]], requirements=package.extra("test"))
     session.run(*PYTEST, f"--rootdir={package.folder}", str(package.folder / "tests"), *session.posargs)
@@ -678,7 +678,7 @@ def cuda_host(session: nox.Session) -> None:
 
 @nox.session(name="gpu-bundle", venv_backend="none")
 def gpu_bundle(session: nox.Session) -> None:
-    """Fill gpu-bundle/ with what `python -m gpu.suite` installs on a machine that has a GPU and no network: docs/gpu.md.
+    """Fill gpu-bundle/ with the wheels for `python -m gpu.suite` on a machine with a GPU and no network: docs/gpu.md.
 
     Run it with the Python version of that machine, after `cuda-build`.
     """
@@ -695,7 +695,7 @@ def gpu_bundle(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def dev(session: nox.Session) -> None:
-    """Make or refresh .venv: all packages editable, C++ rebuilt in seconds by running this again."""
+    """Create or update .venv with all packages editable. Run the session again to rebuild changed C++ in seconds."""
     try:
         develop.refresh(GRAPH, ROOT / ".venv")
     except BuildError as error:
@@ -703,7 +703,7 @@ def dev(session: nox.Session) -> None:
 
 
 def _marked(package: Package, mark: str) -> bool:
-    """Whether a package has tests of that mark."""
+    """Return whether a package has tests with this mark."""
     return any(f"mark.{mark}" in path.read_text() for path in (package.folder / "tests").rglob("*.py"))
 
 

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def main() -> int:
     sources = [str(path) for name in ("src", "python") for path in sorted(ROOT.glob(f"packages/*/{name}"))]
-    # Core keeps C++ in src/ and Python in python/; a folder without packages is harmless on the path.
+    # Core keeps C++ in src/ and Python in python/; a folder without packages on the path does no harm.
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join(sources), PYTHONDONTWRITEBYTECODE="1")
     command = ["lint-imports", "--config", "pyproject.toml", "--no-cache"]
     return subprocess.run(command, cwd=ROOT, env=environment).returncode

@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 LONGEST = 72
-# Words that no imperative begins with.
+# Words with which no imperative sentence begins.
 NO_VERBS = {
     "a",
     "an",
@@ -33,7 +33,7 @@ NO_VERBS = {
     "also",
     "various",
 }
-# Verbs in the imperative that end like other forms of verbs.
+# Verbs whose imperative ends like another form of a verb.
 IMPERATIVES = {
     "alias",
     "bias",

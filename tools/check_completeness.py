@@ -1,7 +1,7 @@
 """Check that the types of the packages' public names are known: `pyright --verifytypes` of every given package.
 
 It runs in the environment in which the packages are installed. A package's score is the fraction of its public names whose
-types need not be guessed; it must be at least 99 %.
+types are declared; it must be at least 99 %.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def main() -> int:
     taken = core.from_dlpack(np.arange(4))
     assert taken.tolist() == [0, 1, 2, 3]
 
-    # No gradients: a tensor may ask for one, and who computes it is said.
+    # Gradients: a tensor may require grad, and the error names the package that computes gradients.
     y = (x.requires_grad_() * 2).sum()
     assert x.grad is None
     assert y.grad_fn is None

@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 CORE = ROOT / "packages" / "core"
-# What is compiled for host and devices alike and includes public headers only.
+# Folders that are compiled for both host and devices, and include only public headers.
 ELEMENTS = (
     "ops/cast_element.h",
     "ops/cell.h",
@@ -26,17 +26,17 @@ ELEMENTS = (
     "cpu/vector_",
     "cpu/capability.h",
 )
-# A folder and those that it may include from.
+# Folders, and the folders from which each may include headers.
 FOLDERS = {
     "elements": set[str](),
     "runtime": {"dispatch"},
     "tensor": {"runtime"},
     "dispatch": {"tensor"},
     "cpu": {"elements", "runtime"},
-    "sparse": {"runtime", "tensor", "dispatch", "ops"},  # its stage stands above ops, its parts below
+    "sparse": {"runtime", "tensor", "dispatch", "ops"},  # its stage is above ops, and its parts are below
     "ops": {"elements", "runtime", "tensor", "dispatch", "cpu", "sparse"},
     "collective": {"runtime"},
-    "cuda": {"elements"},  # a plug-in, which links nothing of core
+    "cuda": {"elements"},  # a plug-in, which does not link core
     "c": {"runtime", "tensor", "dispatch"},
     "python": {"elements", "runtime", "tensor", "dispatch", "cpu", "ops"},
 }

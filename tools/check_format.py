@@ -13,7 +13,7 @@ FOLDERS = ("packages", "benchmarks", "docs")
 
 def sources() -> list[str]:
     found = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.suffix in SUFFIXES]
-    # A build folder is only ever found in a package whose CMake was run by hand.
+    # A package has a build folder only if its CMake was run by hand.
     return sorted(
         str(path.relative_to(ROOT)) for path in found if "build" not in path.relative_to(ROOT).parts
     )
@@ -23,7 +23,7 @@ def main(arguments: list[str]) -> int:
     mode = ["-i"] if "--fix" in arguments else ["--dry-run", "--Werror"]
     files = sources()
     print(f"clang-format: {len(files)} files")
-    # In pieces, so that a long list does not pass the limit of a command line.
+    # Split the list, so that it does not exceed the limit of a command line.
     return max(
         (
             subprocess.run(["clang-format", *mode, *files[start : start + 200]], cwd=ROOT).returncode

@@ -1,8 +1,8 @@
 """Compare the stubs of the given extension modules with the modules themselves, with mypy's stubtest.
 
-It runs in the environment in which the packages are installed. `stubs_allowlist.txt` lists what may differ, with reasons. In
-addition, the signature that `inspect` shows for an operator with several overloads must be that of one overload: Note
-[Signatures of builtins].
+It runs in the environment in which the packages are installed. `stubs_allowlist.txt` lists intended differences, with
+reasons. In addition, the signature that `inspect` shows for an operator with several overloads must be that of one overload:
+Note [Signatures of builtins].
 """
 
 from __future__ import annotations

@@ -22,11 +22,11 @@ PYTHON = re.compile(r"^_?Py[A-Z_]")
 OURS = re.compile(
     r"^(rushlight_\w+|rl_\w+|_ZN[KRO]*9rushlight\w+|_ZT[ISVHW]N9rushlight\w+|_ZGVN9rushlight\w+)$"
 )
-# What the linker and the sanitizers' runtimes add to every library.
+# Symbols that the linker and the sanitizers' runtimes add to every library.
 ADDED = re.compile(r"^(_init|_fini|_edata|_end|__bss_start|__odr_asan\w*)$")
 CUDA = re.compile(r"^lib(cuda|cudart|cublas|cublasLt|cudnn\w*|nvrtc|cupti|nccl)\.so")
 WIDE = re.compile(r"%zmm\d|%[xy]mm(1[6-9]|2\d|3[01])\b|%k[0-7]\b")
-# Of AVX, whose names begin with v, and of BMI.
+# Instructions of AVX, whose names begin with v, and of BMI.
 NEWER = re.compile(r"\t(v[a-z0-9]+|andn|bextr|bls[ir]|bzhi|mulx|pdep|pext|rorx|sarx|shlx|shrx|movbe)\s")
 FUNCTION = re.compile(r"^[0-9a-f]+ <(.*)>:$")
 
@@ -102,7 +102,7 @@ def problems(library: Path, native: bool) -> Iterator[str]:
 
 
 def main(folders: list[str]) -> int:
-    # The vendor's library keeps its own rules.
+    # The vendor's library is not checked.
     pairs = [
         (path, is_native_build(Path(folder)))
         for folder in folders

@@ -1,10 +1,11 @@
 """Compare every sample of every operator with PyTorch: values, dtypes, shapes, gradients and errors (`nox -s compare`).
 
-The samples are those of the operators' entries (packages/core/ops/*.yaml). An operator's counterpart is found by its name;
-operators without one, including hidden ones, are skipped and counted. For random operators and uninitialised memory, only
-shapes and dtypes are compared. In addition to float32, each sample is run in other dtypes. In these it is not a difference
-if PyTorch refuses a call that works here, nor, in float16 and bfloat16, if the result here is near PyTorch's in float64:
-some of its half-precision kernels sum in half precision, on some processors only.
+The samples are those of the operators' entries (packages/core/ops/*.yaml). PyTorch's function is found by the operator's
+name; operators without such a function, including hidden ones, are skipped and counted. For random operators and
+uninitialised memory, only shapes and dtypes are compared. In addition to float32, each sample is run in other dtypes. In
+these dtypes it is not a difference if PyTorch refuses a call that rushlight accepts. In float16 and bfloat16 it is not a
+difference if rushlight's result is near PyTorch's in float64, because some half-precision kernels of PyTorch sum in half
+precision on some processors.
 
 Intended differences are listed in compare_differences.yaml, with reasons. An entry that no longer differs is an error.
 Samples of the kind `crash` end PyTorch's process or never return; they are not run.
@@ -29,7 +30,7 @@ from known_differences import Known, covered, read
 
 MEANT = Path(__file__).with_name("compare_differences.yaml")
 KINDS = ("values", "dtype", "shape", "gradient", "error", "raises", "crash")
-TIME_LIMIT = 300  # seconds for one operator, of which most take less than 0.1
+TIME_LIMIT = 300  # seconds for one operator; most take less than 0.1
 OTHER_DTYPES = ("float64", "float16", "bfloat16", "int64", "int32", "uint8", "bool")
 TOLERANCES = {
     "float64": 1e-7,
@@ -39,7 +40,7 @@ TOLERANCES = {
     "complex64": 1e-4,
     "complex128": 1e-7,
 }
-# Where PyTorch keeps what it does not offer as torch.<name>; the prefix of an operator's name chooses the module.
+# The modules of PyTorch's functions that are not torch.<name>. The prefix of an operator's name chooses the module.
 MODULES = {"linalg_": "linalg", "special_": "special", "fft_": "fft"}
 
 
@@ -48,7 +49,7 @@ class Difference:
     """One difference from PyTorch."""
 
     op: str
-    kind: str  # one of KINDS: error is another class, raises that only one of both raises
+    kind: str  # one of KINDS: error means different classes, raises that only one library raises
     dtype: str
     sample: str
     text: str
@@ -79,9 +80,9 @@ class Peer:
             if base.startswith(prefix):
                 base, places = base.removeprefix(prefix), [getattr(self.library, module, None)]
         if self.is_torch:
-            # The operator itself before the function of nn.functional, which has other arguments.
+            # Prefer the operator itself to the function of nn.functional, which has other arguments.
             places += [self.library._C._nn, self.library.nn.functional]
-        elif base != op.base:  # ours are found by their whole names as well
+        elif base != op.base:  # our functions are also found by their whole names
             places, base = [self.library._C], op.base
         if "function" not in op.variants:
             places = [self.library.Tensor]
@@ -102,7 +103,7 @@ class Peer:
                 and isinstance(args[i], (list, tuple))
             ):
                 args = (*args[:i], *args[i], *args[i + 1 :])
-            # PyTorch's parser forgets the default of this argument of its operators.
+            # PyTorch's operators require this argument, although their schemas have a default.
             if a.name == "reduction" and i >= len(args) and not a.required:
                 kwargs = {"reduction": a.default, **kwargs}
         return args, kwargs
@@ -111,7 +112,7 @@ class Peer:
         tensor = tensor.detach()
         if name_of(tensor.dtype) == "bfloat16":
             tensor = tensor.to(self.library.float32)
-        if self.is_torch:  # which only notes down that a tensor is conjugated, or zero
+        if self.is_torch:  # PyTorch may only mark a tensor as conjugated, or as zero
             return tensor.numpy(force=True)
         return tensor.numpy()
 
@@ -188,7 +189,7 @@ class Comparison:
             b, refused_there = attempt(self.there, *self.theirs.arguments(self.op, other.args, other.kwargs))
             if refused or refused_there:
                 if not refused_there and dtype != "float32" and _is_empty(b):
-                    continue  # a dtype that PyTorch, too, refuses once there are elements
+                    continue  # PyTorch refuses this dtype for tensors that have elements
                 if bool(refused) != bool(refused_there) and (refused or dtype == "float32"):
                     who = f"only here: {refused}" if refused else f"only in PyTorch: {refused_there}"
                     yield self._said("raises", dtype, text, who)
@@ -236,7 +237,7 @@ class Comparison:
             if mine.text in self.crashes:
                 continue
             a, b = (self._gradient(peer, f, s) for peer, f, s in self._both(mine, other))
-            if isinstance(b, str):  # PyTorch has none
+            if isinstance(b, str):  # PyTorch has no gradient
                 continue
             if isinstance(a, str):
                 yield self._said("gradient", "float64", mine.text, a)
@@ -266,7 +267,7 @@ class Comparison:
                 return type(value)(leaf(v) for v in value)
             if hasattr(value, "requires_grad") and value.is_floating_point():
                 leaves.append(value.detach().clone().requires_grad_())
-                # What writes in place must not be given a leaf.
+                # An in-place operator must not write to a leaf.
                 return leaves[-1].clone() if self.op.is_inplace else leaves[-1]
             return value
 
@@ -316,7 +317,7 @@ class Found:
 
     differences: list[Difference] = field(default_factory=list)
     counts: collections.Counter[str] = field(default_factory=collections.Counter)
-    without: list[str] = field(default_factory=list)  # operators that PyTorch has under no such name
+    without: list[str] = field(default_factory=list)  # operators whose names PyTorch does not have
 
     def add(self, other: Found) -> None:
         self.differences += other.differences
@@ -376,7 +377,7 @@ def in_processes(ops: list[Any], table: list[Known], processes: int) -> Found:
     size = max(1, len(ops) // (8 * processes))
     parts = [ops[i : i + size] for i in range(0, len(ops), size)]
     found = Found()
-    # Started afresh: a fork of a process with threads may hang.
+    # Start new processes, because a fork of a process with threads may hang.
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
         futures = [pool.submit(compare_operators, part, table) for part in parts]
         for part, future in zip(parts, futures, strict=True):
@@ -393,14 +394,14 @@ def in_processes(ops: list[Any], table: list[Known], processes: int) -> Found:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("names", nargs="*", help="operators (all by default)")
-    parser.add_argument("--processes", type=int, default=1, help="how many processes to use (1 by default)")
+    parser.add_argument("--processes", type=int, default=1, help="number of processes (1 by default)")
     options = parser.parse_args(arguments)
     ops, table = load()
     if options.names:
         ops = [op for op in ops if op.base in options.names or op.name in options.names]
     found = in_processes(ops, table, options.processes)
     for name in found.without:
-        print(f"{name}: nothing of this name in PyTorch")
+        print(f"{name}: PyTorch has no function of this name")
     left, stale = sort_out(found.differences, table)
     if options.names:
         stale = [entry for entry in stale if entry.op in options.names]
@@ -412,7 +413,7 @@ def main(arguments: list[str] | None = None) -> int:
         )
     print(", ".join(f"{n} {what}" for what, n in found.counts.items()))
     total = len(found.differences)
-    print(f"{total} differences, {total - len(left)} of them meant, {len(stale)} meant in vain")
+    print(f"{total} differences, {total - len(left)} of them intended; {len(stale)} outdated entries")
     return 1 if left or stale else 0
 
 

@@ -1,8 +1,8 @@
 """Count the public names whose documentation lacks an example, shapes or errors, and compare with docs/readability.md.
 
     python tools/count_docstrings.py                 prints the table of this tree
-    python tools/count_docstrings.py --tree FOLDER   that of another one, such as an older commit's
-    python tools/count_docstrings.py --check         fails where a count is above the one in the page
+    python tools/count_docstrings.py --tree FOLDER   prints the table of another tree, such as an older commit
+    python tools/count_docstrings.py --check         fails if a count is higher than in the page
     python tools/count_docstrings.py --write         writes the table into the page
 
 Sources are parsed, not imported, so that a tree need not be built; only the generator of the operators' pages runs. The
@@ -10,8 +10,8 @@ count covers these pages, and the functions and classes that a package exports: 
 and those that another package with an `__all__`, or the meta-package's table of modules, imports from it.
 
 * An example is a block of code.
-* Shapes are expected where an argument or the result is a tensor.
-* Errors are expected of operators, and of functions and classes with a `raise` statement of their own.
+* Shapes are expected if an argument or the result is a tensor.
+* Errors are expected for operators, and for functions and classes that contain a `raise` statement.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "readability.md"
-HEADING = "## Now"  # of the page: the table below it is checked
+HEADING = "## Now"  # the heading in the page; the table below it is checked
 KINDS = ("example", "shapes", "errors")
 
 _EXAMPLE = re.compile(r"::\n\n|>>> |```")
@@ -180,7 +180,7 @@ def _takes_tensors(function: ast.FunctionDef) -> bool:
 
 
 def table(counts: dict[str, dict[str, Count]]) -> str:
-    """Return the counts as a table of Markdown: "lacking of expected" in each cell."""
+    """Return the counts as a table in Markdown, with "lacking of expected" in each cell."""
     lines = ["| part | without example | without shapes | without errors |", "|---|--:|--:|--:|"]
     for name, kinds in counts.items():
         cells = [f"{kinds[kind].lacking} of {kinds[kind].expected}" for kind in KINDS]
@@ -218,7 +218,7 @@ def with_table(page: str, shown: str) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--tree", type=Path, default=ROOT, help="the folder of a checkout")
-    parser.add_argument("--check", action="store_true", help="fail where a count is above the page's")
+    parser.add_argument("--check", action="store_true", help="fail if a count is higher than in the page")
     parser.add_argument("--write", action="store_true", help="write the table into the page")
     arguments = parser.parse_args()
     counts = count(arguments.tree)

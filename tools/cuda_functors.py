@@ -1,7 +1,7 @@
 """Compile the loops of every functor and reducer for CUDA, on a machine that needs no GPU.
 
 The compiler is the one of the package cuda-toolkit, from this program's environment. Each generated file is compiled to
-machine code of sm_90; a call of a function that exists on the host alone is an error.
+machine code of sm_90; a call of a function that exists only on the host is an error.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def command(compiler: Path, source: Path, output: Path) -> list[str]:
         str(compiler), "-std=c++20", f"-arch={ARCHITECTURE}", "-cubin",
         "--expt-relaxed-constexpr",  # numeric_limits, bit_cast
         "-Werror", "cross-execution-space-call",
-        "--diag-suppress", "186",  # a functor compares unsigned numbers with zero, too
+        "--diag-suppress", "186",  # functors also compare unsigned numbers with zero
         "-DRUSHLIGHT_CPU=cuda_device",  # names the copies of long functions
         "-I", str(CORE / "src"), "-I", str(CORE / "include"), "-o", str(output), str(source),
     ]  # fmt: skip

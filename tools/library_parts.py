@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 LIBRARY = "rushlight_core/lib/librushlight.so"
-# An input section with its address, size and object; a long name has a line to itself before.
+# An input section with its address, size and object; a long name is on a separate line before it.
 _SECTION = re.compile(r"^ (\.\S+)?\s+0x([0-9a-f]+)\s+0x([0-9a-f]+)\s+(\S+)$")
 _LINKERS = (".rela", ".dyn", ".gnu.", ".hash", ".note", ".got", ".plt", ".eh_frame_hdr")
 _OBJECT = re.compile(r"CMakeFiles/(\w+)\.dir/(?:\./)?(?:src/)?(.+)/[^/]+\.o$")

@@ -1,12 +1,12 @@
 """Plant the mistakes of tools/mutations.toml one after the other, and check whether tests fail.
 
-    nox -s mutation                       # all of them: by hand, or nightly
-    nox -s mutation -- --python           # those in Python; --cpp those in C++
-    nox -s mutation -- nadam swa          # those whose name contains one of the words
+    nox -s mutation                       # plants all mistakes; run by hand, or nightly
+    nox -s mutation -- --python           # plants the mistakes in Python; --cpp those in C++
+    nox -s mutation -- nadam swa          # plants mistakes whose names contain one of the words
 
-Everything happens in a copy of the working tree, .nox/mutation/tree, with a development environment of its own: a mistake is
-written into a file there, C++ is compiled, and the tests that the entry names, which are among those that CI runs, run until
-the first failure. The test that failed is kept in .nox/mutation/noticed.json and runs first the next time, alone. A mistake
+The program works in a copy of the working tree, .nox/mutation/tree, with a separate development environment. It writes a
+mistake into a file there, compiles C++, and runs the tests that the entry names until the first failure. CI runs these
+tests, too. The test that failed is stored in .nox/mutation/noticed.json, and runs first and alone the next time. A mistake
 that makes no test fail has survived. The session fails if fewer than 90 % are caught in Python or in C++, if an entry does
 not fit its file, or if the tests fail without any mistake.
 """
@@ -27,7 +27,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 LIST = ROOT / "tools" / "mutations.toml"
 TREE = ROOT / ".nox" / "mutation" / "tree"
-NOTICED = ROOT / ".nox" / "mutation" / "noticed.json"  # by mistake, the test that noticed it last
+NOTICED = ROOT / ".nox" / "mutation" / "noticed.json"  # for each mistake, the test that detected it last
 NEEDED = 0.9
 NO_END = 900  # seconds after which tests that do not end count as a failure
 
@@ -41,8 +41,8 @@ class Mutation:
     text: str
     replacement: str
     package: str
-    tests: list[str] = field(default_factory=list)  # of packages/<package>/tests; none: all of them
-    only: str = ""  # pytest's -k
+    tests: list[str] = field(default_factory=list)  # files in packages/<package>/tests; if there are none, all tests run
+    only: str = ""  # an expression for pytest's -k
 
     @property
     def compiled(self) -> bool:
@@ -92,7 +92,7 @@ def run(command: Sequence[str], timeout: float | None = None) -> tuple[bool, str
 
 
 def copy_tree() -> None:
-    """Bring the copy up to the working tree. Unchanged files keep their times, so that nothing is built needlessly."""
+    """Bring the copy up to the working tree. Unchanged files keep their times, so that only changed files are built."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -232,7 +232,7 @@ def main(arguments: list[str]) -> int:
             print(f"fails without a mistake: {first_failure(output)}", flush=True)
     noticed = json.loads(NOTICED.read_text()) if NOTICED.is_file() else {}
     outcomes: dict[str, list[str]] = {"Python": [], "C++": []}
-    dirty: set[str] = set()  # packages whose last build had a mistake in it
+    dirty: set[str] = set()  # packages whose last build contained a mistake
     for m in chosen:
         for package in dirty - ({m.built_package} if m.compiled else set()):
             build(package)

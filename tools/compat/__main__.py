@@ -2,7 +2,7 @@
 
 Writing trains the model of each case and writes two files with PyTorch: `NAME.pt`, the state before the step, and
 `NAME-trained.pt`, the numbers and the state after it. Reading starts from the first and compares with the second. Each case
-has a process of its own, since a package whose import fails leaves some of its modules imported.
+runs in a separate process, since a package whose import fails leaves some of its modules imported.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from compat.cases import CASES
 
-# Sums are added in another order here. The bounds are those of float32 after one step.
+# rushlight adds in another order than PyTorch. The bounds are those of float32 after one step.
 RTOL, ATOL = 1e-3, 2e-5
 
 
@@ -38,7 +38,7 @@ def _let_torchvision_import() -> None:
 
 
 def write(name: str, folder: Path) -> str:
-    """Train the model of a case with PyTorch, save its states and numbers, and return an empty text: nothing differs."""
+    """Train the model of a case with PyTorch, save its states and numbers, and return an empty text (no differences)."""
     import torch
 
     _let_torchvision_import()

@@ -15,7 +15,7 @@ import numpy as np
 Train = Callable[[], list[float]]
 Case = Callable[[], tuple[Any, Train]]
 
-# Of Adam: with the usual 1e-8 a gradient that is zero but for rounding would become a step of the full learning rate.
+# Adam's eps. With the usual 1e-8, a gradient that consists of rounding errors would cause a step of the full learning rate.
 EPS = 1e-4
 
 
@@ -299,7 +299,7 @@ def segmentation_models_pytorch() -> tuple[Any, Train]:
     model = smp.Unet("resnet18", encoder_weights=None, decoder_channels=(32, 16, 8, 8, 8), classes=1)
 
     def train() -> list[float]:
-        # In float32, rounding decides on which side of a relu some elements are, in PyTorch as well as here.
+        # In float32, rounding decides on which side of a relu some elements are, in both libraries.
         model.double().train()
         optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, eps=EPS)
         images = _images(2, 64).double()

@@ -100,7 +100,7 @@ CHAPTERS: dict[str, list[Module]] = {
     ],
 }
 
-# Modules that the reference does not list, by their beginnings. They pass on listed names, or say that something is absent.
+# Prefixes of modules that the reference does not list. They re-export listed names, or only raise for absent functions.
 UNLISTED = {
     "by the file that PyTorch has its names in": (
         "amp.autocast_mode", "amp.grad_scaler", "autograd.anomaly_mode", "autograd.function", "autograd.grad_mode",

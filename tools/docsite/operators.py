@@ -1,4 +1,4 @@
-"""The reference of the operators: the pages that rushlight_core's generator writes from its YAML, put together by family."""
+"""The reference of the operators, by family. rushlight_core's generator writes the texts from its YAML."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Operator:
     body: str
     summary: str
     synonyms: tuple[str, ...]
-    # Whether a function of Python stands before the operator: that function is documented, with its module.
+    # Whether users call a Python function instead of the operator. Then that function is documented with its module.
     fronted: bool
 
 
@@ -52,7 +52,7 @@ def families() -> dict[str, list[Operator]]:
 def _operator(name: str, page: str, summary: str, is_function: bool, synonyms: tuple[str, ...]) -> Operator:
     page = re.sub(r"\A# .*\n|<!--[^>]*-->", "", page).strip()
     bare = re.findall(r"^```\n.*?^```\n", page, flags=re.DOTALL | re.MULTILINE)
-    if len(bare) == 1:  # the heading of the section says it
+    if len(bare) == 1:  # the heading of the section shows it
         page = page.replace(bare[0], "", 1)
     full_name, kind = _full_name(name) if is_function else (f"rushlight.Tensor.{name}", "method")
     home, short = split(full_name)
@@ -109,7 +109,7 @@ def family_page(family: str, operators: list[Operator], stub: Stub) -> str:
 
 
 def directive(name: str, heads: list[str], body: str) -> str:
-    """Return a directive of MyST, with a fence longer than any in its body; further signatures stand before the body."""
+    """Return a directive of MyST, with a fence longer than any in its body; further signatures come before the body."""
     fence = ":::"
     while fence in body:
         fence += ":"

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 INDEX = "index"
 SECTIONS = ["getting-started", "tutorials", "guide", "reference", "development"]
 REFERENCE = "api"  # the folder of the generated pages
-GENERATED = "<!-- The list of the generated pages. -->\n"  # where reference.md has it
+GENERATED = "<!-- The list of the generated pages. -->\n"  # the position of the list in reference.md
 
 _BLOCK = r"^( *)(```+).*?^\1\2 *$|<!--.*?-->"
 _CODE = re.compile(rf"{_BLOCK}|(`+)[^\n]+?\3(?!`)", re.DOTALL | re.MULTILINE)
@@ -87,7 +87,7 @@ class Stage:
             return f"{{py:obj}}`{found['name']}{found['call'] or ''} <{full}>`"
 
         text = replace(_LINK, link, text, keep=_CODE)
-        # A name inside a link's text stays as it is: a link cannot hold another.
+        # A name inside a link's text does not change, because links cannot be nested.
         return replace(_NAME, named, text, keep=_BLOCK_OR_LINK)
 
     def _page(self, name: str, link: str) -> str | None:

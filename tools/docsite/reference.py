@@ -32,7 +32,7 @@ class Reference:
         self.pages: dict[str, str] = {}
         self.names: dict[str, str] = {}
         self._operators: dict[str, Operator] = {}
-        self._objects: dict[int, str] = {}  # of classes and functions, by identity: where they are documented
+        self._objects: dict[int, str] = {}  # for classes and functions, by identity, the place where they are documented
         self._families: dict[str, list[Operator]] = operators.families()
         self._core = read_stub("rushlight_core")
         for family, group in self._families.items():
@@ -271,7 +271,7 @@ def _public(module: types.ModuleType) -> Iterator[tuple[str, Any]]:
 
 
 def _is_documented(value: Any) -> bool:
-    """Return whether a value is a class or a function, with documentation of its own."""
+    """Return whether a value is a class or a function, with its own documentation."""
     if isinstance(value, types.ModuleType | enum.Enum):
         return False
     return isinstance(value, type) or (callable(value) and bool(_doc(value)) and hasattr(value, "__name__"))
@@ -288,7 +288,7 @@ def _body(value: Any) -> str:
     if isinstance(value, types.BuiltinFunctionType | types.MethodDescriptorType):
         doc = re.sub(r"\A(?:\w+\(.*\n)+\n?", "", doc + "\n")
     if isinstance(value, type) and value.__doc__ and re.match(rf"{value.__name__}\(", value.__doc__):
-        doc = doc.partition("\n\n")[2] or doc  # a dataclass without a docstring of its own
+        doc = doc.partition("\n\n")[2] or doc  # the docstring that Python generates for a dataclass
     return markdown(doc)
 
 

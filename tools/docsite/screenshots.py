@@ -35,7 +35,7 @@ PAGES = {
     "differences": "differences.html",
     "search": "search.html?q=softmax",
 }
-# The path of a page that shows another one in a frame of a given width, and writes down how wide that one's content is.
+# The path of a page that shows another page in a frame of a given width, and records the width of that page's content.
 MEASURE = "/__measure__"
 FRAME = """<!doctype html><title>measure</title><iframe src="/{page}" style="border:0;width:{width}px;height:800px"></iframe>
 <script>document.querySelector("iframe").onload = event =>

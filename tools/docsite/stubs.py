@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
-# Names that stubs use where the module or the class has another meaning for the plain one.
+# Names that stubs use instead of a plain name that has another meaning in the module or class.
 _ALIASED = re.compile(r"\b_(int|float|bool|dtype|device|slice|complex|str)\b")
 
 
@@ -24,7 +24,7 @@ class Stub:
 def read_stub(package: str) -> Stub:
     """Return the signatures in the stub of a package's compiled module; empty if it has no stub."""
     spec = find_spec(package)
-    # An editable installation keeps stubs apart from the sources.
+    # In an editable installation, stubs and sources are in different folders.
     for folder in spec.submodule_search_locations or [] if spec else []:
         path = Path(folder) / "_C.pyi"
         if path.exists():

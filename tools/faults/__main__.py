@@ -1,8 +1,8 @@
 """Inject faults into rushlight and PyTorch, and print the outcome of each: `python -m faults`.
 
-A fault is *held* if the library raises an error that names the fault, or continues with correct results, ends within three
-seconds of it, and leaves no process and no file in /dev/shm behind. Each fault runs in a separate process and session for at
-most twenty seconds.
+A fault is *held* if the library raises an error that names the fault, or continues with correct results, and if
+the program then ends within three seconds and leaves no process and no file in /dev/shm behind. Each fault runs in a
+separate process and session for at most twenty seconds.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 from faults.registry import Fault, load
 
 LIMIT = 20.0
-LATE = 3.0  # from the error, or the end of the loop, to the end of the program
+LATE = 3.0  # seconds from the error, or from the end of the loop, to the end of the program
 LIBRARIES = ("rushlight", "torch")
 
 
@@ -69,14 +69,14 @@ def unused_shared_files(names: set[str]) -> set[str]:
         try:
             if Path("/dev/shm", name).stat().st_uid == os.getuid():
                 found.add(name)
-        except OSError:  # removed meanwhile
+        except OSError:  # the file was removed in the meantime
             continue
     paths: list[str] = []
     for process in Path("/proc").glob("[0-9]*") if found else ():
-        with contextlib.suppress(OSError):  # ended meanwhile, or another user's
+        with contextlib.suppress(OSError):  # the process has ended, or belongs to another user
             paths += [line.split(maxsplit=5)[-1] for line in (process / "maps").read_text().splitlines()]
             for fd in os.listdir(process / "fd"):
-                with contextlib.suppress(OSError):  # closed meanwhile
+                with contextlib.suppress(OSError):  # the file was closed in the meantime
                     paths.append(os.readlink(process / "fd" / fd))
     found -= {path.removeprefix("/dev/shm/") for path in paths}
     return found
@@ -90,11 +90,11 @@ def inject(library: str, key: str, fault: Fault) -> Outcome:
         env={**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"},
     )  # fmt: skip
     assert child.stdout is not None
-    child.stdout.readline()  # the library is imported: the time begins
+    child.stdout.readline()  # the library has been imported; the measured time begins now
     before, begun = _shared_files(), time.monotonic()
     result = None
     try:
-        # A process that is left behind has the pipe, too: read a line, and do not wait for the end of the pipe.
+        # A process that is left behind also has the pipe open, so read a line and do not wait for the end of the pipe.
         with ThreadPoolExecutor(1) as reader:
             line = reader.submit(_last_line, child)
             deadline = begun + LIMIT

@@ -32,9 +32,9 @@ def main() -> None:
         text = "".join(traceback.format_exception_only(raised))
         causes = "".join(traceback.format_exception(raised)) if raised.__cause__ else ""
         error = f"{type(raised).__name__}: {text} {causes}"
-        seconds = time.monotonic() - begun  # what follows may take long: the iterator is freed with the error
+        seconds = time.monotonic() - begun  # the rest may take long, because the iterator is freed together with the error
     if os.getpid() != parent:
-        os._exit(0)  # what the fault has forked
+        os._exit(0)  # this is a process that the fault has forked
     if seconds is None:
         seconds = time.monotonic() - begun
     if "begun" in lib.report:

@@ -51,10 +51,10 @@ def _closed_memory() -> Any:
     array = numpy.frombuffer(region, dtype=numpy.float32)[:4].copy()
     del array
     region.close()
-    return memoryview(region)  # raises ValueError: the memory is closed
+    return memoryview(region)  # raises ValueError because the memory is closed
 
 
-# What happens, and what an error must name.
+# The faults, and the regular expression that an error must match.
 WAYS: dict[str, tuple[Callable[[], Any], str]] = {
     "ValueError": (lambda: _raise(ValueError("the file is empty")), r"ValueError.*the file is empty"),
     "KeyError": (lambda: _raise(KeyError("label")), r"KeyError.*label"),

@@ -22,7 +22,7 @@ class Fault:
     names: str
 
 
-NO_ERROR = "(?!)"  # matches no text: the library has to go on with right results
+NO_ERROR = "(?!)"  # matches no text; the library must continue with right results
 
 FAULTS: dict[str, Fault] = {}
 

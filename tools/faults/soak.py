@@ -29,7 +29,7 @@ import rushlight.multiprocessing as mp
 from rushlight.utils.data import DataLoader
 
 WARM_UP = 30  # rounds
-GROWTH = 32 << 20  # bytes of private memory
+GROWTH = 32 << 20  # in bytes of private memory
 FORK = mp.get_context("fork")
 
 
@@ -92,7 +92,7 @@ def sender() -> str:
     process = FORK.Process(target=_put, args=(queue,))
     process.start()
     timer = kill_later([process.pid], random.random() * 0.1)
-    held: list[Any] = []  # the newest tensors
+    held: list[Any] = []  # keep the newest tensors
     last = -1.0
     try:
         while True:
@@ -162,7 +162,7 @@ def ranks() -> str:
 
 
 def _quiet_rank(folder: str, rank: int) -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # the error is what rank 0 has, too
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # rank 0 gets the same error
     _rank(folder, rank)
 
 
@@ -184,7 +184,7 @@ def held() -> dict[str, int]:
 
 
 def _grown(limits: dict[str, int]) -> dict[str, tuple[int, int]]:
-    """Return the counts above their limits, also after two seconds: threads of closed queues end after the round."""
+    """Return the counts above their limits. Wait up to two seconds, since threads of closed queues end after the round."""
     end = time.monotonic() + 2
     while True:
         grown = {what: (limits[what], count) for what, count in held().items() if count > limits[what]}

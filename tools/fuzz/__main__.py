@@ -23,28 +23,28 @@ TABLE = Path(__file__).with_name("known.yaml")
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="nox -s fuzz --", description="Run random programs here and in PyTorch."
+        prog="nox -s fuzz --", description="Run random programs in rushlight and in PyTorch."
     )
-    parser.add_argument("--minutes", type=float, default=10.0, help="how long (10 by default)")
-    parser.add_argument("--programs", type=int, help="end after that many programs")
-    parser.add_argument("--seed", type=int, default=0, help="which programs (0 by default)")
+    parser.add_argument("--minutes", type=float, default=10.0, help="how many minutes to run (10 by default)")
+    parser.add_argument("--programs", type=int, help="stop after this many programs")
+    parser.add_argument("--seed", type=int, default=0, help="the seed of the programs (0 by default)")
     parser.add_argument("--first", type=int, default=0, help="number of the first program (0 by default)")
     parser.add_argument(
         "--show", type=int, metavar="NUMBER", help="print this program as a script, and run nothing"
     )
-    parser.add_argument("--ops", help="only operators with these names, separated by commas")
+    parser.add_argument("--ops", help="use only operators with these names, separated by commas")
     parser.add_argument(
         "--extremes",
         action="store_true",
-        help="also infinities, NaN, -0.0, large and tiny numbers, and integers at the ends of their range",
+        help="also use infinities, NaN, -0.0, large and tiny numbers, and integers at the ends of their range",
     )
     parser.add_argument(
         "--each",
         action="store_true",
-        help="programs of one call: every operator at zeros, ties, tiny and large numbers, and in other shapes",
+        help="run programs of one call: every operator at zeros, ties, tiny and large numbers, and other shapes",
     )
     parser.add_argument(
-        "--out", type=Path, default=Path("fuzz-out"), help="folder of the scripts that show groups (fuzz-out)"
+        "--out", type=Path, default=Path("fuzz-out"), help="the folder for scripts that show groups (fuzz-out by default)"
     )
     options = parser.parse_args(arguments)
     importable(str(Path(__file__).resolve().parents[1]))

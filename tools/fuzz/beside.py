@@ -1,7 +1,7 @@
 """Explain differences by other code of PyTorch that computes the same function and agrees with rushlight.
 
-In these cases PyTorch contradicts itself, and the result of rushlight is confirmed by a computation that is independent of
-it. A mistake of rushlight is never explained in this way, unless PyTorch makes it, too.
+In these cases PyTorch contradicts itself, and a computation that is independent of rushlight confirms rushlight's result. A
+mistake of rushlight is never explained in this way, unless PyTorch makes the same mistake.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ NEW_TENSOR = "PyTorch agrees with rushlight if it writes to a new tensor"
 MORE_ELEMENTS = "rushlight's sizes follow PyTorch's rule for tensors with elements"
 TOWARDS_INFINITY = "PyTorch's values approach rushlight's for large arguments"
 LEAF = "a leaf Variable that requires grad"
-MORE = (7, 11)  # sizes in place of 0
-FAR = (1e60, 1e100, 1e150)  # in place of infinity
+MORE = (7, 11)  # sizes that replace 0
+FAR = (1e60, 1e100, 1e150)  # numbers that replace infinity
 
 Run = Callable[[Program], "Observation | Ended"]
 Otherwise = Callable[[str, Program], "Observation | Ended"]
@@ -59,7 +59,7 @@ def sentences(
     if kind in ("values", "shape") and writes:
         yield lambda: in_a_new_tensor(program, ours, run), NEW_TENSOR
     if kind in ("values", "shape", "dtype", "gradient", "tangent") and not writes:
-        # What is written to a view is another matter where other code makes copies.
+        # Writes to views are excluded, because other code may return copies instead of views.
         for way, sentence in WAYS.items():
             yield partial(_agrees, way, program, ours, otherwise), sentence
     if kind in ("values", "alias", "gradient", "tangent", "accepts", "gradient accepts") and writes:
@@ -161,7 +161,7 @@ def _is_cast(written: Any, computed: Any) -> bool:
     return as_computed(constant(written), constant(replace(written, shape=computed.shape, array=array)))
 
 
-# --- where there are more elements ---
+# --- tensors with more elements ---
 
 
 def sizes_of_more_elements(program: Program, kind: str, ours: Run, run: Run) -> bool:
@@ -192,9 +192,9 @@ def sizes_of_more_elements(program: Program, kind: str, ours: Run, run: Run) -> 
 
 
 def is_a_leaf_of_none(program: Program, ours: Run, run: Run) -> bool:
-    """Return whether the last call writes to a result that is a new tensor in PyTorch, too, where it has elements.
+    """Return whether the last call writes to a result that PyTorch computes as a new tensor, but only if it has elements.
 
-    Of no elements PyTorch returned its argument.
+    Without elements PyTorch returns its argument, which is a leaf.
     """
     call, *earlier = program.calls[::-1]
     target = call.args[0] if call.args else None
@@ -214,7 +214,7 @@ def is_a_leaf_of_none(program: Program, ours: Run, run: Run) -> bool:
 
 
 def _sizes_at_none(few: Record, many: Record) -> tuple[int, ...]:
-    """Return the sizes at size 0, extrapolated from the sizes of two results."""
+    """Return the sizes of a result for an input of size 0, extrapolated from two results for larger inputs."""
     if len(few.shape) != len(many.shape):
         return (-1,)
     slopes = [(b - a) / (MORE[1] - MORE[0]) for a, b in zip(few.shape, many.shape, strict=True)]
@@ -231,7 +231,7 @@ def _filled(program: Program, size: int) -> Program:
         return size if type(value) is int and value == 0 else value
 
     def resized(call: Call) -> Call:
-        """Return the call with larger sizes. Only lists are changed: they contain sizes, and mostly no dimensions."""
+        """Return the call with larger sizes. Only lists change: they contain sizes, and seldom numbers of dimensions."""
         args = tuple(mapped(a, change) if isinstance(a, (tuple, list)) else a for a in call.args)
         return replace(call, args=args)
 

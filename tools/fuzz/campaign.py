@@ -39,7 +39,7 @@ class Group:
     op: str
     program: Program
     text: str
-    number: int  # of the program that it was first seen in
+    number: int  # of the program in which it was first found
     count: int = 1
 
     @property
@@ -78,7 +78,7 @@ class Campaign:
                     self.say(f"[{number}] the fuzzer could not make this program:\n{made.text}")
             else:
                 self.ours.send("run", made[0])
-            # The next one is made while this one runs.
+            # The next program is generated while this one runs.
             self.theirs.send("make", (self.seed, number + 1))
             if not isinstance(made, Ended):
                 mine = self.ours.receive()
@@ -196,7 +196,7 @@ class Campaign:
         return self._is_known(small.mode, one)
 
     def _follows_from_known(self, program: Program) -> bool:
-        """Return whether the calls differ in a known way outside vmap and jvp, where the result of each call is seen."""
+        """Return whether the calls differ in a known way outside vmap and jvp, where the result of each call is recorded."""
         if program.mode not in ("vmap", "jvp"):
             return False
         for one in examples(program):
@@ -237,7 +237,7 @@ class Campaign:
         """Return whether rounding explains a difference.
 
         It does if PyTorch gives the same result with rushlight's rounding errors, or another result near the point. A
-        program of one call is never excused, since its behaviour at ties and poles is to be compared.
+        difference in a program of one call always counts, since such programs compare the behaviour at ties and poles.
         """
         if found.kind not in ("values", "shape", "gradient", "tangent", "alias") or len(program.calls) == 1:
             return False
@@ -261,7 +261,7 @@ class Campaign:
             return False
         if (
             program.mode == "vmap"
-        ):  # where results are seen only at the end, so PyTorch computes example after example
+        ):  # where results are recorded only at the end, so PyTorch computes one example after the other
             return as_each_example(program, lambda p: mine, self._with_roundings)
         theirs = complete(self._with_roundings(program))
         return theirs is not None and difference(program, mine, theirs) is None
@@ -290,7 +290,7 @@ class Campaign:
 
 
 def _moved(one: Input, signs: tuple[int, int]) -> Input:
-    """Return the input with values changed by rounding errors: those at even and at odd positions in these directions."""
+    """Return the input with values changed by rounding errors, with one sign at even and another at odd positions."""
     if one.dtype not in (*FLOATS, *COMPLEX):
         return one
     step = {"float64": 1e-12, "complex128": 1e-12, "float16": 4e-3, "bfloat16": 3e-2}.get(one.dtype, 1e-6)

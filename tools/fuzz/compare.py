@@ -22,15 +22,15 @@ KINDS = (
 )  # fmt: skip
 OTHER_DTYPE = "PyTorch's dtype is not the value's"
 NOT_FINITE = "PyTorch's is not finite"
-# Of the elements of a gradient here and in PyTorch: which ones have no value.
+# Marks the elements without a defined value, given a gradient of rushlight and of PyTorch.
 Excuse = Callable[[np.ndarray, np.ndarray], np.ndarray]
-# PyTorch has no kernel, rule or formula for it. That rushlight has one is not a difference.
+# Texts of errors for operators without a kernel, rule or formula in PyTorch. It is no difference if rushlight has one.
 NOT_THERE = (
     "not implemented for", "not supported", "is not implemented", "not yet supported", "unsupported", "Could not run",
     "is only supported", "not currently supported", "does not support", "is only available", "only supports",
     "has no attribute", "Expected a supported", "No implementation", "not support", "only implemented for", "batching rule",
     "not available", "does not have a forward",
-    # Arguments that only rushlight's form has; names are compared elsewhere.
+    # Arguments that only rushlight's function has; another tool compares names.
     "invalid combination of arguments", "unexpected keyword argument", "required positional argument",
 )  # fmt: skip
 
@@ -42,7 +42,7 @@ def coarsest(program: Program, seen: Observation) -> float:
     for call in program.calls:
         mapped((call.args, call.kwargs), lambda v: dtypes.append(v.name) if isinstance(v, Named) else None)
         if "out" in call.kwargs and any(one.dtype in ("bool", *INTEGERS) for one in program.inputs):
-            dtypes.append("float32")  # in which functions of integers are computed
+            dtypes.append("float32")  # the dtype in which functions of integers are computed
     return max((TOLERANCES[dtype] for dtype in dtypes if dtype in TOLERANCES), default=0.0)
 
 
@@ -51,7 +51,7 @@ class Difference:
     """The first difference from PyTorch."""
 
     kind: str  # one of KINDS
-    op: str  # the operator of the call where it is seen; empty where that is not known before shrinking
+    op: str  # the operator of the call that shows the difference; empty if it is not known before shrinking
     text: str
     call: int = field(default=-1, compare=False)  # number of that call
 
@@ -85,12 +85,12 @@ def difference(program: Program, ours: Observation, theirs: Observation) -> Diff
             )
     if theirs.tangents_are_shared and any(call.writes for call in program.calls):
         return None
-    # Formulas read inputs of a coarse dtype also where the gradient has another.
+    # Formulas may read inputs of a less precise dtype than the gradient's.
     least = coarsest(program, theirs)
     for kind, mine, other in (
         ("gradient", ours.gradients, theirs.gradients), ("tangent", ours.tangents, theirs.tangents)
     ):  # fmt: skip
-        # A gradient that does not depend on the inputs has none of its own, or zeros.
+        # If a gradient does not depend on the inputs, its own gradient is missing or zero.
         undefined = _undefined(program, kind, theirs)
         values = list(theirs.final.values())
         for i, (one, another) in enumerate(itertools.zip_longest(mine, other)):
@@ -194,7 +194,7 @@ def _undefined(program: Program, kind: str, seen: Observation) -> Iterator[Excus
 def _gradient(a: Record | None, b: Record | None, least: float = 0.0, undefined: Excuse | None = None) -> str:
     if a is None or b is None:
         known = b if a is None else a
-        # A gradient of zeros and none at all mean the same to an optimizer's sum.
+        # A gradient of zeros and a missing gradient have the same effect when they are added up.
         if known is None or not apart(known, replace(known, array=np.zeros_like(known.array)), least=least):
             return ""
         return "none, where PyTorch has one" if a is None else "PyTorch has none"
@@ -222,7 +222,7 @@ def near(a: Record, b: Record, factor: float = 1.0, least: float = 0.0) -> np.nd
         finite = np.abs(y[np.isfinite(y)])
         largest = max(1.0, float(finite.max())) if finite.size else 1.0
         found = np.isclose(x, y, rtol=tolerance, atol=tolerance * largest, equal_nan=True)
-        if x.dtype.kind == "c":  # what is not finite in a complex number has many spellings
+        if x.dtype.kind == "c":  # a complex number that is not finite has many representations
             found |= ~np.isfinite(x) & ~np.isfinite(y)
     return np.asarray(found)
 

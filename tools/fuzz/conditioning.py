@@ -15,11 +15,11 @@ from fuzz.processes import Ended
 from fuzz.program import COMPLEX, FLOATS, Input, Program
 from fuzz.wider import records
 
-# Inputs are moved by this many units in the last place. At a jump or a pole both distances show the same change; a function
-# that is smooth, however steep, changes in proportion.
+# Inputs are moved by these numbers of units in the last place. At a jump or a pole both distances cause the same change; a
+# smooth function, however steep, changes in proportion.
 FEW, MANY = 1, 64
-GROWTH = (8.0, 512.0)  # times as far: what is computed beside a point is rounded, too
-POINTS = 6  # beside each point, at either distance
+GROWTH = (8.0, 512.0)  # times as far, because the results at the moved points are rounded, too
+POINTS = 6  # number of points at each distance
 EPSILON = {
     "float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7,
     "complex128": 2.0**-52, "complex64": 2.0**-23,

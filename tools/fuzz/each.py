@@ -12,7 +12,7 @@ from fuzz.program import COMPLEX, FLOATS, MODES, Call, Input, Program, Ref, mapp
 from fuzz.values import DTYPES, Values
 
 INFINITE = (float("inf"), float("-inf"), float("nan"))
-# The numbers that arguments of floats get, as far as their dtype goes.
+# The values of floating-point arguments, as far as their dtype can represent them.
 POOLS: dict[str, tuple[float, ...]] = {
     "ordinary": (),
     "zeros": (0.0,),
@@ -27,7 +27,7 @@ POOLS: dict[str, tuple[float, ...]] = {
     "far apart": (1e-6, 1e4, -1e4, 1.0, 0.0),
 }
 SHAPES = ("as it is", "empty", "one less", "one more", "of ones", "0-d")
-# The smallest and the largest number of a dtype that does not hold all of them.
+# The smallest and the largest value of each dtype that cannot represent all values.
 ENDS = {"float16": (1e-7, 6e4)}
 
 
@@ -88,7 +88,7 @@ def _program(op: Operator, form: str, mode: str, pool: str, shape: str, rng: ran
     else:
         name = getattr(op, form)
         call = Call(name, "." + name, "v0", args, kwargs)
-    # An in-place form does not write a leaf.
+    # An in-place call must not write to a leaf.
     calls = [call]
     if form == "inplace" and mode.startswith("backward") and inputs[0].requires_grad:
         copy = Call("clone", ".clone", "v0", args[:1])

@@ -12,7 +12,7 @@ import numpy as np
 
 from fuzz.program import COMPLEX, FLOATS, Call, Input, Named, Program, Ref, mapped, moves
 
-# The operator that a sign stands for, and what applies it.
+# The operator of each Python sign, and the function that applies it.
 SIGNS = {
     "+": ("add", operator.add), "-": ("sub", operator.sub), "*": ("mul", operator.mul), "/": ("div", operator.truediv),
     "//": ("floor_divide", operator.floordiv), "%": ("remainder", operator.mod), "**": ("pow", operator.pow),
@@ -42,8 +42,8 @@ class Observation:
     final: dict[str, Any] = field(default_factory=dict)  # variables at the end
     gradients: list[Record | None] = field(default_factory=list)  # in the order of inputs that require grad
     tangents: list[Record] = field(default_factory=list)
-    # Whether tangents share memory where their values do not: what writes one tensor in place then changes the other's
-    # tangent too, so nothing can be said about them.
+    # Whether tangents share memory although their values do not. A write to one tensor then also changes the tangent of the
+    # other, so these tangents cannot be compared.
     tangents_are_shared: bool = False
 
 
@@ -61,7 +61,7 @@ def is_tensor(value: Any) -> bool:
 
 
 def _share(a: Any, b: Any) -> bool:
-    """Return whether two tensors share memory, as far as the library tells."""
+    """Return whether two tensors share memory, if the library shows this."""
     if not (hasattr(a, "untyped_storage") and a.numel() and b.numel()):
         return False
     return bool(a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr())
@@ -129,7 +129,7 @@ class Machine:
             plain = plain.to(self.library.float32)
         array = np.array(
             plain.numpy(force=True), copy=True
-        )  # PyTorch only notes down that a tensor is conjugated, or zero
+        )  # PyTorch may only mark a tensor as conjugated, or as zero
         return Record(
             name_of(value.dtype), tuple(int(n) for n in value.shape), bool(value.requires_grad), array
         )
@@ -165,7 +165,7 @@ class Machine:
                 for t in variables.values():
                     getattr(
                         t, "grad_fn", None
-                    )  # PyTorch makes that of a view whose base was written when it is read
+                    )  # PyTorch creates the grad_fn of a view of a written base when it is read
             if recorded:
                 seen.steps.append([self.record(r) for r in results])
         seen.failed_at = ""

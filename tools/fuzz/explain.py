@@ -1,4 +1,4 @@
-"""Explain a difference by PyTorch's own behaviour, in the sentences that known.yaml refers to."""
+"""Explain a difference by PyTorch's own behaviour. known.yaml matches the sentences of the explanations."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ DEPENDENT = "PyTorch's result differs for other inputs"
 ZEROS = "PyTorch's gradient is 0 where an intermediate gradient of PyTorch is not finite"
 TURNS = "the imaginary parts differ by multiples of 2 pi, and rushlight's lie between -pi and pi"
 NO_ELEMENTS = "the inputs with derivatives, or the results, have no elements"
-LARGE = 0.01  # times the inverse of a rounding error
-SIZE = 7  # in place of 0 and 1: not that of another dimension
+LARGE = 0.01  # times the inverse of a rounding error; larger numbers count as the inverse of nearly zero
+SIZE = 7  # replaces the sizes 0 and 1; no other dimension has this size
 
 Run = Callable[[Program], "Observation | Ended"]
 
@@ -51,7 +51,10 @@ Run = Callable[[Program], "Observation | Ended"]
 def explained(
     program: Program, found: Difference, ours: Run, run: Run, otherwise: Otherwise | None = None
 ) -> Difference:
-    """Return the difference with a sentence about PyTorch, which `run` runs, in a similar program or with other code."""
+    """Return the difference with a sentence about PyTorch's behaviour in a similar program, or in its other code.
+
+    `ours` and `run` run a program in rushlight and in PyTorch.
+    """
     known = _sentences(program, found, ours, run)
     if otherwise is not None:
         known = itertools.chain(known, beside.sentences(program, found, ours, run, otherwise))
@@ -82,14 +85,14 @@ def _sentences(
     elif kind == "gradient accepts":
         yield lambda: as_of_one_dtype(program, kind, ours, run), ONE_DTYPE
     elif kind in ("values", "alias", "gradient", "tangent"):
-        # Of integers, functions are computed in float32.
+        # Functions of integers are computed in float32.
         yield lambda: loses_digits(with_floats(*both), ours, run), DIGITS
         yield lambda: is_ill_conditioned(with_floats(*both), ours, run), CONDITION
         yield lambda: as_of_one_dtype(program, kind, ours, run), ONE_DTYPE
     if kind == "values":
         yield lambda: differs_by_turns(*both), TURNS
     if kind == "tangent" and "(nan), not" in found.text:
-        # What moves along with nothing does not move: its tangent is 0, times an infinite slope.
+        # A result whose inputs have no elements has a tangent of 0, which is multiplied by an infinite derivative.
         yield lambda: not any(one.values for one in program.inputs if moves(one)), NO_ELEMENTS
     if kind == "gradient" and "nan" in found.text:
         yield lambda: as_zero_times_infinity(*both), ZEROS
@@ -108,7 +111,7 @@ def _sentences(
 
 
 def dependence(program: Program, found: Difference, run: Run) -> str:
-    """Return a sentence: whether the last result depends on the inputs that require grad in PyTorch; empty if unknown."""
+    """Return a sentence about whether PyTorch's last result depends on the inputs that require grad; empty if unknown."""
     results = []
     rng = random.Random(1)
     for low, high in ((0.0, 0.0), (-3.0, 3.0), (0.1, 4.0), (-0.9, 0.9)):
@@ -150,9 +153,9 @@ def _records_that_grow(program: Program, run: Run) -> list[Record]:
 
 
 def has_no_derivative(program: Program, ours: Run, run: Run) -> bool:
-    """Return whether PyTorch, too, computes the failing call, and refuses it if its arguments have derivatives as here.
+    """Return whether PyTorch computes the failing call, but refuses it if its arguments have derivatives as in rushlight.
 
-    The derivative then ended at an earlier call in PyTorch.
+    In PyTorch the derivative then ended at an earlier call.
     """
     failed, plain = ours(program), complete(run(replace(program, mode="plain")))
     if program.mode in ("plain", "vmap") or not isinstance(failed, Observation) or plain is None:
@@ -163,7 +166,7 @@ def has_no_derivative(program: Program, ours: Run, run: Run) -> bool:
         return False
     depends = _that_depend(program, at)
     given = {one.name for one in program.inputs}
-    # `alone` calls the result v2[1] x2_1.
+    # `alone` gives the result v2[1] the name x2_1.
     inputs = tuple(
         replace(
             one,
@@ -187,7 +190,7 @@ def _that_depend(program: Program, end: int) -> set[str]:
 
 
 def is_singular(program: Program, ours: Run, run: Run) -> bool:
-    """Return whether PyTorch's result of the failing call contains numbers that only an inverse of nearly zero has."""
+    """Return whether PyTorch's result of the failing call is not finite, or so large that it divided by nearly zero."""
     failed, seen = ours(program), complete(run(replace(program, mode="plain")))
     if not isinstance(failed, Observation) or not isinstance(failed.failed_at, int) or seen is None:
         return False
@@ -240,12 +243,12 @@ def _broadcast(one: Input, shape: tuple[int, ...]) -> Input:
 
 
 def of_one_dimension(program: Program) -> Program:
-    """Return the program with one dimension in the place of none."""
+    """Return the program with inputs of one dimension instead of inputs without dimensions."""
     return replace(program, inputs=tuple(replace(one, shape=one.shape or (1,)) for one in program.inputs))
 
 
 def as_of_one_dimension(program: Program, ours: Run, run: Run) -> bool:
-    """Return whether PyTorch agrees, except for sizes of 1, if tensors of no dimension have one."""
+    """Return whether PyTorch agrees, except for sizes of 1, if tensors without dimensions get one dimension."""
     other = of_one_dimension(program)
     mine, seen = complete(ours(program)), complete(run(other))
     if other == program or mine is None or seen is None or mine.final.keys() != seen.final.keys():
@@ -265,9 +268,9 @@ def _is_flat(a: Any, b: Any) -> bool:
 
 
 def as_zero_times_infinity(program: Program, ours: Run, run: Run) -> bool:
-    """Return whether gradients are NaN here and 0 in PyTorch, whose gradients of a result in between are not finite.
+    """Return whether rushlight's gradients are NaN where PyTorch's are 0, and an intermediate gradient is not finite.
 
-    The product of zero and such a gradient is NaN. PyTorch does not form it where it knows that what it multiplies is zero.
+    The product of zero and such a gradient is NaN. PyTorch does not compute it if it knows that a factor is zero.
     """
     mine, theirs = complete(ours(program)), complete(run(program))
     if mine is None or theirs is None or len(mine.gradients) != len(theirs.gradients):
@@ -283,7 +286,7 @@ def as_zero_times_infinity(program: Program, ours: Run, run: Run) -> bool:
 
 
 def _is_nan_or(a: Record | None, b: Record | None) -> bool:
-    """Return whether every element of a gradient is that of the other, or NaN in the place of 0."""
+    """Return whether every element of `a` is near the element of `b`, or is NaN where that of `b` is 0."""
     if a is None or b is None or a.array.shape != b.array.shape:
         return a is b
     return bool((near(a, b) | (np.isnan(a.array) & (b.array == 0))).all())
@@ -374,7 +377,7 @@ def needs_elements(program: Program, run: Run) -> bool:
     enlarged.
     """
     sizes = {n for one in program.inputs for n in one.shape}
-    # A dimension of size 1 may be there to broadcast with larger ones.
+    # A dimension of size 1 may be broadcast, so it is enlarged only if no size is larger than 1.
     return any(
         _raises_with_more(program, few, run)
         for few in ({0}, {0, 1})

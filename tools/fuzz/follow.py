@@ -17,8 +17,8 @@ class Follower(Machine):
     """A library that continues, after each call, from the other library's results if they differ only by rounding.
 
     If a program has a kink or a jump, or loses digits, two correct libraries give different results. With the same rounding
-    errors they give the same results. A remaining difference is not due to rounding: a result that differs by more is not
-    taken over, and neither are gradients.
+    errors they give the same results. A remaining difference is not due to rounding, because neither results that differ by
+    more than rounding nor gradients are taken from the other library.
     """
 
     def __init__(self, library: Any, steps: list[list[Any]]) -> None:
@@ -33,12 +33,12 @@ class Follower(Machine):
                 continue
             if (name_of(result.dtype), tuple(result.shape)) != (wanted.dtype, wanted.shape):
                 continue
-            # Of a tensor inside jvp only its numbers can be had.
+            # Inside jvp only the numbers of a tensor can be read.
             numbers = np.array(result.data.tolist(), dtype=wanted.array.dtype).reshape(wanted.shape)
             if numbers.tobytes() == wanted.array.tobytes() or apart(replace(wanted, array=numbers), wanted):
                 continue
-            # `data` has the memory and no history, so what was saved for the backward pass has these numbers, too.
-            # Elements of an expanded tensor share a place and cannot be written.
+            # `data` shares the memory and has no history, so tensors saved for the backward pass get these numbers, too.
+            # Elements of an expanded tensor share memory and cannot be written.
             with contextlib.suppress(RuntimeError):
                 result.data.copy_(self.library.tensor(wanted.array))
 

@@ -26,15 +26,15 @@ from fuzz.undefined import Draft, Undefined
 from fuzz.values import DTYPES, SIZES, Values, weighted
 
 MODES = {"plain": 36, "backward": 32, "backward2": 5, "jvp": 14, "vmap": 13}
-NO_RESULT_WITH_OUT = {"split_copy", "unbind_copy", "split_with_sizes_copy"}  # PyTorch's return None
+NO_RESULT_WITH_OUT = {"split_copy", "unbind_copy", "split_with_sizes_copy"}  # PyTorch returns None
 NUMBERS: tuple[Any, ...] = (0, 1, -1, 2, 3, 0.5, -2.5, 1.0, True, False)
-MOST_ELEMENTS = 400  # of a result
+MOST_ELEMENTS = 400  # of the results of a call
 TRIES = 80
 BATCH = 2
 
 
 def _is_ordinary(t: Any) -> bool:
-    """Return whether a result is usable: PyTorch also makes sizes of -1 and half-precision complex numbers."""
+    """Return whether a result is usable: PyTorch can also return sizes of -1 and half-precision complex numbers."""
     return name_of(t.dtype) in DTYPES and all(n >= 0 for n in t.shape)
 
 
@@ -61,7 +61,7 @@ class Generator:
         self.machine = machine
 
     def program(self, seed: int, number: int) -> Program:
-        """Return the program with this number, which depends on nothing else."""
+        """Return the program with this number. No other program influences it."""
         self.rng = random.Random(f"{seed}:{number}")
         self.values = Values(self.rng, self.extremes)
         self.draft = Draft(weighted(self.rng, MODES))
@@ -80,7 +80,7 @@ class Generator:
                 inputs[0] = self._batched(inputs[0], always=True)
         made = Program(tuple(inputs), tuple(calls), self.draft.mode)
         if made.mode == "vmap" and not self.is_defined(made):
-            # The first example is, so a later one is not.
+            # The first example is defined, so a later example is not.
             return replace(made, mode="plain", inputs=tuple(example(one) for one in made.inputs))
         return made
 
@@ -175,7 +175,7 @@ class Generator:
             results = self.machine.bind(call, self.machine.apply(call, variables), variables)
         except Exception:
             if call.writes or rng.random() < 0.03:
-                # What was written by a call that failed is not known; a few programs end with an error.
+                # The values that a failed call wrote are unknown, so the program ends, sometimes with this call.
                 if rng.random() < 0.3:
                     draft.calls.append(call)
                 return False
@@ -184,7 +184,7 @@ class Generator:
             return True
         tensors = [r for r in results if is_tensor(r)]
         if not all(map(_is_ordinary, tensors)):
-            return False  # what was written may be such a tensor, too
+            return False  # end the program, because a written tensor may be unusable, too
         if call.writes and Undefined(self.machine, draft).has_nan_bytes(variables):
             return False
         if sum(t.numel() for t in tensors) > MOST_ELEMENTS or len(results) > 12 or self._is_lost(tensors):
@@ -205,7 +205,7 @@ class Generator:
         del self.draft.inputs[inputs:]
 
     def _is_lost(self, tensors: list[Any]) -> bool:
-        """Return whether no finite values are left for later calls. Sometimes such a result is kept."""
+        """Return whether a result has no finite values for later calls. Sometimes such a result is kept."""
         if self.rng.random() < 0.2:
             return False
         for t in tensors:
@@ -249,7 +249,7 @@ class Generator:
         rng = self.rng
         arrays: list[Array] = []
         mapped((args, kwargs), lambda v: arrays.append(v) if isinstance(v, Array) else None)
-        # One place gets a variable, which shape the others follow that were like it.
+        # One argument becomes a variable. Other arguments that had the same shape get the shape of this variable.
         place = 0 if written or rng.random() < 0.75 else rng.randrange(max(1, len(arrays)))
         chosen = self._pick() if rng.random() < 0.85 else ""
         shape = arrays[place].shape if arrays else ()
@@ -367,7 +367,7 @@ class Generator:
         shape = tuple(self.draft.variables[name].shape)
         index = self._index_of(shape, made)
         if self.draft.mode == "jvp" and _takes_all(index, shape):
-            return None  # of a write to such a view PyTorch's base has no tangent
+            return None  # in PyTorch a write to such a view gives the base no tangent
         return Call("getitem", "[]", self._name(), (Ref(name), index))
 
     def _assign(self, made: list[Input]) -> Call | None:

@@ -11,7 +11,8 @@ from fuzz.program import Named
 MOST_ELEMENTS = 64  # of a sample's tensor
 # The prefix of an operator's name chooses the module.
 MODULES = {"linalg_": "linalg", "special_": "special", "fft_": "fft"}
-# Memory that nobody wrote, addresses, what changes more than a tensor, and parts that are not views in PyTorch.
+# Operators that return uninitialised memory or addresses, that change more than a tensor, or whose parts are not views in
+# PyTorch.
 LEFT_OUT = {
     "data_ptr", "set_", "resize_", "resize_as_", "share_memory_", "pin_memory", "requires_grad_", "retain_grad", "numpy",
     "empty_like", "new_empty", "is_pinned", "is_shared", "storage_offset", "stride", "is_contiguous", "from_file",
@@ -37,7 +38,7 @@ class Operator:
     """An overload: the paths and forms in which it is called, and its arguments."""
 
     name: str
-    function: str = ""  # "torch.linalg.norm"; empty where there is only a method
+    function: str = ""  # "torch.linalg.norm"; empty if there is only a method
     method: str = ""
     inplace: str = ""
     has_out: bool = False
@@ -133,7 +134,7 @@ def _function(op: Any, libraries: list[Any]) -> str:
         if op.base.startswith(prefix):
             places = [(module, op.base.removeprefix(prefix))]
     if any(a.name == "reduction" for a in op.schema.arguments):
-        places = places[:1]  # PyTorch's operators want a number for it, and have another default
+        places = places[:1]  # PyTorch's operators require a number for this argument, and have another default
     elif "nn" not in op.variants:
         places.reverse()
     return next(("torch." + ".".join(names) for names in places if _all_have(libraries, *names)), "")

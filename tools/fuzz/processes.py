@@ -20,9 +20,9 @@ from fuzz.generate import Generator
 from fuzz.operators import Operator
 from fuzz.program import Program
 
-MEMORY = 6 << 30  # of a process: a program of small tensors has no use for more
+MEMORY = 6 << 30  # of a process; programs of small tensors gain nothing from more
 STARTING = 120.0  # seconds of CPU time for imports
-# Seconds until a process is ended that waits and computes nothing, as on a lock. A loaded machine may need so long.
+# Seconds after which a process that waits without computing, as for a lock, is ended. A loaded machine may take that long.
 WAITING = 900.0
 
 
@@ -44,7 +44,7 @@ def _serve(
 ) -> None:
     """Answer programs with observations until the other end is closed."""
     _limit(STARTING)
-    # The process ends without a word on purpose; what a crash printed would be in the middle of the report.
+    # Suppress the output of a crash, which would appear in the middle of the report.
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 2)
     faulthandler.enable()
@@ -85,7 +85,7 @@ def _serve(
 def _otherwise(way: str, module: Any, program: Program) -> Observation:
     try:
         return WAYS[way](module).run(program)
-    except Exception as error:  # a library need not have this way
+    except Exception as error:  # a library may lack this method
         return Observation(error=f"{type(error).__name__}: {error}")
 
 
@@ -132,7 +132,7 @@ class Process:
     def send(self, kind: str, what: Any) -> None:
         if self._process is None:
             self._start()
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # receive() tells
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # receive() reports it
             self._connection.send((kind, what))
 
     def receive(self) -> Any:

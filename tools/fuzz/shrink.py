@@ -11,10 +11,10 @@ from fuzz.execute import Observation, Record
 from fuzz.program import COMPLEX, FLOATS, Input, Program, Ref, examples, literal, refs_in, substituted
 
 MOST_TRIES = 400
-# A process that ended has to be started again, and one that hangs is waited for.
+# The number of tries that one attempt counts as. A process that crashed must be restarted, and a hang must be waited for.
 COSTS = {"crash": 8, "hang": 60}
 
-# Runs a program in both libraries: the difference, and what PyTorch computed.
+# Runs a program in both libraries, and returns the difference and PyTorch's observation.
 Check = Callable[[Program], tuple[Difference | None, Observation | None]]
 
 
@@ -70,7 +70,7 @@ def _candidates(program: Program, seen: Observation | None) -> Iterator[Program]
             if kept:
                 yield _tidy(replace(program, calls=kept))
             if calls[i].writes and seen is not None and i < len(seen.steps):
-                # Later calls may read what was written by its first name.
+                # Later calls may read the written tensor under its first name.
                 replaced = with_results(program, i, seen.steps[i])
                 if replaced is not None and replaced.calls:
                     yield _tidy(replaced)
@@ -79,7 +79,7 @@ def _candidates(program: Program, seen: Observation | None) -> Iterator[Program]
             if replaced is not None:
                 yield _tidy(replaced)
         if isinstance(calls[i].args[0] if calls[i].args else None, Ref):
-            # The first argument in the result's place.
+            # Use the first argument instead of the result.
             later = tuple(substituted(c, calls[i].result, calls[i].args[0].name) for c in kept[i:])
             if later and calls[i].result in needed:
                 yield _tidy(replace(program, calls=kept[:i] + later))
@@ -121,7 +121,7 @@ def with_results(program: Program, i: int, results: list[Any]) -> Program | None
         inputs.append(Input(new, record.dtype, record.shape, values, grows, program.mode == "vmap"))
         spellings = {name, f"{call.result}[{k}]"}
         if call.path[0] == "." and call.writes and isinstance(call.args[0], Ref):
-            spellings.add(call.args[0].name)  # what was written has the same value
+            spellings.add(call.args[0].name)  # the written tensor has the same value as the result
         if "out" in call.kwargs:
             out = call.kwargs["out"]
             written = out[k] if isinstance(out, (tuple, list)) else out

@@ -16,12 +16,12 @@ from fuzz.program import COMPLEX, Input, Program, moves
 from fuzz.wider import is_near, widened, with_copies
 
 STEP = 1e-6
-NEAR = 1e-3  # of a derivative to the quotient of differences, relative to the largest one
-APART = 10.0  # times as far is another derivative
-DRAWS = 5  # points with numbers of both signs: a result may be NaN at most of them
-AROUND = 16  # points beside one at which slopes may jump
-FAR = 100.0  # slopes that differ by more do so at a pole, which tells nothing
-# What is computed beyond these has no part in a gradient, whatever it depends on.
+NEAR = 1e-3  # the largest distance of a derivative from the difference quotient, relative to the largest derivative
+APART = 10.0  # a derivative that is this many times further away is wrong
+DRAWS = 5  # number of points with values of both signs; at most points a result may be NaN
+AROUND = 16  # number of points around a point at which slopes may jump
+FAR = 100.0  # slopes that differ by more are at a pole, and do not count
+# Results of these operators have no part in a gradient, whatever they depend on.
 CUT = (
     "detach",
     "detach_",
@@ -49,7 +49,7 @@ def is_right(program: Program, kind: str, ours: Run, run: Run) -> bool:
     if any(call.op in CUT for call in program.calls):
         return False
     wide = widened(program)
-    # Where a conversion to float64 does nothing, what is written afterwards changes its argument.
+    # If a conversion to float64 does nothing, its result is its argument, which later writes would change.
     return any(_is_right_in(program, one, kind, ours, run) for one in (wide, with_copies(wide)))
 
 
@@ -58,7 +58,7 @@ def _is_right_in(program: Program, wide: Program, kind: str, ours: Run, run: Run
     if not isinstance(mine, Observation) or not isinstance(theirs, Observation) or mine.error:
         return False
     if not theirs.error and difference(wide, mine, theirs) is None:
-        # A gradient that PyTorch has for one dtype only.
+        # PyTorch has this gradient for one dtype only.
         small = complete(ours(program))
         return (
             kind == "gradient accepts"
@@ -69,7 +69,7 @@ def _is_right_in(program: Program, wide: Program, kind: str, ours: Run, run: Run
 
 
 def _steps(program: Program) -> Iterator[float]:
-    """Yield the lengths of steps: next to a tiny number, a step of the usual length would be too long."""
+    """Yield lengths of steps. For tiny numbers there are shorter steps, because the usual length would be too long."""
     yield STEP
     tiny = [abs(v) for one in program.inputs if moves(one) for v in one.values if 0 < abs(v) < 100 * STEP]
     if tiny:
@@ -162,7 +162,7 @@ def _around(program: Program, run: Run) -> Iterator[Observation]:
 
 
 def _is_between(mine: list[Record | None], around: list[list[Record | None]]) -> bool:
-    """Return whether every number lies between those of other observations, which must be close to each other."""
+    """Return whether every number lies between the numbers of `around`, which must be close to each other."""
     for i, one in enumerate(mine):
         others = [row[i] if i < len(row) else None for row in around]
         if one is None or any(other is None or other.shape != one.shape for other in others):
@@ -230,7 +230,7 @@ def _weighted(records: list[Record], counted: list[np.ndarray] | None = None) ->
 
 
 def _slopes(value: Callable[[float], Any], step: float) -> tuple[Any, Any]:
-    """Return the slopes to the left and to the right of a function of one number."""
+    """Return the slopes of a function of one number to the left and to the right of a point."""
     below, here, above = value(-step), value(0.0), value(step)
     return (here - below) / step, (above - here) / step
 

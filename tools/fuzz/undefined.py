@@ -1,4 +1,4 @@
-"""Recognize calls whose results are not defined in both libraries. They are not generated."""
+"""Recognize calls whose results one of the libraries does not define. Such calls are not generated."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from fuzz.execute import Machine, is_tensor, name_of
 from fuzz.program import COMPLEX, FLOATS, INTEGERS, Call, Input, Named, Ref, family, mapped
 
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne", "pow", "clamp")
-# Operators whose results, or whose derivatives, are determined for matrices of full rank, or without equal singular values.
+# Operators whose results or derivatives are determined only for matrices of full rank (FULL_RANK), or only for matrices
+# without equal singular values (APART).
 FULL_RANK = {
     "geqrf", "inverse", "linalg_cond", "linalg_inv", "linalg_inv_ex", "linalg_ldl_factor", "linalg_ldl_factor_ex",
     "linalg_lstsq", "linalg_lu", "linalg_lu_factor", "linalg_lu_factor_ex", "linalg_pinv", "linalg_qr", "linalg_slogdet",
@@ -23,13 +24,13 @@ APART = {
     "linalg_cond", "linalg_eig", "linalg_eigh", "linalg_eigvals", "linalg_eigvalsh", "linalg_matrix_norm", "linalg_norm",
     "linalg_svd", "linalg_svdvals", "norm", "nuclear_norm", "svd",
 }  # fmt: skip
-# Operators that invert a triangle of a matrix: which of their tensors that is.
+# Operators that invert a triangular matrix, and the position of this matrix among their tensors.
 TRIANGULAR = {
     "cholesky_inverse": 0, "cholesky_solve": 1, "linalg_lu_solve": 0, "linalg_solve_triangular": 0, "lu_solve": 1,
     "triangular_solve": 1,
 }  # fmt: skip
 LU = ("linalg_lu", "linalg_lu_factor", "linalg_lu_factor_ex", "lu")
-# Operators of linear algebra that take infinities and NaN as arithmetic does.
+# Operators of linear algebra that handle infinities and NaN like arithmetic.
 ARITHMETIC = {
     "linalg_cross",
     "linalg_diagonal",
@@ -66,25 +67,25 @@ GEOMETRY_IN_PLACE = (
     "as_strided_",
     "resize_",
 )
-# Operators that return what they were given where no broadcasting, difference or copy is needed. The other library may give
-# a view or a copy, since the result of an earlier call may lie otherwise in memory.
+# Operators that return their argument itself if no broadcasting, difference or copy is needed. The other library may return
+# a view or a copy, since the result of an earlier call may have other strides there.
 RETURNED_AS_IT_IS = {"broadcast_tensors", "contiguous", "diff"}
 VIEWS_IF_POSSIBLE = {"contiguous", "flatten", "ravel", "reshape", "reshape_as"}
-# What converts tensors, and to which integers; empty where an argument says it.
+# Operators that convert tensors, and the integer dtype of the result; empty if an argument gives the dtype.
 CONVERSIONS = {
     "to": "", "type_as": "", "int": "int32", "long": "int64", "short": "int16", "char": "int8", "byte": "uint8",
 }  # fmt: skip
 RECURRENT = {"gru", "lstm", "rnn_relu", "rnn_tanh"}
 CELLS = {"gru_cell", "lstm_cell", "rnn_relu_cell", "rnn_tanh_cell"}
-# Sums of products: whether an infinite result, or NaN, comes of large numbers depends on the order of the terms.
+# Operators that sum products. With large numbers, the order of the terms decides whether the result is infinite or NaN.
 SUMS = RECURRENT | CELLS | {
     "addbmm", "addmm", "addmv", "baddbmm", "bilinear", "bmm", "chain_matmul", "conv1d", "conv2d", "conv3d",
     "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolution", "dot", "einsum", "inner", "linalg_matmul",
     "linalg_multi_dot", "linalg_vecdot", "linear", "matmul", "mm", "mv", "scaled_dot_product_attention", "tensordot", "vdot",
 }  # fmt: skip
-MOST_IN_CELLS = 1e6  # beside which the terms of a sum lose their digits
-MOST_FACTORS = 400  # of a power: beyond, any number but 0 and 1 leaves the range
-MOST_DEGREE = 50  # of a polynomial; PyTorch's formulas lose their digits with it
+MOST_IN_CELLS = 1e6  # the largest input of recurrent operators; beside larger terms, others lose their digits in a sum
+MOST_FACTORS = 400  # of a power; with more, every number except 0 and 1 overflows or underflows
+MOST_DEGREE = 50  # of a polynomial; PyTorch's formulas lose digits with higher degrees
 
 
 def _spelled(value: Any) -> list[str]:
@@ -95,12 +96,12 @@ def _spelled(value: Any) -> list[str]:
 
 
 def _place(t: Any) -> int:
-    """Return an identifier that tensors with the same memory share."""
+    """Return a number that is equal for tensors with the same memory."""
     return t.untyped_storage().data_ptr() if hasattr(t, "untyped_storage") else id(t)
 
 
 def _is_laid_out_otherwise(t: Any) -> bool:
-    """Return whether PyTorch chose a memory order for this result; the other library may choose another one."""
+    """Return whether PyTorch chose strides for this result that are not contiguous; rushlight may choose other strides."""
     if not hasattr(t, "is_contiguous"):
         return False
     return not (t if t._base is None else t._base).is_contiguous()
@@ -118,10 +119,10 @@ def shares_memory(t: Any) -> bool:
 
 
 def _has_norm_at(x: np.ndarray, given: list[Any]) -> bool:
-    """Return whether rounding decides if a slice exceeds renorm's largest norm: it is that, or nearly so."""
+    """Return whether the norm of a slice is nearly renorm's largest norm, so that rounding decides if it exceeds it."""
     p, dim, most, *_ = [*(v for v in given if isinstance(v, (int, float))), 0, x.ndim, 0]
     if not x.size or not -x.ndim <= dim < x.ndim or p <= 0:
-        return False  # no norm, or an error
+        return False  # there is no norm, or the call raises
     rows = abs(np.moveaxis(x, int(dim), 0).reshape(x.shape[int(dim)], -1)).astype(float)
     with np.errstate(all="ignore"):
         norms = rows.max(axis=1, initial=0) if np.isinf(p) else (rows**p).sum(axis=1) ** (1 / p)
@@ -136,7 +137,7 @@ def _has_negative_zero_on_cut(x: np.ndarray) -> bool:
 
 
 def _is_normal(x: np.ndarray) -> bool:
-    """Return whether all numbers are finite, and none is so small that its digits are lost."""
+    """Return whether all numbers are finite, and none is subnormal, so that none has lost digits."""
     if x.dtype.kind not in "fc":
         return True
     size = np.maximum(abs(x.real), abs(x.imag)) if x.dtype.kind == "c" else abs(x)
@@ -185,7 +186,7 @@ def _has_equal_pivots(x: np.ndarray) -> bool:
 
 
 def _has_free_signs(x: np.ndarray) -> bool:
-    """Return whether rounding decides if a column is reflected, since it is almost 0 below the diagonal."""
+    """Return whether a column is almost 0 below the diagonal, so that rounding decides if it is reflected."""
     if x.ndim < 2 or not x.size or not np.isfinite(x).all():
         return False
     for matrix in x.reshape(-1, *x.shape[-2:]).astype(complex):
@@ -193,7 +194,7 @@ def _has_free_signs(x: np.ndarray) -> bool:
         for k in range(min(len(matrix) - 1, matrix.shape[1])):
             column = matrix[k:, k].copy()
             below = np.linalg.norm(column[1:])
-            # The sign of a pivot that should be 0 decides about those of the result, too.
+            # The sign of a pivot that should be 0 also changes the signs of the result.
             if rounded and min(below, abs(column[0])) < 1e-5 * abs(matrix).max():
                 return True
             if below == 0:
@@ -242,8 +243,8 @@ class Draft:
     mode: str
     inputs: list[Input] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
-    variables: dict[str, Any] = field(default_factory=dict)  # what was computed so far
-    made: int = 0  # names of inputs that were given away
+    variables: dict[str, Any] = field(default_factory=dict)  # the values of inputs and results so far
+    made: int = 0  # number of names of inputs that have been used
 
     def tensors(self) -> dict[str, Any]:
         return {n: t for n, t in self.variables.items() if is_tensor(t)}
@@ -271,12 +272,12 @@ class Undefined:
             rest = places((call.args, {n: v for n, v in call.kwargs.items() if n != "out"}))
             return len(set(outs)) < len(outs) or bool(set(outs) & set(rest))
         if call.writes and self.draft.mode == "jvp":
-            # In PyTorch the tangent of what is written is written before it is read again.
+            # PyTorch writes the tangent of the written tensor before it reads this tangent as an argument.
             return bool(set(places(call.args[:1])) & set(places((call.args[1:], call.kwargs))))
         return False
 
     def is_undefined(self, call: Call, variables: dict[str, Any]) -> bool:
-        """Return whether a call has no result that both libraries define."""
+        """Return whether one of the libraries does not define the result of a call."""
         given: list[Any] = []
         mapped((call.args, call.kwargs), given.append)
         tensors = [
@@ -296,11 +297,11 @@ class Undefined:
         return self.is_beyond(family(call.op), tensors, given)
 
     def _depends_on_order(self, call: Call, tensors: list[Any], given: list[Any]) -> bool:
-        """Return whether a sequence is not in order, or several elements are written to one place."""
+        """Return whether a sequence that must be sorted is not, or several values are written to the same element."""
         if family(call.op) in ("searchsorted", "bucketize") and tensors:
             if self.draft.mode == "vmap":
                 return True  # the second example has the elements of the first in another order
-            # Of a sequence that is not in order, whichever of the two it is.
+            # Either of the two tensors may be the sorted sequence, so both are checked.
             values = [self.machine.record(t).array.astype(float) for t in tensors]
             return any(v.ndim and not np.all(np.diff(v, axis=-1) >= 0) for v in values)
         if call.op in ("setitem", "index_put", "index_put_") and self.draft.mode == "vmap":
@@ -311,21 +312,21 @@ class Undefined:
         return False
 
     def _is_rounded_otherwise(self, call: Call, tensors: list[Any], given: list[Any]) -> bool:
-        """Return whether PyTorch takes a number in another dtype."""
+        """Return whether PyTorch converts a number to another dtype than rushlight."""
         numbers = [v for v in given if isinstance(v, (int, float, complex)) and not isinstance(v, bool)]
         dtypes = {name_of(t.dtype) for t in tensors}
         halves = bool(dtypes & {"float16", "bfloat16"})
         if halves and (dtypes & {*COMPLEX} or any(isinstance(v, complex) for v in numbers)):
-            return True  # with complex numbers PyTorch computes in complex32, which is not here
+            return True  # with complex numbers PyTorch computes in complex32, which rushlight lacks
         if family(call.op) not in COMPARISONS:
             return False
         if halves and any(not t.shape for t in tensors):
-            return True  # PyTorch rounds the other, where that is a number
-        # PyTorch takes -1 for 255, and what does not fit is refused here.
+            return True  # PyTorch rounds the other argument if it is a number
+        # PyTorch converts -1 to 255; rushlight refuses numbers that do not fit.
         return "uint8" in dtypes and any(not isinstance(v, complex) and v < 0 for v in numbers)
 
     def _has_no_integers(self, call: Call, tensors: list[Any], given: list[Any]) -> bool:
-        """Return whether floats are converted to integers that the dtype does not hold, or have no unique bytes."""
+        """Return whether floats are converted to an integer dtype that cannot hold them, or NaN is viewed as bytes."""
         if not tensors:
             return False
         named = [v.name for v in given if isinstance(v, Named)]
@@ -336,7 +337,7 @@ class Undefined:
         if family(call.op) == "fill":
             return any(self._is_beyond_integers(t, name_of(tensors[0].dtype)) for t in tensors[1:])
         if call.op in ("view", "view_copy", "view_copy.out") and named:
-            return self._has_nan(tensors[0])  # of NaN there are many
+            return self._has_nan(tensors[0])  # NaN has many bit patterns
         return any(self._is_beyond_integers(t, dtype) for t in tensors for dtype in named)
 
     def _sees_memory(self, call: Call, tensors: list[Any], given: list[Any]) -> bool:
@@ -354,31 +355,31 @@ class Undefined:
             # In PyTorch each of these tensors is a column of one matrix.
             if any(name.partition("[")[0] in columns and "[" in name for name in _spelled(call.args[:1])):
                 return True
-        # As a view of all: see _index.
+        # PyTorch's result is a view of all elements: see Generator._index.
         return call.op == "movedim" and self.draft.mode == "jvp" and any(t.dim() == 0 for t in tensors)
 
     def _writes_otherwise(self, call: Call, tensors: list[Any], given: list[Any]) -> bool:
-        """Return whether it is not defined what a call in place writes, or which other variables it changes."""
+        """Return whether the values that an in-place call writes, or other variables that it changes, are not defined."""
         if not call.writes or not tensors:
             return False
         written = name_of(tensors[0].dtype)
         if written not in (*FLOATS, *COMPLEX) and any(
-            # In PyTorch integers then require grad.
+            # PyTorch would make an integer tensor that requires grad.
             t.requires_grad or self._is_beyond_integers(t, written)
             for t in tensors[1:]
         ):
             return True
         if call.op == "detach_" and self.draft.mode != "plain":
-            # What becomes of the views of a leaf.
+            # The libraries treat the other views of the memory differently when one of them becomes a leaf.
             if sum(_place(t) == _place(tensors[0]) for t in self.draft.tensors().values()) > 1:
                 return True
         if self._is_seen_otherwise(tensors[0]):
             return True
-        # The derivative of what is written over is 0, times one at a pole or beyond the domain.
+        # Overwritten elements have a gradient of 0, which is multiplied by a derivative at a pole or outside of the domain.
         return self.draft.mode not in ("plain", "vmap") and not self._is_finite(tensors[0])
 
     def has_nan_bytes(self, variables: dict[str, Any]) -> bool:
-        """Return whether NaN was written where another variable sees its bytes as numbers of another dtype."""
+        """Return whether a tensor has NaN, and another variable views its memory in another dtype."""
         tensors = [t for t in variables.values() if is_tensor(t) and t.numel()]
         floats = [t for t in tensors if name_of(t.dtype) in (*FLOATS, *COMPLEX)]
         return any(
@@ -428,19 +429,19 @@ class Undefined:
         shared = {n: t for n, t in self.draft.tensors().items() if t.numel() and _place(t) == _place(written)}
         parts = {call.result for call in self.draft.calls if call.op.startswith("unsafe_")}
         if parts and not written.numel():
-            return True  # no memory tells whether it is such a part
+            return True  # without memory, it cannot be determined whether the tensor is such a part
         if any(marks(written)) and not written.numel():
-            return True  # nor whether it is a view here
+            return True  # without memory, it cannot be determined whether the tensor is a view in rushlight
         shared |= {n: t for n, t in self.draft.tensors().items() if t is written}
         others = [name_of(t.dtype) for t in shared.values() if t.dtype != written.dtype]
         if others and self._has_nan(written):
-            return True  # of NaN there are many
+            return True  # NaN has many bit patterns
         if "bool" in others:
             return True  # bytes other than 0 and 1 are not bools
         return any(n.partition("[")[0] in parts or marks(t) != marks(written) for n, t in shared.items())
 
     def _is_beyond_integers(self, t: Any, dtype: str) -> bool:
-        """Return whether a float tensor has numbers outside the range of an integer dtype: C++ leaves the result open."""
+        """Return whether a float tensor has numbers that an integer dtype cannot hold; C++ does not define the result."""
         array = self.machine.record(t).array
         if array.dtype.kind not in "fc" or dtype not in INTEGERS:
             return False
@@ -462,26 +463,26 @@ class Undefined:
         if op in CUT and any(map(_has_negative_zero_on_cut, values[:1])):
             return True
         if op in ("median", "nanmedian") and tensors and hasattr(tensors[0], "stride"):
-            # PyTorch gives memory that nobody wrote.
+            # PyTorch returns uninitialised memory.
             return any(
                 step == 0 and n > 1 for step, n in zip(tensors[0].stride(), tensors[0].shape, strict=True)
             )
         if op in ("diagonal_scatter", "select_scatter", "slice_scatter") and tensors:
-            return shares_memory(tensors[0])  # PyTorch's result shares it, too
+            return shares_memory(tensors[0])  # then elements of PyTorch's result share memory, too
         if op.startswith("renorm") and self.draft.mode not in ("plain", "vmap"):
             return _has_norm_at(values[0], given)
         if op.startswith("fractional_max_pool"):
-            return any(np.isnan(v).sum() > 1 for v in values if v.dtype.kind == "f")  # which NaN is chosen
+            return any(np.isnan(v).sum() > 1 for v in values if v.dtype.kind == "f")  # the choice of a NaN is not determined
         poles = {"digamma": 1, "special_digamma": 1, "special_psi": 1, "polygamma": 1}
         if self.draft.mode not in ("plain", "vmap"):  # their derivatives are sums of digamma
             poles |= {"lgamma": 1, "special_gammaln": 1, "mvlgamma": 2, "special_multigammaln": 2}
         if op in poles:
             near = [abs(v - np.round(v * poles[op]) / poles[op]) for v in values if v.dtype.kind == "f"]
-            return any(((d > 0) & (d < 1e-4)).any() for d in near)  # PyTorch loses its digits beside a pole
+            return any(((d > 0) & (d < 1e-4)).any() for d in near)  # PyTorch loses digits near a pole
         if op in ("logit", "special_logit"):
-            return any(isinstance(v, (int, float)) and v > 0.5 for v in given)  # limits that cross
+            return any(isinstance(v, (int, float)) and v > 0.5 for v in given)  # the lower limit exceeds the upper one
         if op in ("sinc", "special_sinc"):
-            # Of integers it is 0 here and nearly so in PyTorch; what follows may have a kink or a pole at 0.
+            # sinc of an integer is 0 in rushlight and nearly 0 in PyTorch; a later operator may have a kink or a pole at 0.
             return any(((v == np.round(v)) & (v != 0)).any() for v in values[:1] if v.dtype.kind == "f")
         if op == "corrcoef" and values and values[0].size:
             # Rounding of the mean decides whether the deviation of equal numbers is 0.
@@ -494,14 +495,14 @@ class Undefined:
             # PyTorch reads beyond pivots of another shape.
             return values[1].shape[:-1] != values[0].shape[:-2] or not values[1].size
         if op == "native_batch_norm":
-            # Without statistics PyTorch reads those that are not there.
+            # PyTorch reads running statistics even if they are missing.
             return len(values) < 3 and any(v is False for v in given)
         if op == "multilabel_margin_loss":
-            return not all(v.size for v in values)  # the same
+            return not all(v.size for v in values)  # PyTorch reads missing elements
         if op in (
             "trapezoid",
             "cumulative_trapezoid",
-        ):  # PyTorch adds neighbours as they are, and does not align places
+        ):  # PyTorch adds neighbours without conversion, and does not align the dimensions of coordinates
             if len(values) > 1 and values[1].ndim > values[0].ndim:
                 return True
             return any(
@@ -511,15 +512,15 @@ class Undefined:
         if op == "histc":
             return any(
                 name_of(t.dtype) in ("float16", "bfloat16") for t in tensors
-            )  # elements at the limits of bins
+            )  # elements at the edges of bins
         if op in ("atan2", "margin_ranking_loss", "soft_margin_loss"):
-            return any(v.dtype == np.uint8 for v in values)  # PyTorch negates it
+            return any(v.dtype == np.uint8 for v in values)  # PyTorch negates uint8, which wraps around
         if op in ("igamma", "igammac", "special_gammainc", "special_gammaincc"):
             return not all((v >= 0).all() for v in values if v.dtype.kind != "c")
         if op.startswith("grid_sampler"):
             return not all(np.isfinite(v).all() for v in values)
         if "_polynomial_" in op:
-            # The second argument; the first may be a number.
+            # The degree is the second argument. The first argument may be a number.
             first = bool(given) and isinstance(given[0], Ref)
             degrees = [*values[first:], *(np.array(v) for v in given[1:] if isinstance(v, (int, float)))]
             return any(not (np.abs(d) <= MOST_DEGREE).all() for d in degrees)
@@ -530,20 +531,20 @@ class Undefined:
             and len(values) > 1
             and all(v.dtype.kind == "f" for v in values[:2])
         ):
-            # Of the difference between two scores few digits are left.
+            # The difference between two large scores has lost most of its digits.
             largest = [float(abs(v[np.isfinite(v)]).max(initial=0)) for v in values[:2]]
             return largest[0] * largest[1] * (values[0].shape[-1] if values[0].ndim else 1) > 1e3
         if op in RECURRENT | CELLS and any((abs(v.astype(complex)) > MOST_IN_CELLS).any() for v in values):
             return True
         if op in ("matrix_exp", "linalg_matrix_exp") and values and values[0].dtype.kind in "fc":
-            # Of the angles that its exponential has few digits are left.
+            # The exponential of large numbers has angles that have lost most of their digits.
             x = values[0]
             return bool(abs(x).max(initial=0) * np.finfo(x.dtype).eps > 1e-3)
         if op in LU and _has_equal_pivots(values[0]):
             return True
         square = bool(values) and values[0].ndim > 1 and values[0].shape[-2] == values[0].shape[-1]
         if op.startswith("linalg_ldl_factor") and square:
-            lower = np.tril(values[0])  # what is above the diagonal is not looked at
+            lower = np.tril(values[0])  # the operator does not read elements above the diagonal
             if _is_singular(lower + np.tril(lower, -1).swapaxes(-1, -2)):
                 return True
         if op in ("linalg_matrix_power", "matrix_power") and values:
@@ -551,14 +552,14 @@ class Undefined:
             if power < 0 and _is_singular(values[0]):
                 return True
             if not np.isfinite(values[0]).all():
-                return True  # which products are infinite, and which NaN
+                return True  # the order of computation decides which products are infinite, and which NaN
             dtypes = [name_of(t.dtype) for t in tensors[:1]]
             return _overflows(values[:1] * min(abs(power), MOST_FACTORS), dtypes)
         if op in ("cholesky", "linalg_cholesky") and square:
-            # Of a matrix with an eigenvalue of 0 rounding decides whether it has a factor.
+            # If an eigenvalue is 0, rounding decides whether the matrix has a factor.
             return any(map(_is_singular, _hermitian(values[0])))
         if op in ("linalg_tensorinv", "linalg_tensorsolve") and values:
-            # Of the matrix that the tensor is taken for.
+            # Check the matrix into which the operator reshapes the tensor.
             side = math.isqrt(values[0].size)
             return side * side == values[0].size and _is_singular(values[0].reshape(side, side))
         if op in ("linalg_matrix_rank", "matrix_rank"):
@@ -567,18 +568,18 @@ class Undefined:
             limits += [float(v) for v in given[1:2] if isinstance(v, bool)]
             limits += [float(v) for one in values[1:] for v in one.reshape(-1).real]
             if any(limit <= 0 or _has_value_at(values[0], limit) for limit in limits):
-                return True  # singular values of 0, or at the limit, are counted as they are rounded
+                return True  # rounding decides whether singular values of 0, or at the limit, are counted
         if op in ("qr", "linalg_qr", "geqrf") and any(((v == 0) & np.signbit(v.real)).any() for v in values):
-            return True  # the sign of a zero decides about those of the result
+            return True  # the sign of a zero changes signs of the result
         if op in ("qr", "linalg_qr", "geqrf") and any(map(_has_free_signs, values)):
             return True
         algebra = op.startswith(("linalg_", "cholesky", "orgqr", "ormqr")) or op in FULL_RANK | APART
         if algebra and op not in ARITHMETIC and not all(map(_is_normal, values)):
             return True
         if op.startswith(("fft_", "stft", "istft")) and not all(np.isfinite(v).all() for v in values):
-            return True  # which sums are infinite, and which NaN
+            return True  # the order of terms decides which sums are infinite, and which NaN
         if op in ("qr", "linalg_qr", *LU) and values and values[0].ndim > 1:
-            # Of wide matrices the derivative needs the first columns to be independent.
+            # The derivative for a wide matrix requires that the first columns are independent.
             return _is_singular(values[0][..., : values[0].shape[-2]])
         return op in FULL_RANK and bool(values) and _is_singular(values[0])
 
@@ -588,7 +589,7 @@ class Undefined:
             return False
         x = values[0]
         if op in ORDERED:
-            return len(np.unique(x)) < x.size  # which of equal elements is chosen
+            return len(np.unique(x)) < x.size  # the choice among equal elements is not determined
         if op in ("std", "std_mean"):
             return bool(x.std(axis=None) < 1e-6 * (1 + abs(x).max(initial=0))) if x.size else False
         if op == "corrcoef" and x.ndim == 2 and x.shape[0] > 1 and x.shape[1] > 1:
@@ -596,38 +597,38 @@ class Undefined:
                 found = abs(np.corrcoef(x)[np.triu_indices(len(x), 1)])
             return not (found < 1 - 1e-5).all()  # rounding decides whether a correlation of 1 is clipped
         if op in ("cholesky", "linalg_cholesky", "linalg_cholesky_ex"):
-            return _is_singular(x)  # the slopes of a factor of nearly 0 are divided by it
+            return _is_singular(x)  # the formula divides by the diagonal of the factor, which is nearly 0
         if op in TRIANGULAR and len(values) > TRIANGULAR[op]:
             return any(map(_is_singular, _triangles(values[TRIANGULAR[op]])))
         if op in ("logsumexp", "logcumsumexp"):
-            return bool((abs(x) > 1e6).any())  # PyTorch's is a power of a difference that has lost its digits
+            return bool((abs(x) > 1e6).any())  # PyTorch's formula uses a difference that has lost its digits
         if op == "ctc_loss" and len(values) == 4 and values[2].shape == values[3].shape:
-            # PyTorch has NaN where the labels do not fit: as many as there are, and blanks between equal ones.
+            # PyTorch returns NaN if the input is too short for the labels and the blanks between equal labels.
             return bool((2 * values[3] - 1 > values[2]).any())
         if op == "hardshrink":
-            return bool(np.isnan(x).any())  # PyTorch's vectorised code and its scalar code differ
+            return bool(np.isnan(x).any())  # PyTorch's vectorised and scalar code give different results
         if op == "copysign":
-            return not (np.isfinite(x) & (x != 0)).all()  # PyTorch divides by it
+            return not (np.isfinite(x) & (x != 0)).all()  # PyTorch divides by the element
         if op == "polar":
-            return not (np.isfinite(x) & (x > 0)).all()  # the same, and takes it for positive
+            return not (np.isfinite(x) & (x > 0)).all()  # PyTorch divides by the element, and assumes that it is positive
         if op in ("det", "linalg_det"):
-            return _is_singular(x)  # PyTorch's is 0
+            return _is_singular(x)  # PyTorch's derivative is 0
         if op in ("linalg_householder_product", "orgqr", "ormqr") and len(values) > 1:
-            # PyTorch divides by what is left of a reflection without its vector, and loses its digits.
+            # PyTorch divides by the part of a reflection that remains without its vector, and loses digits.
             return bool(abs(values[1]).max(initial=0) * (1 + (abs(x) ** 2).sum()) > 1e4)
         if op in ("fmax", "fmin"):
-            # In PyTorch the derivative of forward mode at a tie is another.
+            # At a tie, PyTorch's derivative in forward mode differs from its gradient.
             return len(values) > 1 and bool(np.isin(x, values[1]).any())
         if op in ("logit", "special_logit"):
             return not ((x > 0) & (x < 1)).all()
         if op == "prelu":
-            return not x.all()  # in PyTorch that of forward mode is another
+            return not x.all()  # at 0, PyTorch's derivative in forward mode differs from its gradient
         if op == "special_log_ndtr":
-            return bool((x < -100).any())  # PyTorch loses its digits
+            return bool((x < -100).any())  # PyTorch loses digits
         if op == "block_diag":
-            return any(v.shape == (0,) for v in values)  # PyTorch takes the wrong part
+            return any(v.shape == (0,) for v in values)  # PyTorch returns the wrong part of the gradient
         if op not in APART or x.ndim < 2 or not x.size or not np.isfinite(x).all():
             return False
-        # A norm may be told which dimensions are those of the matrices.
+        # The arguments of a norm may select any two dimensions as those of the matrices, so all pairs are checked.
         pairs = itertools.combinations(range(x.ndim), 2) if "norm" in op else [(x.ndim - 2, x.ndim - 1)]
         return any(_has_equal_values(np.moveaxis(x, pair, (-2, -1))) for pair in pairs)

@@ -14,12 +14,12 @@ from fuzz.processes import Ended
 from fuzz.program import COMPLEX, FLOATS, INTEGERS, Call, Input, Named, Program, Ref, mapped
 
 WIDEST = dict.fromkeys(FLOATS, "float64") | dict.fromkeys(COMPLEX, "complex128")
-# What makes tensors of the default dtype.
+# Operators that create tensors of the default dtype.
 MADE = ("ones", "zeros", "eye", "linspace", "logspace")
-# What returns its argument where that has the dtype, and a copy otherwise.
+# Operators that return their argument if it has the requested dtype, and otherwise a copy.
 COPIES = ("to", "type_as", "half", "bfloat16", "float", "double", "cfloat", "cdouble")
 CONVERSIONS = {".half": ".double", ".bfloat16": ".double", ".float": ".double", ".cfloat": ".cdouble"}
-# An error that is this often PyTorch's is none: the design asks for 1.5 times it, and half a unit in the last place.
+# rushlight's error may be this many times PyTorch's. (The design requires 1.5 times, and half a unit in the last place.)
 AS_FAR = 2.0
 
 Run = Callable[[Program], "Observation | Ended"]
@@ -83,7 +83,7 @@ def _without_copies(program: Program, seen: Observation) -> Observation:
 def loses_digits(program: Program, ours: Run, run: Run) -> bool:
     """Return whether a smaller dtype, rather than a formula, causes the difference.
 
-    This is so if PyTorch's results in float64 are as near to rushlight's as to its own in the smaller dtype.
+    This is so if PyTorch's results in float64 are as close to rushlight's results as to PyTorch's own in the smaller dtype.
     """
     wide = widened(program)
     mine, theirs = complete(ours(program)), complete(run(program))
@@ -131,7 +131,7 @@ def records(seen: Observation) -> list[Any]:
 
 def _is_near(mine: Any, theirs: Any, best: Any) -> bool:
     if not all(isinstance(value, Record) for value in (mine, theirs, best)):
-        return True  # whether there is a gradient at all is compared elsewhere
+        return True  # other code compares whether there is a gradient at all
     if not mine.array.shape == theirs.array.shape == best.array.shape:
         return False
     if mine.array.dtype.kind not in "fc":
@@ -139,7 +139,7 @@ def _is_near(mine: Any, theirs: Any, best: Any) -> bool:
     a, b, exact = (value.array.astype(np.complex128) for value in (mine, theirs, best))
     with np.errstate(all="ignore"):
         exact = np.where(abs(exact) > np.finfo(mine.array.dtype).max, np.inf, exact)
-        # Where both leave the range, neither is nearer.
+        # If both overflow, neither is closer.
         same = (a == b) | ~(np.isfinite(a) | np.isfinite(b)) | ~(np.isfinite(a) | np.isfinite(exact))
         errors = [np.where(same, 0, abs(v - exact)) for v in (a, b)]
         far = errors[1][np.isfinite(errors[1])].max(initial=0)

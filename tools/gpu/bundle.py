@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-# What the suites import beyond the packages.
+# Packages that the suites import in addition to rushlight's.
 REQUIREMENTS = ("numpy>=1.26", "pytest>=8", "PyYAML>=6", "hypothesis>=6")
 
 

@@ -1,4 +1,4 @@
-"""Measure how long the host takes to queue an operator on the GPU, and the GPU to run a large one, beside PyTorch.
+"""Measure the host's time to queue an operator on the GPU, and the GPU's time for a large operator, also in PyTorch.
 
     PYTHONPATH=tools python -m gpu.queueing [--json FILE]
 
@@ -97,7 +97,7 @@ def measure(
             for done in range(ROUNDS + 2):
                 for name, library in libraries.items():
                     taken = time_one(library, made[name][call])
-                    if done >= 2:  # the first two make buffers and plans
+                    if done >= 2:  # the first two calls create buffers and plans
                         times[name].append(taken)
         except (NotImplementedError, RuntimeError) as error:
             print(f"{call:28} {type(error).__name__}: {' '.join(str(error).split())[:100]}", flush=True)

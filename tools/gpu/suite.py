@@ -1,7 +1,7 @@
 """Install the wheels of a bundle and run everything that needs a GPU, within ten minutes and without network.
 
     PYTHONPATH=tools python -m gpu.suite --bundle gpu-bundle --out out [--minutes 9.5] [--only STAGE...]
-    PYTHONPATH=tools python -m gpu.suite --plugin LIBRARY --out out       over a plug-in that is not a package: a dry run
+    PYTHONPATH=tools python -m gpu.suite --plugin LIBRARY --out out       a dry run with a plug-in that is not a package
 
 Each stage is a separate command with a share of the time, so that a stage that hangs or crashes does not affect the others.
 Its output goes to <out>/<stage>.log, and <out>/summary.json has the outcome and the duration of each stage.
@@ -62,13 +62,13 @@ def install(bundle: Path, folder: Path) -> str:
     ours = sorted(bundle.glob("rushlight*.whl"))
     pip = [python, "-m", "pip", "install", "-q", "--no-index", "--find-links", str(bundle)]
     subprocess.run([*pip, "pytest", "PyYAML", "hypothesis", "numpy"], check=True)
-    # The libraries of CUDA are those of the machine, which another framework may have brought.
+    # CUDA's libraries are taken from the machine; another framework may have installed them.
     subprocess.run([*pip, "--no-deps", *map(str, ours)], check=True)
     return python
 
 
 def describe() -> str:
-    """Return the GPU and its driver, as the machine names them."""
+    """Return the names of the GPU and its driver that the machine reports."""
     try:
         seen = subprocess.run(
             ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
@@ -127,7 +127,7 @@ def main() -> int:
         print(f"{stage.name}: {seen['ended']}, {seen['seconds']} s", flush=True)
         print("".join(f"    {line}\n" for line in last_lines(out / f"{stage.name}.log")), end="", flush=True)
         (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
-    shutil.copy2(ROOT / "docs" / "gpu-runs.json", out)  # where the samples are recorded
+    shutil.copy2(ROOT / "docs" / "gpu-runs.json", out)  # the file in which the results of the samples are recorded
     return 1 if failed else 0
 
 

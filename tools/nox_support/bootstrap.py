@@ -28,7 +28,7 @@ def private_environment(folder: Path) -> str:
     python = home / "bin" / "python"
     ready = home / "ready"
     folder.mkdir(exist_ok=True)
-    # Two calls at once must not build the same environment; one that was interrupted leaves no `ready`.
+    # Two processes must not build the same environment at once. An interrupted build leaves no `ready` file.
     with open(folder / "nox.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not ready.exists():

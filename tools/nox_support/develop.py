@@ -68,7 +68,7 @@ def _link(package: Package, home: Path, environment: dict[str, str]) -> None:
     """Replace the copies that the editable install made by links, and add links to new files."""
     (site,) = home.glob("lib/python*/site-packages")
     for path in (site / package.module).rglob("*"):
-        if path.is_symlink() and not path.exists():  # to a file that has been renamed or removed
+        if path.is_symlink() and not path.exists():  # the link leads to a file that has been renamed or removed
             path.unlink()
     command = ["cmake", "--install", str(BUILD / package.short)]
     command += ["--prefix", str(site / package.module)]
@@ -77,7 +77,7 @@ def _link(package: Package, home: Path, environment: dict[str, str]) -> None:
 
 def _install_tools(graph: Graph, home: Path, environment: dict[str, str]) -> None:
     ours = graph.packages.values()
-    # Under isolation hatchling asks for `editables` by itself.
+    # With build isolation, hatchling would request `editables` itself.
     wanted = {"editables"}
     for package in ours:
         wanted.update(requirements_of_build(graph, package))
@@ -99,7 +99,7 @@ def _key(package: Package, home: Path) -> str:
     if package.native:
         parts += [toolchain(), *_python_files(package)]
     if (package.folder / "hatch_build.py").exists():
-        parts.append(tree_hash(package.folder / "src"))  # files are written from the sources
+        parts.append(tree_hash(package.folder / "src"))  # these files are generated from the sources
     return "\n".join(parts)
 
 

@@ -49,7 +49,7 @@ def install(
     stamp.unlink(missing_ok=True)
     pip = ["python", "-m", "pip", "install", "-q", "--disable-pip-version-check"]
     if before.get("declared") != state["declared"] or set(before.get("wheels", {})) != set(digests):
-        # An environment that held more than is declared today could hide a missing declaration.
+        # An environment with additional packages could hide a missing declaration.
         if before:
             session.run("python", "-m", "pip", "uninstall", "-q", "-y", *_installed(session), silent=True)
         session.run(*pip, *files, *requirements)

@@ -7,8 +7,8 @@ handler of PyTorch's error must catch ours.
 
 If values differ, PyTorch runs again. If it gives other values with another seed, the operator is random, and only shapes and
 dtypes are compared. If results are not unique, the values that the database derives from them are compared. If there is a
-wider dtype, the result in it is the reference: the error of ours may be 1.5 times that of PyTorch, and that of gradients
-three times. Calls that PyTorch refuses are skipped.
+wider dtype, the result in it is the reference: our error may be 1.5 times PyTorch's, and for gradients three times
+PyTorch's. Calls that PyTorch refuses are skipped.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from typing import Any
 from opinfo.translate import AbsentError, Recipe, Translator, UnsupportedError, name_of, rebuilt, recipe
 
 DTYPES = ("float32", "float64", "bool", "bfloat16", "complex64")
-INTEGERS = ("int64", "int32", "uint8", "int16", "int8")  # the first that an operator takes
-SAMPLES = 150  # of one dtype; of more, as many are taken at even distances
+INTEGERS = ("int64", "int32", "uint8", "int16", "int8")  # the first of these that an operator supports is used
+SAMPLES = 150  # of one dtype; if there are more, this many are chosen at even distances
 TOLERANCES = {
     "float64": 1e-9,
     "float32": 2e-5,
@@ -36,9 +36,9 @@ UNITS = {
     "float16": 2**-10,
     "bfloat16": 2**-7,
     "complex64": 2**-23,
-}  # in the last place of 1
+}  # one unit in the last place of 1
 GRADIENT_FACTOR = (
-    3.0  # of PyTorch's error: both round after each of several steps, and not after the same ones
+    3.0  # times PyTorch's error, because the libraries round after different steps
 )
 WIDER = {"float32": "float64", "bfloat16": "float32", "float16": "float32", "complex64": "complex128"}
 
@@ -62,9 +62,9 @@ class Row:
     samples: int = 0
     gradients: int = 0
     errors: int = 0
-    refused: int = 0  # by PyTorch
+    refused: int = 0  # samples that PyTorch refused
     skipped: int = 0  # kinds of tensors that are out of scope
-    absent: str = ""  # what was looked for in vain
+    absent: str = ""  # names that rushlight lacks
     differences: list[Difference] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
@@ -82,8 +82,8 @@ class Outcome:
     error: Exception | None = None
     structure: Any = None
     results: list[Any] = field(default_factory=list)
-    processed: list[Any] = field(default_factory=list)  # results without what is not unique, such as signs
-    gradients: list[Any] | None = None  # None where there are none
+    processed: list[Any] = field(default_factory=list)  # unique values derived from the results, without signs for example
+    gradients: list[Any] | None = None  # None if there are none
     refused: Exception | None = None  # by backward
 
 
@@ -169,7 +169,7 @@ class Comparison:
                     made.append(Sample(getattr(given, inner) if inner else given, str(k)))
                 except UnsupportedError:
                     self.found.skipped += 1
-        except Exception:  # what makes the samples fails on this machine
+        except Exception:  # the function that makes the samples fails on this machine
             self.found.skipped += 1
         return made
 
@@ -387,7 +387,7 @@ class Comparison:
 
 
 def spread(items: list[Any], count: int) -> list[Any]:
-    """At most `count` of the items, at even distances, the first and the last among them."""
+    """Return at most `count` of the items, at even distances, including the first and the last."""
     if len(items) <= count:
         return items
     return [items[round(i * (len(items) - 1) / (count - 1))] for i in range(count)]
@@ -403,7 +403,7 @@ def flat(results: Any) -> list[Any]:
 
 
 def structure(results: Any) -> Any:
-    """Return the structure of results: names of fields, numbers of elements, and the places of tensors."""
+    """Return the structure of results: names of fields, numbers of elements, and the positions of tensors."""
     if isinstance(results, dict):
         return {k: structure(v) for k, v in results.items()}
     if isinstance(results, (tuple, list)):
@@ -419,7 +419,7 @@ def array(tensor: Any) -> Any:
         tensor = tensor.to_dense()
     if name_of(tensor.dtype) == "bfloat16":
         tensor = tensor.float()
-    if getattr(tensor, "_is_zerotensor", bool)():  # that PyTorch only notes down
+    if getattr(tensor, "_is_zerotensor", bool)():  # PyTorch may only mark a tensor as conjugated or negated
         return tensor.numpy(force=True)
     return tensor.resolve_conj().resolve_neg().numpy()
 

@@ -1,7 +1,7 @@
-"""Run work in separate processes: a process that crashes or takes too long loses its own item only.
+"""Run work in separate processes. If a process crashes or takes too long, only the result of its item is lost.
 
-A worker reads names, one a line, and writes a JSON object a line. While it works, it records each step in a small file that
-is mapped into memory: after a crash, the last note shows the step.
+A worker reads one name per line, and writes one JSON object per line. While it works, it records each step in a small file
+that is mapped into memory: after a crash, the last note shows the step.
 """
 
 from __future__ import annotations

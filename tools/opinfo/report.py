@@ -18,7 +18,7 @@ from opinfo.comparison import Difference, Row
 
 MEANT = Path(__file__).with_name("differences.yaml")
 TIER1 = Path(__file__).with_name("tier1.txt")
-# error: another class, raises: only one of both raises.
+# error: the classes of errors differ. raises: only one library raises.
 KINDS = ("values", "dtype", "shape", "gradient", "error", "raises", "crash")
 
 
@@ -33,7 +33,7 @@ class Report:
 
     rows: list[Row]
     tier1: set[str]
-    left: dict[str, list[Difference]] = field(default_factory=dict)  # by operator, what is not meant
+    left: dict[str, list[Difference]] = field(default_factory=dict)  # the unintended differences of each operator
     stale: list[Known] = field(default_factory=list)
 
     def status(self, row: Row) -> str:

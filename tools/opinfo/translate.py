@@ -10,13 +10,13 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-# Where a function of PyTorch is looked for; the first place that has it names it.
+# Modules in which a function of PyTorch is searched. The first module that has it determines its name.
 PLACES = ("", "nn.functional", "linalg", "special", "fft", "signal.windows", "masked", "sparse", "Tensor")
 
 
-DIMENSIONS = 64  # that our tensors have at most
+DIMENSIONS = 64  # the largest number of dimensions of our tensors
 
-# Functions of PyTorch's tests that prepare PyTorch and have nothing to prepare here.
+# Functions of PyTorch's tests that prepare PyTorch, and that are not needed for rushlight.
 STAND_INS: dict[str, Callable[..., Any]] = {
     "wrapper_set_seed": lambda function, *args, **kwargs: function(*args, **kwargs),
 }
@@ -51,7 +51,7 @@ class Recipe:
         self.dtype, self.requires_grad = tensor.dtype, tensor.requires_grad
         extent = 1 + sum((n - 1) * s for n, s in zip(self.shape, self.stride, strict=True))
         source = tensor.detach().resolve_conj().resolve_neg()
-        if tuple(source.stride()) != self.stride:  # resolving made a copy
+        if tuple(source.stride()) != self.stride:  # resolving the conjugation made a copy
             self.stride = tuple(source.stride())
         self.memory = source.as_strided((extent if tensor.numel() else 0,), (1,)).clone()
 
@@ -64,7 +64,7 @@ class Recipe:
         if len(self.shape) > DIMENSIONS:
             raise UnsupportedError(f"{len(self.shape)} dimensions")
         memory = self.memory
-        if name_of(self.dtype) == "bfloat16":  # which NumPy does not have
+        if name_of(self.dtype) == "bfloat16":  # NumPy does not have this dtype
             made = ours.from_numpy(memory.view(theirs.int16).numpy().copy()).view(ours.bfloat16)
         else:
             made = ours.from_numpy(memory.numpy().copy())
@@ -227,7 +227,7 @@ def rebuilt(value: Any, part: Callable[[Any], Any]) -> Any:
 
 
 def _globals(function: types.FunctionType) -> set[str]:
-    """Return the global names that a function reads, those of builtins left out."""
+    """Return the global names that a function reads, except names of builtins."""
     read = {
         instruction.argval
         for code in _codes(function.__code__)
@@ -238,7 +238,7 @@ def _globals(function: types.FunctionType) -> set[str]:
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
-    """Yield a code object and those of the functions that it makes."""
+    """Yield a code object, and the code objects of the functions that it creates."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):

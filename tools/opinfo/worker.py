@@ -13,7 +13,7 @@ from typing import Any
 from opinfo.comparison import Comparison
 from opinfo.isolation import work
 
-MEMORY = 8 << 30  # bytes that a worker may have
+MEMORY = 8 << 30  # bytes of memory that a worker may use
 
 
 def main() -> None:
@@ -34,7 +34,7 @@ def main() -> None:
         comparison.note = note
         try:
             return comparison.row(entries[name]).as_json()
-        except Exception:  # of the comparison itself
+        except Exception:  # an error of the comparison itself
             return {"crash": f"the comparison fails: {traceback.format_exc()}"}
 
     work(compare, Path(sys.argv[1]))

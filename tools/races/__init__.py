@@ -1,1 +1,1 @@
-"""Programs that use threads, and what the thread sanitizer has to know, for `nox -s races`."""
+"""Programs that use threads, and suppressions for the thread sanitizer, for `nox -s races`."""

@@ -1,8 +1,8 @@
-"""Use what threads share from several threads at the same time, under the thread sanitizer.
+"""Use shared objects from several threads at the same time, under the thread sanitizer.
 
-These are operators, memory, backward passes, hooks, weak references, streams, a loader's threads, and collectives. Results
-are compared, so that the program also fails if they are wrong. The sanitizer does not see kernels, memory that two processes
-share, and anything in a process that was forked while other threads ran.
+The program uses operators, memory, backward passes, hooks, weak references, streams, a loader's threads, and collectives.
+Results are compared, so that the program also fails if they are wrong. The sanitizer does not check kernels, memory that two
+processes share, or a process that was forked while other threads ran.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def streams() -> None:
     """Queue work on streams, order them by events, and drop memory that other streams use, on a device in host memory."""
     with tempfile.TemporaryDirectory() as folder:
         devices.load_backend(compile_plugin("toy_device", Path(folder)))
-    shared = core.ones(500, device="toy:1")  # whose memory core's allocator serves
+    shared = core.ones(500, device="toy:1")  # core's allocator manages its memory
     devices.synchronize("toy:1")
     events: list[Any] = [None] * THREADS
 
@@ -211,7 +211,7 @@ def loaders() -> None:
             total = sum(batch.sum().item() for batch, _ in loader)
             assert abs(total - want) <= 1e-3 * want
         for _ in loader:
-            break  # with batches under way
+            break  # while batches are being read
 
     at_once(work, 2)
 
@@ -280,7 +280,7 @@ def collectives() -> None:
 
 
 PARTS = {
-    "collectives": collectives,  # first: forks while there is one thread
+    "collectives": collectives,  # this comes first, because it forks, which needs a single thread
     "operators": operators,
     "backward": backward_passes,
     "hooks": hooks,
