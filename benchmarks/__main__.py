@@ -15,7 +15,7 @@ SUITES = {
     "overhead": ("overhead", "calls on tiny tensors"),
     "ops": ("ops", "sixty operators by size and thread count"),
     "shapes": ("shapes", "layers in the shapes of networks, training, the peer's best settings"),
-    "optimizers": ("optimizers", "steps over ResNet-50's parameters, beside a copy of as many bytes"),
+    "optimizers": ("optimizers", "steps over ResNet-50's parameters, compared with a copy of as many bytes"),
     "import": ("imports", "import time in fresh interpreters"),
     "size": ("size", "installed bytes with dependencies"),
     "build": ("build", "seconds per package of a clean build"),
@@ -26,7 +26,7 @@ SUITES = {
     "threads": ("threads", "models in threads of one process"),
     "programs": (
         "programs",
-        "programs without Python: loading, calls beside onnxruntime's, capture, calls of C",
+        "programs without Python: loading, calls compared with onnxruntime, capture, calls from C",
     ),
     "profiler": ("profiler", "cost of the profiler while it is off"),
     "against": ("against", "calls on tiny tensors against another build of the library"),
@@ -49,13 +49,13 @@ def parse(arguments: list[str]) -> tuple[list[str], Options, argparse.Namespace]
     parser.add_argument("--cpus", help="processors to use, such as 0,1 (default: the highest-numbered)")
     parser.add_argument("--clock", choices=("cpu", "wall"), help="default: cpu for one thread, wall for more")
     parser.add_argument("--match", default="", help="only rows whose name contains this text")
-    parser.add_argument("--quick", action="store_true", help="fewer rounds; a look, not a figure to quote")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds; the figures are not to be quoted")
     parser.add_argument("--python", default=sys.executable, help="interpreter with the module (import, size)")
     parser.add_argument(
         "--peer-python", default=sys.executable, help="interpreter with the peer (import, size)"
     )
     parser.add_argument("--other-python", help="interpreter with the other build of the module (against)")
-    parser.add_argument("--profiler", default="rushlight_profiler", help="package the profiler suite imports")
+    parser.add_argument("--profiler", default="rushlight_profiler", help="package of the profiler suite")
     parser.add_argument(
         "--build-times", type=Path, default=Path("dist/build-times.json"), help="log of the wheels"
     )
@@ -111,7 +111,7 @@ def main(arguments: list[str]) -> int:
             result = module.run(options)
             text = module.render(result)
         except (RuntimeError, ValueError, ImportError) as error:
-            # One suite that cannot run (a package missing, say) must not cost the figures of the others.
+            # If one suite cannot run, for example because a package is missing, the others still give figures.
             result = {"suite": name, "problem": str(error).strip()}
             text = f"{name}: {result['problem']}"
         results.append(result)

@@ -1,5 +1,5 @@
-// What calls through the C interface cost over the typed call of C++: an add of one element, interleaved, medians of
-// rounds, in CPU time.
+// Measures how much longer a call through the C interface takes than the typed call in C++. The call is an add of one
+// element. Blocks are interleaved, and the figures are medians of rounds, in CPU time.
 //
 //     core=$(python -c "import rushlight_core; print(rushlight_core.__path__[0])")
 //     g++ -O2 -std=c++20 benchmarks/c_calls.cpp -o c_calls -I $core/include -L $core/lib -lrushlight -Wl,-rpath,$core/lib
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kRounds = 1001, kCalls = 1000;
 
-// CPU time of this thread: other programs' turns do not count.
+// Returns the CPU time of this thread, which excludes the time of other programs.
 double now() {
     timespec t;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-# A thread pool is sized when its library loads, so these are set before the measuring process starts. The
-# last one lets OpenBLAS's idle workers sleep after 2^22 cycles instead of spinning through another
+# A library determines the size of its thread pool when it is loaded, so these are set before the measuring process
+# starts. The last one lets OpenBLAS's idle workers sleep after 2^22 cycles, so that they do not spin during another
 # library's block.
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _SPIN_VARIABLE = ("OPENBLAS_THREAD_TIMEOUT", "22")
 
-# Settings that change what is measured and therefore belong into the report.
+# Settings that affect measurements, and are therefore part of the report.
 _REPORTED_VARIABLES = (
     "GLIBC_TUNABLES",
     "MALLOC_ARENA_MAX",
@@ -32,7 +32,7 @@ _REPORTED_FLAGS = ("avx2", "fma", "f16c", "avx512f", "avx512_bf16", "avx512_vnni
 def confined(threads: int, cpus: list[int] | None = None) -> Iterator[list[int]]:
     """Pin this process and its children to one processor per thread, and set the sizes of thread pools.
 
-    The highest-numbered processors are taken unless cpus names some: the first one serves most interrupts.
+    The processors with the highest numbers are used unless cpus names some, because the first one serves most interrupts.
     Raises ValueError when there are fewer processors than threads.
     """
     before = os.sched_getaffinity(0)

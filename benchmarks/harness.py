@@ -1,8 +1,8 @@
 """The timing loop: it runs statements in a bare loop, interleaves blocks of the libraries, and subtracts the loop's cost.
 
 Note [Fair comparison]
-The machine is shared, so no absolute time can be trusted. Every library is measured in short blocks, one
-after the other, over and over; a ratio is formed within each round, in which a slow machine slows both libraries. The median
+The machine is shared, so absolute times are not reliable. The libraries are measured in turn, in short blocks, for
+many rounds. A ratio is computed within each round, in which a slow machine slows both libraries. The median
 over rounds then discards the rounds in which only one of them was slowed. The order is drawn again for each round, and a few
 untimed calls precede each block: each library leaves the caches in a certain state to the next one, and in a fixed order
 this would always affect the same library.
@@ -44,7 +44,7 @@ class Plan:
 
     settle_s: pause before each block, so that worker threads of the previous library, which spin for some
     milliseconds after their last region, do not take a core from the next one. Zero with one thread.
-    calls: in a block, for rows whose calls are known to be long. None: as many as fill it.
+    calls: number of calls in a block, for rows with long calls. None: as many as fill the block.
     """
 
     rounds: int = 100
@@ -133,7 +133,8 @@ def interleave(
     """Measure every subject in every round, in an order drawn from a fixed seed. See Note [Fair comparison].
 
     Stops after plan.rounds, or when the row's budget is spent and plan.minimum_rounds are done. The cyclic garbage collector
-    is off meanwhile, as in `timeit`, since its time would count for one library although the objects belong to another.
+    is off during the measurement, as in `timeit`, since its time would count for one library although the objects belong to
+    another.
     """
     enabled = gc.isenabled()
     gc.collect()

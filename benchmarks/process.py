@@ -62,6 +62,6 @@ def _main(function: Callable[..., None], sender: Connection, arguments: tuple[An
         function(lambda value: sender.send(("value", value)), *arguments)
         sender.send(("done", None))
     except BrokenPipeError:
-        pass  # the parent went away; nobody is left to tell
+        pass  # the parent has ended, so no process receives the results
     except Exception:
         sender.send(("error", traceback.format_exc()))

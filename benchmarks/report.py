@@ -60,7 +60,7 @@ def write(path: Path, value: dict[str, Any]) -> None:
         with os.fdopen(handle, "w") as file:
             json.dump(value, file, indent=1)
             file.write("\n")
-        os.chmod(temporary, 0o644)  # mkstemp keeps others out; a report is no secret
+        os.chmod(temporary, 0o644)  # mkstemp forbids others to read the file; a report is not secret
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)

@@ -26,7 +26,7 @@ class Worker:
         self, module: str, clock: str, *, python: str = sys.executable, also: str | None = None
     ) -> None:
         self._connection, other = multiprocessing.Pipe()
-        # Without -P the folder of this package, the current one, is the first place to import from.
+        # Without -P, Python would first import from the current folder, which contains this package.
         command = [python, "-m", "benchmarks.worker", str(other.fileno()), module, clock]
         self._process = subprocess.Popen(
             [*command, *([also] if also else [])],
@@ -134,7 +134,7 @@ def serve(connection: Connection, module: str, clock: str, also: str | None) -> 
             except Exception as error:
                 connection.send(("error", f"{type(error).__name__}: {error}"))
     except EOFError:
-        pass  # the parent is done
+        pass  # the parent has finished
     except Exception as error:
         connection.send(("error", f"{type(error).__name__}: {error}"))
 

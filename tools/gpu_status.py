@@ -154,9 +154,9 @@ def main() -> int:
     command = commands.add_parser("run", help="run the operators' samples on the device and on the CPU")
     command.add_argument("--name", default="gpu", help="the name under which the run is recorded")
     command.add_argument("--note", default="", help="the machine: device, driver")
-    command.add_argument("--backend", type=Path, help="the plug-in's library, if no installed package provides it")
+    command.add_argument("--backend", type=Path, help="the plug-in's library, if no package provides it")
     command.add_argument(
-        "words", nargs="*", help="run only operators whose names contain one of these; earlier results of others are kept"
+        "words", nargs="*", help="only operators whose names contain one of these; others keep their results"
     )
     commands.add_parser("table", help="write docs/gpu-status.md")
     args = parser.parse_args()

@@ -41,7 +41,7 @@ class Mutation:
     text: str
     replacement: str
     package: str
-    tests: list[str] = field(default_factory=list)  # files in packages/<package>/tests; if there are none, all tests run
+    tests: list[str] = field(default_factory=list)  # in packages/<package>/tests; all if empty
     only: str = ""  # an expression for pytest's -k
 
     @property

@@ -34,7 +34,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--out", type=Path, default=Path("bench-out/ablations.json"), help="the figures, as JSON"
     )
-    parser.add_argument("--again", action="store_true", help="measure what the file has already")
+    parser.add_argument("--again", action="store_true", help="repeat measurements that the file has")
     parser.add_argument("--docs", action="store_true", help="write docs/ablations.md and its figure")
     given = parser.parse_args(arguments)
     if unknown := [name for name in given.models if name not in known]:

@@ -13,7 +13,7 @@ from .. import process, stats
 from ..environment import confined
 from .parts import LOADING
 
-# Of uint8 images, which are cropped, flipped and normalised in NumPy: what a worker does between the disk and the batch.
+# Samples are uint8 images, which are cropped, flipped and normalised in NumPy, as a worker does after reading from disk.
 IMAGES, SIDE, CROP, BATCH = 512, 128, 112, 32
 
 
@@ -77,7 +77,7 @@ def train(send: process.Send, arguments: dict[str, Any], epochs: int) -> None:
         nn.Conv2d(3, 8, 7, stride=4), nn.ReLU(), nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Linear(128, 10)
     )
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-    # Workers of one epoch read the next one's first batches, so an epoch begins with new ones.
+    # Workers of one epoch would read the next epoch's first batches, so each epoch starts new workers.
     loader = DataLoader(
         Images(), BATCH, persistent_workers=False if arguments["num_workers"] else None, **arguments
     )

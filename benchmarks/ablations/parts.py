@@ -18,20 +18,20 @@ class Part:
 
 
 PARTS = (
-    Part("caching allocator", "every block from the C library: `RUSHLIGHT_CPU_ALLOCATOR=malloc`", "uncached"),
-    Part("minimal filtering", "3x3 convolutions the direct way: `backends.cpu.winograd = False`", "direct"),
-    Part("oneDNN", "kernels of ours alone: `backends.mkldnn.enabled = False`", "plain"),
-    Part("fused optimizers", "an optimizer written with an operator per arithmetic step", "operators"),
+    Part("caching allocator", "blocks come from the C library: `RUSHLIGHT_CPU_ALLOCATOR=malloc`", "uncached"),
+    Part("minimal filtering", "direct 3x3 convolutions: `backends.cpu.winograd = False`", "direct"),
+    Part("oneDNN", "only rushlight's own kernels: `backends.mkldnn.enabled = False`", "plain"),
+    Part("fused optimizers", "an optimizer that calls an operator for each arithmetic step", "operators"),
     Part("engine in C++", "a tape in Python, which holds the GIL: `RUSHLIGHT_AUTOGRAD=tape`", "tape"),
 )
 
-# Parts that no public setting switches off, and why.
+# Parts that no public setting switches off, with the reasons.
 UNMEASURED = {
-    "bindings by METH_FASTCALL": "there is no slower path: operators are bound in one way",
-    "reference counting": "there is no collector that frees later: a tensor's memory goes with its last reference",
+    "bindings by METH_FASTCALL": "there is no slower path, because operators are bound in only one way",
+    "reference counting": "there is no collector: a tensor's memory is freed with its last reference",
 }
 
-# Parts of loading data, which `loader` measures: the arguments of DataLoader that take each away.
+# Parts of loading data, which `loader` measures, and the arguments of DataLoader that switch each part off.
 LOADING: dict[str, dict[str, object]] = {
     "all parts": {"num_workers": 2, "transport": "shared_memory"},
     "shared memory": {"num_workers": 2, "transport": "pickling"},

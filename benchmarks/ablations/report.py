@@ -86,8 +86,8 @@ def page(document: Document) -> str:
     off += [f"| {name} | not measured: {text} |" for name, text in UNMEASURED.items()]
     lines = [
         "# Ablations", "",
-        "This page shows what parts of the library are worth. Each column switches one part off and leaves the others on. A",
-        "cell has two ratios to the whole library: speed of a training step, and peak memory. 0.50 in the first place means",
+        "This page shows the effect of parts of the library. Each column switches one part off and leaves the others on. A",
+        "cell has two ratios to the whole library: speed of a training step, and peak memory. A first ratio of 0.50 means",
         "that a step takes twice as long without the part. The steps are those of",
         "[Table 1](../benchmarks/REPRODUCE.md#table-1-training-steps-of-whole-models), and all modes of a model take turns.",
         "`nox -s ablations -- --docs` measures again, and writes this page and its figure.", "",
@@ -106,7 +106,7 @@ def draw(document: Document, path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    matplotlib.rcParams["svg.hashsalt"] = "rushlight"  # the same figure for the same data
+    matplotlib.rcParams["svg.hashsalt"] = "rushlight"  # makes the file depend on the data only
     rows = [row for row in document["rows"] if "problem" not in row["modes"]["rushlight"]]
     figure, panels = pyplot.subplots(
         1, 2, figsize=(10, 1 + 0.16 * max(1, len(rows)) * len(PARTS)), sharey=True

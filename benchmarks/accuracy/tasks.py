@@ -52,9 +52,7 @@ def digits() -> Iterator[float]:
     images, labels = load_digits(return_X_y=True)
     x = torch.from_numpy((images / 16).astype("float32")).reshape(-1, 1, 8, 8)
     y = torch.from_numpy(labels)
-    order = torch.randperm(
-        len(x), generator=torch.Generator().manual_seed(0)
-    )  # the split is that of all seeds
+    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))  # all seeds use the same split
     train, test = order[:1347], order[1347:]
     model = resnet()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9, weight_decay=1e-4)
@@ -80,7 +78,7 @@ def characters() -> Iterator[float]:
     length, held_out = 128, len(corpus) // 10
     train, test = corpus[held_out:], corpus[: 16 * (length + 1)].reshape(16, length + 1)
     model = GPT(len(numbers), length, 128, heads=4, layers=4, dropout=0.0)
-    for parameter in model.parameters():  # GPT-2's start
+    for parameter in model.parameters():  # the initial values of GPT-2
         if parameter.dim() == 2:
             nn.init.normal_(parameter, std=0.02)
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3, weight_decay=0.1)

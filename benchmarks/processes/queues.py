@@ -30,7 +30,7 @@ def _round_trips(module: str, values: Callable[[Any], Any], count: int) -> float
         begun = time.perf_counter()
         there.put(value)
         returned = back.get()
-        if number:  # the first one, with what it imports and maps, does not count
+        if number:  # the first one includes imports and mappings, and does not count
             best = min(best, time.perf_counter() - begun)
         del value, returned
     there.put(None)
@@ -100,7 +100,7 @@ def _receive_small(module: str, count: int, held: bool) -> float:
     return spent
 
 
-descriptors: list[int] = []  # open ones at the end of each run
+descriptors: list[int] = []  # descriptors that are open at the end of each run
 
 
 def small_tensors(send: Any, module: str, quick: bool) -> None:

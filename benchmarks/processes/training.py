@@ -34,7 +34,7 @@ def _train(torch: Any, model: Any, steps: int, seed: int) -> None:
 def _hogwild(module: str, model: Any, steps: int, seed: int, ready: Any, go: Any) -> None:
     torch = importlib.import_module(module)
     torch.set_num_threads(1)
-    _train(torch, _model(torch), 3, seed)  # what the first steps load
+    _train(torch, _model(torch), 3, seed)  # the first steps load libraries, and do not count
     ready.release()
     go.wait()
     _train(torch, model, steps, seed)

@@ -38,7 +38,7 @@ def measure(send: process.Send, name: str, size: int, threads: int, quick: bool)
     torch.set_num_threads(threads)
     torch.manual_seed(0)
     model = WORKLOADS[name].build().eval()
-    for key, buffer in model.named_buffers():  # of batch norms, as training leaves them
+    for key, buffer in model.named_buffers():  # set the statistics of batch norms as after training
         if key.endswith("running_mean"):
             buffer.normal_(0.0, 0.1)
         elif key.endswith("running_var"):

@@ -25,5 +25,5 @@ def capture(send: process.Send, module: str) -> None:
 
     torch.set_num_threads(1)
     with torch.no_grad():
-        spent(torch.nn.Linear(8, 8), torch.zeros(1, 8))  # what the first call imports
+        spent(torch.nn.Linear(8, 8), torch.zeros(1, 8))  # the first call imports modules, and does not count
         send(spent(ResNet50().eval(), torch.zeros(1, 3, 224, 224)))

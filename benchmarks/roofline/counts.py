@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-# Operators that make a view: no byte is moved.
+# Operators that make a view, and move no bytes.
 VIEWS = frozenset(
     [
         "view",
@@ -72,7 +72,7 @@ def traffic(event: Any) -> int:
     sizes = [sum(map(_size, tensors)) for tensors in arguments]
     if name.startswith(
         "_fused_"
-    ):  # parameters, gradients and moments are read, all but the gradients are written
+    ):  # reads parameters, gradients and moments, and writes parameters and moments
         return 2 * sum(sizes) - sizes[1]
     if name == "embedding":  # reads the rows that it returns
         return 2 * event.nbytes + sum(sizes[1:])

@@ -71,14 +71,14 @@ def page(document: Document) -> str:
         f"are measured on the same threads: {limits['gflops']:.0f} GFLOP/s in products of square matrices of 2048 rows,",
         f"the better of ours and NumPy's, and {limits['gbytes']:.1f} GB/s read and written by a copy of 256 MB.", "",
         "* **GFLOP** counts multiplications and additions of products, convolutions and attention, as the profiler does.",
-        "  Minimal filtering needs fewer, so that a convolution can be above the ceiling.",
-        "* **GB** counts each tensor that an operator reads, and its result, as if no cache held any.",
-        "* **roof** adds up, operator by operator, the longer of the times that the two ceilings allow.",
+        "  Minimal filtering needs fewer, so a convolution can exceed the ceiling.",
+        "* **GB** counts each tensor that an operator reads, and its result, as if there were no caches.",
+        "* **roof** is the sum, over the operators, of the longer of the two times that the ceilings allow.",
         "* **in oneDNN** is the part of the step's time that oneDNN reports about itself. No other vendor's library takes",
         "  part in these steps. The last column is the step with `backends.mkldnn.enabled = False`.", "",
         render(document), "",
         "![Steps under the ceilings](figures/roofline.svg)", "",
-        "Where the time above the roof goes: the operators that lose most, from one step under the profiler.", "",
+        "The operators that exceed the roof by the most time, in one step under the profiler:", "",
         above(document), "",
     ]  # fmt: skip
     return "\n".join(lines)
@@ -91,7 +91,7 @@ def draw(document: Document, path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    matplotlib.rcParams["svg.hashsalt"] = "rushlight"  # the same figure for the same data
+    matplotlib.rcParams["svg.hashsalt"] = "rushlight"  # makes the file depend on the data only
     limits = document["ceilings"]
     figure, axes = pyplot.subplots(figsize=(7, 4.5))
     intensity = np.logspace(-1, 3, 100)

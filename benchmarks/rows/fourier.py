@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from . import Row
 
-# The peer calls a library that its maker has tuned for decades: what is promised is to be near.
+# The peer calls a library that its vendor has tuned for decades, so the target is to be close to it.
 TARGET = 2.0
 
 

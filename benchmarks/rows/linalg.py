@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from . import Row
 
-# Both call libraries that others have tuned for decades: what is promised is to be near.
+# Both call libraries that others have tuned for decades, so the target is to be close to the peer.
 TARGET = 2.0
 SHAPES = ((4, 4), (64, 64), (512, 512), (1000, 4, 4), (64, 64, 64))
 

@@ -1,4 +1,4 @@
-"""Optimizer steps over the parameters of a network, beside a copy that moves as many bytes."""
+"""Optimizer steps over the parameters of a network, compared with a copy that moves as many bytes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Step:
     writes: int
 
 
-# A parameter, its gradient and its momentum, or two moments; all but the gradient are written.
+# A step reads a parameter, its gradient and its momentum or two moments, and writes all except the gradient.
 STEPS = (
     Step("SGD", "lr=1e-3, momentum=0.9", reads=3, writes=2),
     Step("Adam", "lr=1e-3", reads=4, writes=3),

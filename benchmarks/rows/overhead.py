@@ -1,6 +1,6 @@
 """Overhead: calls on tiny tensors, whose time is the cost of the library and not of the arithmetic.
 
-Sixteen float32 elements unless a name says otherwise. The targets are ratios to PyTorch 2.13 on one thread.
+Operands have sixteen float32 elements unless a name says otherwise. The targets are ratios to PyTorch 2.13 on one thread.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ F = torch.nn.functional
 x, weight, bias = torch.tensor(data(4, 4)), torch.tensor(data(4, 4)), torch.tensor(data(4))
 """
 
-# Twenty-five times four operators. The values stay near 1, far from infinities and denormals, for any
+# The chain has twenty-five times four operators. The values stay near 1, far from infinities and denormals, for any
 # number of calls.
 _CHAIN = """
 w = torch.tensor(data(16), requires_grad=True)
@@ -41,7 +41,7 @@ fill(model)
 x, target = torch.tensor(data(16, 16)), torch.tensor(data(16, 16))
 """
 
-# Gradients add up in place here: the memory of the first step is used again, as in gradient accumulation.
+# Gradients are added in place: later steps use the memory of the first step, as in gradient accumulation.
 _FORWARD_BACKWARD = (
     _MLP
     + """

@@ -182,7 +182,7 @@ def _recurrent() -> Iterator[Row]:
     for name in ("LSTM", "GRU", "RNN"):
         for steps, batch, hidden in ((16, 8, 64), (32, 32, 512)):
             if name == "RNN" and hidden == 512:
-                continue  # without gates its states are chaotic there: last digits grow to anything
+                continue  # without gates, the states are chaotic here: differences in the last digits grow
             shape = f"{steps}x{batch}x{hidden}"
             setup = (
                 f"m = torch.nn.{name}({hidden}, {hidden}); fill(m)\n"

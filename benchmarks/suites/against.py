@@ -22,7 +22,7 @@ from ..report import table
 from ..rows import Row, overhead
 from ..worker import Remote, Worker
 
-MEAN_LIMIT = 1.02  # what the geometric mean's interval has to reach down to
+MEAN_LIMIT = 1.02  # the interval of the geometric mean must reach down to this
 ROW_LIMIT = 1.05
 
 ROUNDS, QUICK_ROUNDS = 40, 10
@@ -46,7 +46,7 @@ def run(options: Options) -> dict[str, Any]:
     with confined(1, options.cpu_list()):
         for round_ in range(rounds):
             pythons = [options.python, options.other_python]
-            # Whoever starts first finds the machine in another state.
+            # The order alternates, because the first process finds the machine in another state.
             turn = order.random() < 0.5
             with (
                 Worker(options.module, clock, python=pythons[turn]) as first,

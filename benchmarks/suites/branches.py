@@ -14,7 +14,7 @@ from ..report import number, table
 TARGET = 1.6  # times as fast
 _ROUNDS = 15
 
-# Operators that use one thread each: what kernels share out among processors gains nothing from branches.
+# Operators that use one thread each. Kernels that use several processors gain nothing from branches.
 _BRANCHES = {
     "3000 times tanh of 16 Ki": ("torch.tensor(data(1 << 14))", "a.tanh()", 3000),
     "300 times lgamma of 16 Ki": ("torch.tensor(data(1 << 14))", "a.lgamma() * 0.1 + 2", 300),

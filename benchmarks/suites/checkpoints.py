@@ -47,7 +47,7 @@ class Figure:
     """One line of the table.
 
     measure: a function that runs in a fresh process, with `send`, the library's name and the folder of the files. unit: the
-    unit of the values that it sends. target: the promised value, or the promised ratio to the peer if `to_peer` is set.
+    unit of the values that it sends. target: the target for the value, or for the ratio to the peer if `to_peer` is set.
     peer: whether the peer is measured, too.
     """
 
@@ -96,7 +96,7 @@ def _peak_over_weights(module: str, folder: str, load: Callable[[Any, Any, str],
     scope = library.namespace(_MODEL.format(layers=_LAYERS, width=_WIDTH))
     path = os.path.join(folder, _names(module)[1])
     with library.module.device("meta"):
-        library.namespace("torch.nn.Linear(8, 8)")  # what the first layer imports and allocates
+        library.namespace("torch.nn.Linear(8, 8)")  # imports and allocations of the first layer
     before = reset_peak()
     model = load(library.module, scope["build"], path)
     weights = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
@@ -139,7 +139,7 @@ def shard_time(send: process.Send, module: str, folder: str) -> None:
     size = sum(value.numel() * value.element_size() for value in state.values())
     limit = -(-size // _SHARDS)
     ratios = []
-    for _ in range(4):  # the first one, with what it imports, does not count
+    for _ in range(4):  # the first one includes imports, and does not count
         target = tempfile.mkdtemp(dir=folder)
         before = time.perf_counter()
         torch.save(state, os.path.join(target, "state.safetensors"), max_shard_size=limit)

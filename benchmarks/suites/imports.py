@@ -16,7 +16,7 @@ from ..report import bound, number, table
 
 TARGET = 0.2
 
-# What is measured, and the heading of its column.
+# The measured quantities, and the headings of their columns.
 QUANTITIES = {"cpu": "CPU, spread", "wall": "wall, spread", "process": "whole process, CPU, spread"}
 
 # Compiled files of the first runs and the page cache are warm afterwards: what is measured is the everyday
@@ -81,7 +81,7 @@ def start(python: str, module: str) -> tuple[float, float, float]:
         assert child.stdout is not None
         output = (
             child.stdout.read().decode(errors="replace").strip()
-        )  # to the end, or a full pipe would block it
+        )  # read to the end, because a full pipe would block the process
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
     last = output.splitlines()[-1] if output else "no message"

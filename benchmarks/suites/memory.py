@@ -146,7 +146,7 @@ def _compared(network: Network, found: dict[str, list[dict[str, float]]]) -> dic
     pairs = list(zip(found["subject"], found["peer"], strict=True))
     differences = [abs(ours["loss"] - theirs["loss"]) / max(abs(theirs["loss"]), 1) for ours, theirs in pairs]
     result: dict[str, Any] = {"network": network.name}
-    # Normalisation over four images carries rounding on; NaN is no agreement either.
+    # Normalisation over four images amplifies rounding, hence the tolerance. NaN counts as a disagreement.
     if not max(differences) <= 5e-3:
         return result | {
             "problem": f"the losses after {network.steps} steps differ by {max(differences):.3g}"

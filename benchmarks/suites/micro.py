@@ -17,12 +17,12 @@ from ..options import Options
 from ..report import bound, number, table
 from ..rows import Row
 
-# A row whose confidence interval is wider than this share of its ratio is marked: measure it again on a
-# quieter machine. Threads that wait for one another are the usual case, when another program holds one of
-# their processors.
+# A row whose confidence interval is wider than this share of its ratio is marked, and should be measured again on a
+# quieter machine. Usually the reason is that threads wait for each other while another program uses one of their
+# processors.
 NOISY = 0.25
 
-# CPU time of all threads of the process: a library that works on a second thread pays for it.
+# CPU time of all threads of the process, so that the work of a second thread counts.
 CLOCKS: dict[str, Clock] = {"cpu": time.process_time_ns, "wall": time.perf_counter_ns}
 
 
@@ -60,7 +60,7 @@ def _run_confined(rows: Sequence[Row], options: Options, threads: int, plan: Pla
                     pending.pop(0)
                     _progress(value)
         except process.CrashedError as crash:
-            # The row that was running is the first one without a result; the rest starts again without it.
+            # The row that was running is the first one without a result. Continue with the rows after it.
             run["rows"].append(_failed(pending.pop(0), f"crashed: {crash}"))
             _progress(run["rows"][-1])
     run["geometric_mean"] = _geometric_mean(run["rows"])
@@ -104,7 +104,7 @@ def measure(
     for row in rows:
         try:
             result = measure_row(row, *libraries, plan, CLOCKS[clock])
-        except Exception as error:  # a missing operator or a wrong value costs its row, not the table
+        except Exception as error:  # a missing operator or a wrong value invalidates its row only
             first_line = str(error).strip().splitlines()[0] if str(error).strip() else "no message"
             result = _failed(row, f"{type(error).__name__}: {first_line}")
         send(("row", result))

@@ -21,10 +21,10 @@ from ..report import number, table
 class Figure:
     """One line of the table.
 
-    measure: a function that runs in a fresh process. unit: the unit of the values that it sends. target: the promised
-    figure. judged: the figure that is compared with the target: "ratio", the value divided by the peer's, "rate", the peer's
-    divided by the value, or "value". at_least: whether the target is a lower bound instead of an upper bound. peer: whether
-    the peer is measured.
+    measure: a function that runs in a fresh process. unit: the unit of the values that it sends. target: the target
+    for the figure. judged: the figure that is compared with the target: "ratio", the value divided by the peer's, "rate",
+    the peer's divided by the value, or "value". at_least: whether the target is a lower bound instead of an upper bound.
+    peer: whether the peer is measured.
     """
 
     name: str

@@ -1,8 +1,8 @@
 """profiler: measure the cost of the imported but inactive profiler, in two processes with interleaved blocks.
 
 Two processes never run at exactly the same speed (address layout, hash seeds), so pairs of fresh processes
-are compared. In addition there are control pairs in which neither process imported it: a cost within their scatter is not
-measurable.
+are compared. In addition there are control pairs in which neither process imported the profiler. A cost within the variation
+of the control pairs is not measurable.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from ..report import number, table
 
 TARGET_MB = 90.0
 
-# What runs a program without Python, by the distributions that have it; oneDNN can be left out.
+# The files that run a program without Python, by distribution. oneDNN is optional.
 RUNNER = {
     "rushlight-core": ("librushlight.so", "librushlight_dnnl.so"),
     "rushlight-graph": ("librushlight_graph.so", "rushlight-run"),
@@ -26,7 +26,7 @@ RUNNER = {
 ONEDNN = "librushlight_dnnl.so"
 RUNNER_TARGETS_MB = {"with oneDNN": 72.0, "without": 26.0}
 
-# Arrays come into programs of either library by it, though the peer does not list it: it counts for neither.
+# Programs of both libraries use NumPy for arrays, although the peer does not require it, so it counts for neither.
 SHARED = frozenset({"numpy"})
 
 

@@ -34,11 +34,11 @@ def products(count):
         matrix @ matrix
 """
 
-# What is measured, the unit, and how it is shown.
+# The measured quantities, their units, and their formats.
 _FIGURES = {
     "alone": "batches per second of one thread",
-    "two": "batches per second of two threads, times those of one",
-    "busy": "batches per second beside a thread that counts, times those alone",
+    "two": "batches per second of two threads, relative to one thread",
+    "busy": "batches per second beside a thread that counts, relative to alone",
     "pause": "longest pause of a thread beside products of matrices, ms",
 }
 

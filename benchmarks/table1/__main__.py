@@ -31,9 +31,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("--patience", type=float, default=600.0, help="seconds to wait for one step")
     parser.add_argument("--size", type=int, help="samples in a batch, instead of the row's own")
-    parser.add_argument("--compile", action="store_true", help="also the peers' compiled modes")
+    parser.add_argument("--compile", action="store_true", help="also measure the peers' compiled modes")
     parser.add_argument(
-        "--malloc", action="store_true", help="also the peers with glibc's malloc tuned from outside"
+        "--malloc", action="store_true", help="also measure the peers with glibc's malloc tuned from outside"
     )
     parser.add_argument(
         "--no-check",
@@ -54,7 +54,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         "--out", type=Path, default=Path("bench-out/table1.json"), help="the figures, as JSON"
     )
     parser.add_argument("--chart", type=Path, help="a bar chart: a file that ends in .png or .svg")
-    parser.add_argument("--again", action="store_true", help="measure what the file has already")
+    parser.add_argument("--again", action="store_true", help="repeat measurements that the file has")
     given = parser.parse_args(arguments)
     given.peers = given.peers.split(",")
     for what, names, known in (("model", given.models, ENTRIES), ("peer", given.peers, PEERS)):

@@ -11,7 +11,7 @@ from typing import Any
 
 STEPS = 3
 
-# Of the first loss, relative; and of how far the later ones have moved from it, relative to how far ours have.
+# Limits for the relative difference of the first loss, and of the changes of later losses relative to ours.
 FIRST, MOVED = 1e-4, 0.05
 
 

@@ -1,6 +1,6 @@
 """The networks of Table 1, written for PyTorch with its public names only; rushlight runs this file unchanged.
 
-AlexNet, VGG-19, ResNet-50, MobileNet, GNMTv2 and NCF are those of the paper; a GPT and a ViT-S are models of today.
+AlexNet, VGG-19, ResNet-50, MobileNet, GNMTv2 and NCF are the paper's models; a GPT and a ViT-S are more recent.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class Group:
 
 PEERS = ("torch", "tensorflow", "jax", "paddle", "mxnet", "tinygrad")
 
-# The fastest of a library's ordinary modes come last: those are tried with a compiler, where it has one.
+# The fastest of a library's ordinary modes come last. If the library has a compiler, these are also compiled.
 _SWITCHES: dict[str, tuple[str, ...]] = {
     "torch": ("default", "fused"),
     "torch images": ("default", "fused", "channels_last+fused"),

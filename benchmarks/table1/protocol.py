@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Variables of switches that a process must find when it starts. "malloc" is what a user can do about page faults
-# from outside: glibc keeps what is freed, and takes it in huge pages.
+# Environment variables of switches that must be set when a process starts. "malloc" reduces page faults without
+# changing the program: glibc keeps freed memory, and uses huge pages.
 VARIABLES = {
     "malloc": {
         "GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=17179869184:"

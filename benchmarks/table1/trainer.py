@@ -54,7 +54,7 @@ def serve(connection: Connection, request: Request) -> None:
             command = connection.recv()
             connection.send(("answer", measured(step) if command == "step" else peak_memory()))
     except EOFError:
-        pass  # the parent is done
+        pass  # the parent has finished
     except Exception as error:
         connection.send(("error", f"{type(error).__name__}: {error}"))
 

@@ -44,7 +44,7 @@ def rows_of_libraries() -> tuple[dict[str, list[Row]], str, dict[str, Absence]]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Compare the names that PyTorch documents with those of rushlight.")
+    parser = argparse.ArgumentParser(description="Compare the names of PyTorch and rushlight.")
     parser.add_argument(
         "--check", action="store_true", help="fail if the page is not up to date; write nothing"
     )

@@ -31,7 +31,7 @@ def page(rows: dict[str, list[Row]], version: str, absent: dict[str, Absence] | 
         lines += ["", f"## {_title(path)}"]
         different = [row for row in found if row.verdict == "different"]
         if different:
-            lines += ["", "| different | how | PyTorch's signature | rushlight's signature |", "|---|---|---|---|"]
+            lines += ["", "| different | how | in PyTorch | in rushlight |", "|---|---|---|---|"]
             lines += [f"| `{r.name}` | {r.how} | {_cell(r.theirs)} | {_cell(r.ours)} |" for r in different]
         for verdict in ("missing", "present"):
             names = [f"`{row.name}`" for row in found if row.verdict == verdict]

@@ -1,1 +1,1 @@
-"""Run CPython's own tests of `multiprocessing` on `rushlight_multiprocessing`: `nox -s cpython-multiprocessing`."""
+"""Run CPython's own tests of `multiprocessing` on `rushlight_multiprocessing`: `nox -s cpython-tests`."""

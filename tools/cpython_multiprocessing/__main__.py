@@ -104,10 +104,10 @@ def _run_parts(jobs: int) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="cpython_multiprocessing", description=__doc__)
     parser.add_argument("--method", default="fork", choices=["fork", "spawn", "forkserver"])
-    parser.add_argument("--whole", action="store_true", help="all tests also with spawn and forkserver")
-    parser.add_argument("--folder", default=".nox/cpython-tests", help="where Debian's package is unpacked")
+    parser.add_argument("--whole", action="store_true", help="run all tests also with spawn and forkserver")
+    parser.add_argument("--folder", default=".nox/cpython-tests", help="folder for Debian's package")
     parser.add_argument(
-        "--jobs", type=int, default=1, help="how many processes share the tests, which mostly wait"
+        "--jobs", type=int, default=1, help="number of processes that share the tests, which mostly wait"
     )
     parser.add_argument("--part", type=int, help="run this part of --jobs parts only")
     parser.add_argument(
@@ -116,7 +116,7 @@ def main() -> int:
     parser.add_argument("--verbose", action="store_true", help="print each test's name")
     parser.add_argument("patterns", nargs="*", help="run the tests that contain one of these words")
     options = parser.parse_args()
-    # A shell that starts this in the background has it ignored, and the tests send Ctrl-C to themselves.
+    # A shell that starts this program in the background ignores SIGINT, but the tests send Ctrl-C to themselves.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     folder = Path(options.folder).resolve()
     os.environ["RUSHLIGHT_CPYTHON_TESTS"] = str(folder)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-# Kinds of tests, by the mixin that they are made with: `processes` are ours, and so are classes without a kind.
+# Kinds of tests, by their mixin. `processes` and classes without a kind test rushlight.
 OTHER_KINDS = {
     "WithManager": "managers are the standard module's, and so are their queues and pools",
     "WithThreads": "multiprocessing.dummy is the standard module's",
 }
 
-# Classes and tests by name, and the reason.
+# Names of classes and tests that are left out, and the reasons.
 LEFT_OUT: dict[str, str] = {
     "WithProcessesTestQueue.test_queue_feeder_donot_stop_onexc": (
         "an object that cannot be pickled raises in put, not in a thread (docs/differences.md)"
@@ -16,7 +16,7 @@ LEFT_OUT: dict[str, str] = {
     "_TestImportStar": "the test imports the files of the package's folder under the standard names",
 }
 
-# What is run with spawn and forkserver, where each process starts an interpreter, unless `--whole` is given.
+# Tests that are run with spawn and forkserver without `--whole`, since each process starts an interpreter.
 SAMPLED = (
     "WithProcessesTestProcess",
     "WithProcessesTestQueue",

@@ -38,7 +38,7 @@ def find(folder: Path) -> Path:
 
 def extend(unpacked: Path) -> None:
     """Add the unpacked package's modules to the interpreter's package `test`."""
-    test = importlib.import_module("test")  # by its name: type checkers have no stubs of it
+    test = importlib.import_module("test")  # imported by name, because type checkers have no stubs for it
     more = unpacked / "usr" / "lib" / f"python3.{sys.version_info.minor}" / "test"
     if more.is_dir() and str(more) not in test.__path__:
         test.__path__.append(str(more))

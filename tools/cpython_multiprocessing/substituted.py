@@ -20,7 +20,7 @@ class _Substitution(ast.NodeTransformer):
     """Rewrites `import multiprocessing` and `from multiprocessing import …`.
 
     `import multiprocessing.pool` binds the name `multiprocessing`: it becomes an import of the submodule that binds no name,
-    and an import of our package under that name. `from multiprocessing.pool import …` stays: the submodule is the same."""
+    and an import of our package under that name. `from multiprocessing.pool import …` does not change."""
 
     def visit_Import(self, node: ast.Import) -> list[ast.stmt]:
         kept: list[ast.stmt] = []

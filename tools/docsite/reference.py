@@ -32,7 +32,7 @@ class Reference:
         self.pages: dict[str, str] = {}
         self.names: dict[str, str] = {}
         self._operators: dict[str, Operator] = {}
-        self._objects: dict[int, str] = {}  # for classes and functions, by identity, the place where they are documented
+        self._objects: dict[int, str] = {}  # pages of classes and functions, by identity
         self._families: dict[str, list[Operator]] = operators.families()
         self._core = read_stub("rushlight_core")
         for family, group in self._families.items():

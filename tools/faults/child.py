@@ -32,7 +32,7 @@ def main() -> None:
         text = "".join(traceback.format_exception_only(raised))
         causes = "".join(traceback.format_exception(raised)) if raised.__cause__ else ""
         error = f"{type(raised).__name__}: {text} {causes}"
-        seconds = time.monotonic() - begun  # the rest may take long, because the iterator is freed together with the error
+        seconds = time.monotonic() - begun  # freeing the iterator with the error may take long
     if os.getpid() != parent:
         os._exit(0)  # this is a process that the fault has forked
     if seconds is None:

@@ -44,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
         help="run programs of one call: every operator at zeros, ties, tiny and large numbers, and other shapes",
     )
     parser.add_argument(
-        "--out", type=Path, default=Path("fuzz-out"), help="the folder for scripts that show groups (fuzz-out by default)"
+        "--out", type=Path, default=Path("fuzz-out"), help="folder for scripts that show groups (fuzz-out)"
     )
     options = parser.parse_args(arguments)
     importable(str(Path(__file__).resolve().parents[1]))

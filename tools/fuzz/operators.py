@@ -134,7 +134,7 @@ def _function(op: Any, libraries: list[Any]) -> str:
         if op.base.startswith(prefix):
             places = [(module, op.base.removeprefix(prefix))]
     if any(a.name == "reduction" for a in op.schema.arguments):
-        places = places[:1]  # PyTorch's operators require a number for this argument, and have another default
+        places = places[:1]  # PyTorch's operators require a number, with another default
     elif "nn" not in op.variants:
         places.reverse()
     return next(("torch." + ".".join(names) for names in places if _all_have(libraries, *names)), "")

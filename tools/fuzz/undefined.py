@@ -83,7 +83,7 @@ SUMS = RECURRENT | CELLS | {
     "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolution", "dot", "einsum", "inner", "linalg_matmul",
     "linalg_multi_dot", "linalg_vecdot", "linear", "matmul", "mm", "mv", "scaled_dot_product_attention", "tensordot", "vdot",
 }  # fmt: skip
-MOST_IN_CELLS = 1e6  # the largest input of recurrent operators; beside larger terms, others lose their digits in a sum
+MOST_IN_CELLS = 1e6  # largest input; beside larger terms, others lose their digits
 MOST_FACTORS = 400  # of a power; with more, every number except 0 and 1 overflows or underflows
 MOST_DEGREE = 50  # of a polynomial; PyTorch's formulas lose digits with higher degrees
 
@@ -472,7 +472,7 @@ class Undefined:
         if op.startswith("renorm") and self.draft.mode not in ("plain", "vmap"):
             return _has_norm_at(values[0], given)
         if op.startswith("fractional_max_pool"):
-            return any(np.isnan(v).sum() > 1 for v in values if v.dtype.kind == "f")  # the choice of a NaN is not determined
+            return any(np.isnan(v).sum() > 1 for v in values if v.dtype.kind == "f")  # any NaN may be chosen
         poles = {"digamma": 1, "special_digamma": 1, "special_psi": 1, "polygamma": 1}
         if self.draft.mode not in ("plain", "vmap"):  # their derivatives are sums of digamma
             poles |= {"lgamma": 1, "special_gammaln": 1, "mvlgamma": 2, "special_multigammaln": 2}
@@ -480,7 +480,7 @@ class Undefined:
             near = [abs(v - np.round(v * poles[op]) / poles[op]) for v in values if v.dtype.kind == "f"]
             return any(((d > 0) & (d < 1e-4)).any() for d in near)  # PyTorch loses digits near a pole
         if op in ("logit", "special_logit"):
-            return any(isinstance(v, (int, float)) and v > 0.5 for v in given)  # the lower limit exceeds the upper one
+            return any(isinstance(v, (int, float)) and v > 0.5 for v in given)  # the limits cross
         if op in ("sinc", "special_sinc"):
             # sinc of an integer is 0 in rushlight and nearly 0 in PyTorch; a later operator may have a kink or a pole at 0.
             return any(((v == np.round(v)) & (v != 0)).any() for v in values[:1] if v.dtype.kind == "f")
@@ -610,7 +610,7 @@ class Undefined:
         if op == "copysign":
             return not (np.isfinite(x) & (x != 0)).all()  # PyTorch divides by the element
         if op == "polar":
-            return not (np.isfinite(x) & (x > 0)).all()  # PyTorch divides by the element, and assumes that it is positive
+            return not (np.isfinite(x) & (x > 0)).all()  # PyTorch divides by it, and assumes it positive
         if op in ("det", "linalg_det"):
             return _is_singular(x)  # PyTorch's derivative is 0
         if op in ("linalg_householder_product", "orgqr", "ormqr") and len(values) > 1:

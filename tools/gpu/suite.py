@@ -127,7 +127,7 @@ def main() -> int:
         print(f"{stage.name}: {seen['ended']}, {seen['seconds']} s", flush=True)
         print("".join(f"    {line}\n" for line in last_lines(out / f"{stage.name}.log")), end="", flush=True)
         (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
-    shutil.copy2(ROOT / "docs" / "gpu-runs.json", out)  # the file in which the results of the samples are recorded
+    shutil.copy2(ROOT / "docs" / "gpu-runs.json", out)  # the stage samples records its results there
     return 1 if failed else 0
 
 

@@ -68,7 +68,7 @@ def _link(package: Package, home: Path, environment: dict[str, str]) -> None:
     """Replace the copies that the editable install made by links, and add links to new files."""
     (site,) = home.glob("lib/python*/site-packages")
     for path in (site / package.module).rglob("*"):
-        if path.is_symlink() and not path.exists():  # the link leads to a file that has been renamed or removed
+        if path.is_symlink() and not path.exists():  # to a renamed or removed file
             path.unlink()
     command = ["cmake", "--install", str(BUILD / package.short)]
     command += ["--prefix", str(site / package.module)]

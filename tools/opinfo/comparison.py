@@ -21,7 +21,7 @@ from typing import Any
 from opinfo.translate import AbsentError, Recipe, Translator, UnsupportedError, name_of, rebuilt, recipe
 
 DTYPES = ("float32", "float64", "bool", "bfloat16", "complex64")
-INTEGERS = ("int64", "int32", "uint8", "int16", "int8")  # the first of these that an operator supports is used
+INTEGERS = ("int64", "int32", "uint8", "int16", "int8")  # the first that an operator supports
 SAMPLES = 150  # of one dtype; if there are more, this many are chosen at even distances
 TOLERANCES = {
     "float64": 1e-9,
@@ -37,9 +37,7 @@ UNITS = {
     "bfloat16": 2**-7,
     "complex64": 2**-23,
 }  # one unit in the last place of 1
-GRADIENT_FACTOR = (
-    3.0  # times PyTorch's error, because the libraries round after different steps
-)
+GRADIENT_FACTOR = 3.0  # times PyTorch's error, since the libraries round after different steps
 WIDER = {"float32": "float64", "bfloat16": "float32", "float16": "float32", "complex64": "complex128"}
 
 
@@ -82,7 +80,7 @@ class Outcome:
     error: Exception | None = None
     structure: Any = None
     results: list[Any] = field(default_factory=list)
-    processed: list[Any] = field(default_factory=list)  # unique values derived from the results, without signs for example
+    processed: list[Any] = field(default_factory=list)  # unique values derived from the results
     gradients: list[Any] | None = None  # None if there are none
     refused: Exception | None = None  # by backward
 
@@ -419,7 +417,7 @@ def array(tensor: Any) -> Any:
         tensor = tensor.to_dense()
     if name_of(tensor.dtype) == "bfloat16":
         tensor = tensor.float()
-    if getattr(tensor, "_is_zerotensor", bool)():  # PyTorch may only mark a tensor as conjugated or negated
+    if getattr(tensor, "_is_zerotensor", bool)():  # PyTorch may only mark a tensor as zero
         return tensor.numpy(force=True)
     return tensor.resolve_conj().resolve_neg().numpy()
 

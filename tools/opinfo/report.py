@@ -33,7 +33,7 @@ class Report:
 
     rows: list[Row]
     tier1: set[str]
-    left: dict[str, list[Difference]] = field(default_factory=dict)  # the unintended differences of each operator
+    left: dict[str, list[Difference]] = field(default_factory=dict)  # unintended differences, by operator
     stale: list[Known] = field(default_factory=list)
 
     def status(self, row: Row) -> str:

@@ -14,7 +14,7 @@ from .. import Row
 from . import elements, layers, places
 from .sizes import SIZES
 
-# What is promised: a ratio that no operator exceeds at any size, and the geometric mean of each size.
+# The targets: a ratio that no operator may exceed at any size, and the geometric mean of each size.
 LIMIT = 1.5
 MEANS = {"16": 0.30, "64Ki": 0.95, "16Mi": 0.70}
 

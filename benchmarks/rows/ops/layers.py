@@ -83,7 +83,7 @@ def _sequences(size: str) -> Iterator[Row]:
         size=size,
         group="sequence",
     )
-    # The gates of an LSTM are its main operand: steps, batch, 4 x hidden.
+    # The main operand of an LSTM is its gates, of shape (steps, batch, 4 x hidden).
     steps, batch, hidden = {"16": (2, 2, 1), "64Ki": (8, 16, 128), "16Mi": (64, 64, 1024)}[size]
     for name in ("LSTM", "GRU"):
         yield Row(

@@ -24,7 +24,7 @@ def _order(size: str) -> Iterator[Row]:
         ("searchsorted", "torch.searchsorted(s, a)", f"{table}; s = torch.tensor(np.sort(data({columns})))"),
         ("unique", "torch.unique(a)", f"a = torch.tensor(np.floor(data({n}) * np.float32(1000)))"),
     ):
-        # Equal elements may come in any order where a sort is not asked to be stable.
+        # Unless a sort is stable, equal elements may be in any order.
         result = f"({statement})[0]" if name in ("sort dim 1", "topk dim 1", "median dim 1") else None
         yield Row(f"{name} {size}", statement, setup, result=result, size=size, group="order")
 

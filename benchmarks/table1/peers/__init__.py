@@ -13,7 +13,7 @@ from ..protocol import VARIABLES, Request
 
 Step = Callable[[], float]
 
-# Where a library's module does not have its name.
+# Libraries whose module has another name.
 _MODULES = {"rushlight": "pytorch", "torch": "pytorch"}
 
 

@@ -32,7 +32,7 @@ class Operations(Protocol):
         """Return GELU, computed with the error function."""
 
     def max_pool(self, x: Tensor, size: int, stride: int, padding: int = 0) -> Tensor:
-        """Return the maxima of windows. Images are nowhere negative, so that they may be padded with zeros."""
+        """Return the maxima of windows. Images are nowhere negative, so they may be padded with zeros."""
 
     def average(self, x: Tensor) -> Tensor:
         """Return the means of the images' channels (batch, channels)."""

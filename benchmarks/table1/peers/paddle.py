@@ -25,7 +25,7 @@ class Operations:
         self.weights: dict[str, Any] = {}
         for name in list(arrays):
             array = arrays.pop(name)
-            if kind(name, array) == "matrix" and ".weight_" not in name:  # those of an LSTM are as PyTorch's
+            if kind(name, array) == "matrix" and ".weight_" not in name:  # LSTM weights have PyTorch's layout
                 array = array.T
             self.weights[name] = paddle.create_parameter(array.shape, "float32", name=name)
             self.weights[name].set_value(array)
@@ -43,7 +43,7 @@ class Operations:
         if name not in self._statistics:
             self._statistics[name] = (paddle.zeros(weight.shape), paddle.ones(weight.shape))
         mean, variance = self._statistics[name]
-        # Momentum is the part that is kept.
+        # Paddle's momentum is the fraction that is kept.
         return F.batch_norm(x, mean, variance, weight, bias, training=True, momentum=0.9, epsilon=1e-5)
 
     def layer_norm(self, x: Tensor, name: str) -> Tensor:

@@ -1,4 +1,4 @@
-"""Training with TensorFlow: the step is a `tf.function`, and the updates are TensorFlow's fused ones.
+"""Training with TensorFlow: the step is a `tf.function`, and the updates are TensorFlow's fused operators.
 
 "xla" compiles the function with XLA.
 """
@@ -31,7 +31,7 @@ class Operations:
             array = arrays.pop(name)
             what = kind(name, array)
             if what == "filter":
-                # Of filters for one channel each, which are (height, width, channels, 1).
+                # Depthwise filters, which have the shape (height, width, channels, 1).
                 depthwise = array.shape[1] == 1 and array.shape[0] > 1
                 array = array.transpose((2, 3, 0, 1) if depthwise else (2, 3, 1, 0))
             elif what == "matrix":
@@ -45,7 +45,7 @@ class Operations:
     def conv(self, x: Tensor, name: str, stride: int = 1, padding: int = 0, groups: int = 1) -> Tensor:
         weight = self.weights[f"{name}.weight"]
         same = stride == 1 and 2 * padding == weight.shape[0] - 1
-        if padding and not same:  # SAME would put what is odd at the far end
+        if padding and not same:  # SAME would put odd padding at the far end
             x = tf.pad(x, [[0, 0], [padding, padding], [padding, padding], [0, 0]])
         how, steps = "SAME" if same else "VALID", [1, stride, stride, 1]
         function = tf.nn.depthwise_conv2d if groups > 1 else tf.nn.conv2d
@@ -203,7 +203,7 @@ class _Update:
     def __call__(self, slopes: list[Tensor]) -> None:
         for i, (variable, given) in enumerate(zip(self._variables, slopes, strict=True)):
             moments = [moment[i].handle for moment in self._moments]
-            slope = tf.convert_to_tensor(given)  # dense, also of embeddings
+            slope = tf.convert_to_tensor(given)  # gradients are dense, also those of embeddings
             if self._optimizer == "sgd":
                 tf.raw_ops.ResourceApplyMomentum(
                     var=variable.handle, accum=moments[0], lr=self._rate, grad=slope, momentum=0.9
