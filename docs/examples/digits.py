@@ -19,7 +19,7 @@ from pathlib import Path
 
 import matplotlib
 
-matplotlib.use("agg")  # draws into files; no display is needed
+matplotlib.use("agg")  # this backend draws into files and needs no display
 
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
@@ -33,17 +33,17 @@ from rushlight.profiler import profile, record_function
 from rushlight.utils.data import DataLoader, TensorDataset
 
 REQUIRED_ACCURACY = 0.97
-SPLIT_SEED = 0  # the split never varies, so that accuracies of different runs can be compared
+SPLIT_SEED = 0  # the split does not change, so accuracies of different runs can be compared
 BATCH_SIZE = 32
 LEARNING_RATE = 2e-3
 
 
 class LinearLayer(nn.Module):
-    """activations (N, inputs) -> (N, outputs). What `nn.Linear` is, spelled out."""
+    """activations (N, inputs) -> (N, outputs). An implementation of `nn.Linear`."""
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
-        # Scaled so that outputs start with the variance of the inputs, whatever their number.
+        # Scale the weight so that the outputs initially have the variance of the inputs, whatever their number.
         self.weight = nn.Parameter(torch.randn(inputs, outputs) / math.sqrt(inputs))
         self.bias = nn.Parameter(torch.zeros(outputs))
 
@@ -61,13 +61,13 @@ class Network(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         features = F.relu(self.convolution(images))
-        # The printed listing leaves this out, but maps have four dimensions and a linear layer takes two.
+        # The printed listing lacks this line, but maps have four dimensions and this linear layer requires two.
         scores = self.linear(torch.flatten(features, 1))
         return F.softmax(scores, dim=1)
 
 
 def digits() -> tuple[TensorDataset, TensorDataset]:
-    """Training and test set: (1, 8, 8) float32 images in [0, 1], int64 labels; each digit alike in both."""
+    """Training and test set: (1, 8, 8) float32 images in [0, 1], int64 labels; each digit is equally frequent in both."""
     images, labels = load_digits(return_X_y=True)
     images = (images / 16).astype("float32").reshape(-1, 1, 8, 8)
     parts = train_test_split(images, labels, test_size=0.25, stratify=labels, random_state=SPLIT_SEED)
@@ -83,7 +83,7 @@ def cross_entropy(probabilities: Tensor, labels: Tensor) -> Tensor:
 def train_step(network: Network, optimizer: optim.Optimizer, images: Tensor, labels: Tensor) -> float:
     """One step of training: forward, backward, update."""
     optimizer.zero_grad()
-    # The names are for the trace; while nothing is recorded they cost next to nothing.
+    # The names appear in the trace. They take almost no time if nothing is recorded.
     with record_function("forward"):
         loss = cross_entropy(network(images), labels)
     with record_function("backward"):
@@ -101,7 +101,7 @@ def predict(network: Network, images: Tensor) -> Tensor:
 
 
 def accuracy(network: Network, dataset: TensorDataset) -> float:
-    """The share of images whose digit the network recognises."""
+    """The fraction of images whose digit the network recognises."""
     images, labels = dataset.tensors
     return (predict(network, images) == labels).float().mean().item()
 
@@ -114,7 +114,7 @@ def train(
     accuracies: list[float] = []
     with tqdm(total=epochs * len(loader), unit="step") as bar:
         for epoch in range(epochs):
-            # A rate that falls to zero lets the last epochs settle instead of wandering around the optimum.
+            # With a rate that falls to zero, the last epochs converge instead of moving around the optimum.
             for group in optimizer.param_groups:
                 group["lr"] = LEARNING_RATE * (1 - epoch / epochs)
             network.train()
@@ -129,7 +129,7 @@ def train(
 
 
 def wrong_first(network: Network, test: TensorDataset) -> tuple[Tensor, list[int]]:
-    """What the network reads in each image, and the images' numbers, those that it misreads first."""
+    """The predictions for all images, and the images' numbers, beginning with wrong predictions."""
     images, labels = test.tensors
     predicted = predict(network, images)
     return predicted, torch.argsort((predicted == labels).to(torch.int64), stable=True).tolist()
@@ -138,7 +138,7 @@ def wrong_first(network: Network, test: TensorDataset) -> tuple[Tensor, list[int
 def draw(
     path: Path, losses: list[float], accuracies: list[float], network: Network, test: TensorDataset
 ) -> None:
-    """The curves on top; below them digits with their predictions, the wrongly read ones first."""
+    """The curves at the top, and digits with their predictions below, beginning with wrong predictions."""
     images, labels = test.tensors
     predicted, order = wrong_first(network, test)
 
@@ -169,7 +169,7 @@ def in_letters(image: Tensor) -> list[str]:
 
 
 def show(network: Network, test: TensorDataset, count: int = 4) -> None:
-    """Prints some images side by side with what the network reads, the wrongly read ones first."""
+    """Prints some images side by side with their predictions, beginning with wrong predictions."""
     images, labels = test.tensors
     predicted, order = wrong_first(network, test)
     titles = []
@@ -182,7 +182,7 @@ def show(network: Network, test: TensorDataset, count: int = 4) -> None:
 
 
 def save_and_check(path: Path, network: Network, test: TensorDataset) -> float:
-    """Saves the network, loads it into a new one and scores that: what is on disk is what was trained."""
+    """Saves the network, loads the file into a new network, and returns the accuracy of the new network."""
     torch.save(network.state_dict(), path)
     restored = Network()
     restored.load_state_dict(torch.load(path))
@@ -216,7 +216,7 @@ def main() -> int:
     given = arguments()
     given.out.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(given.seed)
-    # On two cores the loader's workers have one; a network this small gains nothing from a second thread.
+    # On two cores the loader's workers use one core; a network this small gains nothing from a second thread.
     torch.set_num_threads(1)
 
     training, test = digits()
@@ -246,7 +246,7 @@ def main() -> int:
     print()
     show(network, test)
     print()
-    # Last, because it is one more step of training.
+    # This comes last, because it is another step of training.
     trace_step(given.out / "trace.json", network, optimizer, *next(iter(loader)))
 
     print(f"figure      {given.out / 'digits.png'}: loss, accuracy and twenty digits")

@@ -1,4 +1,4 @@
-"""The digits example, cut short: what it leaves behind, and that it says when it missed its accuracy."""
+"""The digits example, shortened: the files that it writes, and its message if it misses the accuracy."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def one_epoch(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.Comp
 def test_missed_accuracy_is_said_and_fails(one_epoch: tuple[subprocess.CompletedProcess[str], Path]) -> None:
     ended, _ = one_epoch
     assert ended.returncode == 1, ended.stderr
-    # One epoch is far from enough for 97 %, yet far better than guessing.
+    # One epoch is not enough for 97 %, but much better than guessing.
     reached = re.search(r"digits: test accuracy ([\d.]+)% is below 97%", ended.stderr)
     assert reached, ended.stderr
     assert 60 < float(reached[1]) < 97

@@ -1,4 +1,4 @@
-"""Runs the examples of docstrings: what follows `>>>` is executed, and what it shows is compared with what it gives.
+"""Runs the examples of docstrings: executes the lines after `>>>`, and compares the output with the docstring's.
 
 An example finds `torch`, `nn` and `F`, as a program has them after `import rushlight as torch`, and the names of its module.
 """
@@ -20,7 +20,7 @@ import pytest
 import rushlight
 
 PACKAGES = Path(__file__).resolve().parents[2] / "packages"
-# Packages that are installed beside rushlight, which the session `docs` installs.
+# Packages that the session `docs` installs in addition to rushlight.
 SOURCES = [
     *(PACKAGES / name / "python" for name in ("core", "autograd", "profiler", "graph")),
     *(PACKAGES / name / "src" for name in ("nn", "data", "multiprocessing", "rushlight", "testing")),
@@ -63,7 +63,7 @@ def examples() -> Iterator[tuple[str, str, str, str, int]]:
             module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
             for name, text, line in documented(ast.parse(path.read_text()), module):
                 yield name, module, text, str(path), line
-    # What is written in C++ has its docstrings from the stub.
+    # The docstrings of functions that are written in C++ are in the stub.
     for name, text, line in documented(ast.parse(NATIVE.read_text()), "rushlight_core._C"):
         yield name, "builtins", text, str(NATIVE), line
 
@@ -72,14 +72,14 @@ EXAMPLES = list(examples())
 
 
 def run(text: str, names: dict[str, object], name: str, file: str = "", line: int = 0) -> str:
-    """Run the example in `text`, and return what doctest has to say of its failures."""
+    """Run the example in `text`, and return doctest's report of its failures."""
     test = doctest.DocTestParser().get_doctest(text, dict(names), name, file, line)
     said: list[str] = []
     doctest.DocTestRunner(Checker(), verbose=False, optionflags=FLAGS).run(test, out=said.append)
     return "".join(said)
 
 
-# They attach a provider of the stage "tracer" for the rest of the process, which the capture of programs needs, too.
+# These examples attach a provider of the stage "tracer" permanently, and capturing programs needs the same stage.
 SEPARATE = {
     "rushlight_autograd._mutation.allow_mutation_on_saved_tensors",
     "rushlight_autograd.graph.allow_mutation_on_saved_tensors",
@@ -87,7 +87,7 @@ SEPARATE = {
 
 
 def failures_of(name: str, module: str, text: str, file: str, line: int) -> str:
-    """Run an example with the names that it may use, and return what doctest has to say of its failures."""
+    """Run an example with the names that it may use, and return doctest's report of its failures."""
     names = {**vars(importlib.import_module(module))}
     names |= {"torch": rushlight, "nn": rushlight.nn, "F": rushlight.nn.functional}
     rushlight.manual_seed(0)
@@ -121,6 +121,6 @@ def test_a_wrong_result_fails() -> None:
     assert run(">>> None\n1\n", {}, "nothing")
 
 
-if __name__ == "__main__":  # runs the example that is named
+if __name__ == "__main__":  # run only the named example
     (example,) = [example for example in EXAMPLES if example[0] == sys.argv[1]]
     sys.exit(failures_of(*example) or 0)

@@ -24,7 +24,7 @@ def pages() -> list[Path]:
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
-    # Code is not a text: `[...](...)` in it is an index and a call.
+    # Skip code, in which `[...](...)` is an index and a call.
     text = re.sub(r"^```.*?^```|`[^`\n]*`", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
     targets = [
         target for target in LINK.findall(text) if "://" not in target and not target.startswith("mailto:")

@@ -25,7 +25,7 @@ LISTED = {module.name: module for chapter in CHAPTERS.values() for module in cha
 @pytest.fixture(scope="module")
 def reference() -> Reference:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # deprecated names say so when they are read
+        warnings.simplefilter("ignore")  # reading a deprecated name gives a warning
         return Reference()
 
 
@@ -54,7 +54,7 @@ def test_every_public_name_is_on_the_page_of_its_module(name: str, reference: Re
     shown |= set(re.findall(r"{py:obj}`(\w+) <", page)) | set(re.findall(r"`(\w+)`", page))
     expected = {each for each in module.__all__ if not each.startswith("_")}
     expected -= {each for each in expected if isinstance(getattr(module, each), types.ModuleType)}
-    if name == "rushlight":  # the pages of operators have the others
+    if name == "rushlight":  # the other functions are on the pages of operators
         expected -= {full.rpartition(".")[2] for full in reference.names if full.count(".") == 1}
         expected -= {synonym for synonym in expected if reference.operator(getattr(module, synonym), synonym)}
     assert expected - shown == set()

@@ -1,4 +1,4 @@
-"""The training programs, cut short: they run, their losses are finite, and they leave a picture."""
+"""The training programs, shortened: they run, their losses are finite, and they write a picture."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 import sys
 from pathlib import Path
 
-# The tools, and the modules that tests give them to work on.
+# The path of the tools, and of the modules on which tests run them.
 sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).resolve().parent)]

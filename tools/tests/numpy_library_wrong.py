@@ -1,4 +1,4 @@
-"""numpy_library with mistakes: a sum that forgets a third element, and `t` that ends the process in three dimensions."""
+"""numpy_library with mistakes: a sum that omits the third element, and `t` that ends the process in three dimensions."""
 
 from __future__ import annotations
 

@@ -36,14 +36,14 @@ def verdict(theirs: list[str], ours: list[str]) -> tuple[str, str]:
         (["(input, dim=None)"], ["(input, dim=None)"]),
         (["(self, other)"], ["(input, other)"]),
         (["(x, axis)"], ["(input, dim)"]),  # NumPy's names, which all operators take
-        (["(input, dim=None, keepdim=False)"], ["(input)", "(input, dim, keepdim=False)"]),  # two for one
-        (["(input)", "(input, dim)"], ["(input, dim=None)"]),  # one for two
-        (["(input, *, out=None)"], ["(input, more=0, *, out=None)"]),  # more is no harm
+        (["(input, dim=None, keepdim=False)"], ["(input)", "(input, dim, keepdim=False)"]),  # two for one call
+        (["(input)", "(input, dim)"], ["(input, dim=None)"]),  # one signature for two
+        (["(input, *, out=None)"], ["(input, more=0, *, out=None)"]),  # more may be optional
         (["(x, p=1.)"], ["(x, p=1)"]),
-        (["(x, size=1)"], ["(x, size=(1, 1))"]),  # one int for all
+        (["(x, size=1)"], ["(x, size=(1, 1))"]),  # one int is equal to a tuple of it
         (["(x, mode='constant')"], ["(x, mode='constant')"]),
         (["(*size, dtype=None)"], ["(*size, dtype=None)"]),
-        (["(array, /)"], ["(ndarray, /)"]),  # names that nobody can write
+        (["(array, /)"], ["(ndarray, /)"]),  # parameters without names
         (["(input, *, layout=None, pin_memory=None)"], ["(input)"]),
     ],
 )
@@ -99,7 +99,7 @@ def test_signatures_come_from_stubs_and_docstrings(tmp_path: Path) -> None:
         "class TensorBase:\n    def f(self, dim: int) -> Tensor: ...\n    @property\n    def p(self) -> int: ...\n"
     )
     stubs = signatures.Stubs(stub)
-    assert [str(s) for s in stubs.functions["f"]] == ["(x, dim=-1)"]  # dimensions have no names here
+    assert [str(s) for s in stubs.functions["f"]] == ["(x, dim=-1)"]  # rushlight has no named dimensions
     assert "g" not in stubs.functions  # deprecated
     assert set(stubs.methods) == {"f"}
     found = signatures.signatures_of_docstring(
@@ -156,10 +156,10 @@ def test_modules_and_members_are_compared_by_their_names(
     found = absences(theirs, ours, ["nn", "none"], re.compile(r"nn\.quantized"))
     assert set(found) == {"nn", "nn.files", "nn.old"}
     assert (found["nn"].names, found["nn"].whole) == ([], False)
-    assert found["nn"].members == ["Base.two", "Layer.four"]  # what is inherited counts once
+    assert found["nn"].members == ["Base.two", "Layer.four"]  # an inherited member counts once
     assert (found["nn.files"].names, found["nn.files"].members) == (["function"], [])
     assert found["nn.old"].whole
     text = page({}, "2.13.0", found)
-    assert "**Modules that are not here**: `torch.nn.old`." in text
+    assert "**Modules that rushlight lacks**: `torch.nn.old`." in text
     assert "| `torch.nn.files` | `function` |  |" in text
     assert "| `torch.nn` |  | `Base.two`, `Layer.four` |" in text

@@ -17,7 +17,7 @@ ADD = Difference("add.out", "values", "float32", "t(3), 1", "1, not 2")
 
 def test_what_no_longer_differs_is_found() -> None:
     table = read([{"op": ["add", "sub"], "kind": "values", "reason": "why"}], KINDS)
-    # The name of an operator stands for all of its overloads.
+    # The name of an operator covers all of its overloads.
     left, stale = sort_out([ADD, Difference("mul", "dtype", "int64", "", "")], table)
     assert [d.op for d in left] == ["mul"]
     assert [entry.op for entry in stale] == ["sub"]
@@ -118,13 +118,13 @@ def test_half_precision_may_be_nearer_to_float64() -> None:
 
     assert compared(twice, rounded) == set()
     assert compared(rounded, twice) == {("values", "float16")}
-    # The arguments of an operator in place are overwritten.
+    # An in-place operator overwrites its arguments.
     assert compared(twice, rounded, Op(is_inplace=True)) == {("values", "float16")}
 
 
 def test_who_raises() -> None:
     assert ("raises", "int64") in compared(raising(ValueError), twice)
-    # More than PyTorch can do is not a difference, but for the dtype of the sample itself.
+    # If only PyTorch refuses a call, this is a difference only in the dtype of the sample itself.
     assert compared(twice, raising(ValueError)) == {("raises", "float32")}
     errors = Op(samples=[], errors=[SimpleNamespace(text="t(2)")])
     assert compared(raising(IndexError), raising(ValueError), errors) == {("error", "float32")}

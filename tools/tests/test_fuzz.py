@@ -83,7 +83,7 @@ def test_a_planted_difference_is_shrunk_to_one_call() -> None:
     assert again.same_as(found)
     assert [call.op for call in small.calls] == ["total"]
     assert [one.shape for one in small.inputs] == [(3, 1)]
-    # The call where it is seen may show it without that.
+    # The call that shows the difference may show it without the earlier call.
     assert found.call == 3
     assert seen is not None
     one_call = alone(program, found, seen)
@@ -115,7 +115,7 @@ def test_what_was_written_to_out_is_known_to_later_calls() -> None:
 
 
 def test_each_example_is_tried_alone() -> None:
-    """A difference of the second example alone is also that of a program without vmap."""
+    """A difference of only the second example is also shown by a program without vmap."""
     one = Input("x0", "float64", (2, 1), (1.0, 2.0), batched=True)
     program = Program((one,), (Call("neg", "torch.neg", "v0", (Ref("x0"),)),), "vmap")
 
@@ -182,7 +182,7 @@ def test_planted_mistakes_are_found_in_calls_alone(processes: tuple[Process, Pro
 @pytest.mark.parametrize(
     ("op", "waiting", "ended"),
     [
-        ("add", 60.0, ""),  # it waits for longer than its time limit, as on a loaded machine
+        ("add", 60.0, ""),  # the process waits for longer than its time limit, as on a loaded machine
         ("add", 0.5, "no answer within 0.5 s"),
         ("neg", 60.0, "no answer within 0.4 s of CPU time"),
     ],
@@ -198,7 +198,7 @@ def test_a_call_hangs_that_computes_or_waits_for_too_long(op: str, waiting: floa
         seen = process.run(replace(ordinary, calls=(slow,)))
         assert seen == Ended("hang", ended) if ended else isinstance(seen, Observation)
         process.waiting = 60.0
-        assert isinstance(process.run(ordinary), Observation)  # in the process that is there, or in a new one
+        assert isinstance(process.run(ordinary), Observation)  # in the existing process or in a new one
         assert process.starts == (2 if ended else 1)
     finally:
         process.close()
@@ -286,7 +286,7 @@ def test_small_elements_beside_large_ones_are_rounded_as_those() -> None:
 
 
 def test_of_elements_that_differ_one_is_named_that_is_finite_in_pytorch() -> None:
-    """A derivative that PyTorch does not have must not hide another one."""
+    """A derivative that PyTorch lacks must not hide a difference in another derivative."""
     text = apart(record([1.0, 1.0, 1.0]), record([np.nan, 2.0, np.inf]))
     assert "at (1,)" in text
     assert NOT_FINITE not in text
@@ -322,7 +322,7 @@ def test_changes_at_a_distance_and_gradients() -> None:
     found = difference(ADD, mine, theirs)
     assert found is not None
     assert (found.kind, found.op) == ("gradient", "add")
-    # None and zeros are the same sum, also zeros that were rounded.
+    # A missing gradient and a gradient of zeros are equivalent, even if the zeros were rounded.
     for zero in (0.0, 1e-8):
         assert difference(ADD, mine, Observation([[same]], gradients=[record([zero])])) is None
 
@@ -339,7 +339,7 @@ def test_a_coarse_dtype_decides_about_later_ones() -> None:
     found = difference(Program((), calls[1:]), Observation(steps[1:]), Observation(other[1:]))
     assert found is not None
     assert found.kind == "values"
-    # A gradient is computed from inputs, so their dtypes decide also in a single call.
+    # A gradient is computed from inputs, so the tolerance depends on their dtypes, even in a single call.
     x0 = Input("x0", "float16", (1,), (1.0,))
     mine, theirs = (Observation([[record([1.0])]], gradients=[record([g], "float64")]) for g in (1.0, 1.001))
     assert difference(replace(ADD, inputs=(x0,)), mine, theirs) is None
@@ -367,7 +367,7 @@ def test_where_the_value_is_nan_there_is_no_derivative() -> None:
     for program, kind, other in ((jvp, "tangents", 3.0), (ADD, "gradients", np.nan)):
         assert difference(program, seen([1.0, 2.0], kind), seen([other, 2.0], kind)) is None
         assert difference(program, seen([1.0, 2.0], kind), seen([1.0, 3.0], kind)) is not None
-    # The gradient of an input that is NaN is compared as any other.
+    # The gradient of an input that is NaN is compared like any other.
     given = replace(ADD, inputs=(Input("v0", "float32", (2,), (np.nan, 1.0)),))
     assert difference(given, seen([1.0, 2.0], "gradients"), seen([np.nan, 2.0], "gradients")) is not None
 
@@ -408,7 +408,7 @@ def test_rounding_is_judged_by_going_on_from_what_was_computed() -> None:
 
 
 def test_results_of_vmap_that_follow_from_known_ones() -> None:
-    """Without vmap a known difference is seen at an earlier call; one that is not known explains nothing."""
+    """Without vmap a known difference appears at an earlier call; an unknown difference explains nothing."""
     one = Input("x0", "float64", (2, 1), (1.0, 2.0), batched=True)
     calls = (
         Call("neg", "torch.neg", "v0", (Ref("x0"),)),
@@ -493,7 +493,7 @@ def test_gradients_that_pytorch_has_where_it_saves_copies(
 
 
 def test_gradients_with_copies_that_an_explanation_applies_to() -> None:
-    """With copies PyTorch's gradient is another in float32 only: a digit that it loses. Another number is not explained."""
+    """With copies, PyTorch's float32 gradient differs by a lost digit. A different number is not explained."""
     x = Input("x0", "float32", (1,), (1.0,), requires_grad=True)
     program = Program((x,), (Call("neg_", ".neg_", "v0", (Ref("x0"),)),), "backward")
     table = [Known("*", "gradient", "digits", text=DIGITS)]
@@ -534,7 +534,7 @@ def test_a_process_that_ends_where_it_saves_copies_has_no_gradients() -> None:
 
 
 def test_results_are_followed_as_far_as_rounding_goes() -> None:
-    """The next call, a view and an earlier result see the numbers; numbers that differ by more are not taken over."""
+    """The next call, a view and an earlier result use the numbers. Numbers that differ by more are not used."""
     calls = (
         Call("neg_", ".neg_", "v0", (Ref("x0"),)),
         Call("t", "torch.t", "v1", (Ref("v0"),)),
@@ -590,7 +590,7 @@ def test_a_tangent_of_another_dtype_than_its_value() -> None:
         (Call("fill", "torch.fill", "v0", (Ref("x4"), Ref("x5"))), "plain", False),
         (Call("fill", "torch.fill", "v0", (Ref("x0"), Ref("x5"))), "plain", True),
         (Call("pow_", ".pow_", "v0", (Ref("x6"), -1)), "plain", False),
-        (Call("pow_", ".pow_", "v0", (Ref("x6"), Ref("x5"))), "plain", False),  # x5 has no integer for NaN
+        (Call("pow_", ".pow_", "v0", (Ref("x6"), Ref("x5"))), "plain", False),  # no integer for NaN
     ],
 )
 def test_a_program_of_undefined_calls_is_none(call: Call, mode: str, defined: bool) -> None:
@@ -846,7 +846,7 @@ def test_signs_that_rounding_decides(values: Any, undefined: bool) -> None:
         ("mm", "float16", (300.0, 1.0, 1.0, 1.0), True),
         ("mm", "float32", (float("inf"), 1.0, 1.0, 1.0), False),
         ("add", "float32", (1e20, 1.0, -1e20, 1.0), False),
-        ("rnn_tanh_cell", "float64", (1e7, 1.0, 1.0, 1.0), True),  # beside which other terms are lost
+        ("rnn_tanh_cell", "float64", (1e7, 1.0, 1.0, 1.0), True),  # other terms lose their digits
         ("scaled_dot_product_attention", "float32", (100.0, 1.0, 1.0, 1.0), True),
         ("scaled_dot_product_attention", "float32", (10.0, 1.0, 1.0, 1.0), False),
         ("orgqr", "float64", (100.0, 1.0, 1.0, 1.0), True),
@@ -894,7 +894,7 @@ def _recurrent(rows: int = 2, states: int = 1, sizes: tuple[int, ...] = ()) -> b
 
 
 def test_recurrent_layers_have_weights_states_and_batches_of_one_layer() -> None:
-    """PyTorch reads beyond the memory of other arguments."""
+    """For other arguments PyTorch reads beyond their memory."""
     assert not _recurrent()
     assert _recurrent(rows=1)
     assert _recurrent(states=2)

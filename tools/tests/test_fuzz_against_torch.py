@@ -21,7 +21,7 @@ from known_differences import read
 
 import rushlight
 
-# A mistake of each kind, which rushlight_planted.py puts into rushlight: the operator, and what is found.
+# A mistake of each kind that rushlight_planted.py plants in rushlight: its operator, and the kind of difference.
 PLANTED = {
     "lerp": "values", "hypot": "dtype", "narrow": "alias", "atan2": "gradient", "xlogy": "gradient",
     "logaddexp": "requires_grad", "flip": "raises", "roll": "shape",

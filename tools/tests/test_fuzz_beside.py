@@ -63,7 +63,7 @@ def test_other_code_that_gives_what_is_here(way: str) -> None:
     assert said(call(X), "values", RIGHT, DOUBLE, {way: RIGHT}) == beside.WAYS[way]
     assert said(call(X), "values", TRIPLE, DOUBLE, {way: RIGHT}) == ""
     assert said(call(X), "values", TRIPLE, DOUBLE, {way: DOUBLE}) == ""
-    # Copies that other code makes would explain a view that is missing here.
+    # Other code may copy, which would wrongly explain a missing view.
     written = call(X, path=".f_")
     assert said(written, "values", RIGHT, RIGHT, {way: RIGHT}) in ("", beside.NEW_TENSOR)
 
@@ -147,14 +147,14 @@ EMPTY = Input("x0", "float64", (0, 2), ())
     ("here", "there", "explained_by_rule"),
     [
         (lambda x: x[:, None], lambda x: x[:, None] if x.size else x, True),
-        (lambda x: x, lambda x: x[:, None] if x.size else x, False),  # the rule for elements is another
+        (lambda x: x, lambda x: x[:, None] if x.size else x, False),  # another rule for elements
         (lambda x: x[:-1], lambda x: x[:-1] if x.size else x[:, None], True),
         (lambda x: x if x.size else x[:, :0], lambda x: x, False),
         (
             lambda x: x[:0].sum(0),
             lambda x: x[:0].sum(0)[None],
             False,
-        ),  # there is something that has to be right
+        ),  # there are elements, which must be right
         (lambda x: x[:, None] if x.size else x[:, None, :1], lambda x: x[:, None] if x.size else x, False),
     ],
 )
@@ -171,14 +171,14 @@ def test_what_is_accepted_of_no_elements() -> None:
 
     assert said(call(EMPTY), "accepts", RIGHT, computing(refusing), {}) == beside.MORE_ELEMENTS
     assert said(call(EMPTY), "accepts", DOUBLE, computing(refusing), {}) == ""
-    # A result that is not empty is made of nothing.
+    # A result with elements is computed from an empty input.
     ours = computing(lambda x: x if x.size else np.zeros(3))
     assert said(call(EMPTY), "accepts", ours, computing(refusing), {}) == ""
 
 
 @pytest.mark.parametrize(("same", "known"), [(True, True), (False, False)])
 def test_writes_to_results_that_are_leaves_where_there_are_no_elements(same: bool, known: bool) -> None:
-    """PyTorch returns its argument where there are no elements, which may then not be written."""
+    """If there are no elements, PyTorch returns its argument, which must not be written."""
     leaf = Input("x0", "float64", (0,), (), requires_grad=True)
     calls = (Call("diff", ".diff", "v0", (Ref("x0"),)), Call("f", "[]=", "s1", (Ref("v0"), 0, Ref("x0"))))
     program = Program((leaf,), calls, "backward")
@@ -209,7 +209,7 @@ def test_writes_to_results_that_are_leaves_where_there_are_no_elements(same: boo
         (lambda x: x * 2, INF, True),
         (lambda x: x * 2, -INF, False),
         (np.sin, 0.0, False),
-        (np.log, INF, False),  # it grows too slowly to be sure
+        (np.log, INF, False),  # it grows too slowly for a conclusion
     ],
 )
 def test_limits_towards_infinity(f: Any, at_infinity: float, right: bool) -> None:
@@ -226,7 +226,7 @@ def test_limits_towards_infinity(f: Any, at_infinity: float, right: bool) -> Non
     text = f"0, not nan; {NOT_FINITE}"
     found = said(call(infinite), "values", computing(here), computing(there), {}, text)
     assert (found == beside.TOWARDS_INFINITY) == right
-    beyond = computing(lambda x: here(x) + (x == 2))  # another element is wrong
+    beyond = computing(lambda x: here(x) + (x == 2))  # a second element is wrong
     assert said(call(infinite), "values", beyond, computing(there), {}, text) == ""
 
 

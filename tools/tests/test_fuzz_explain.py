@@ -125,7 +125,7 @@ def test_dtypes_that_are_refused_only_with_out(dtype: str, out: str, sentence: s
     assert found.text.removeprefix("only in PyTorch").removeprefix("; ") == sentence
 
 
-# --- what is told by other dtypes, other inputs and differences of values ---
+# --- explanations by other dtypes, other inputs and finite differences ---
 
 
 def one_call(*inputs: Input, mode: str = "plain", op: str = "f") -> Program:
@@ -347,7 +347,7 @@ def test_slopes_between_those_beside_a_kink(slope: float, expected: str) -> None
     program = one_call(Input("x0", "float64", (1,), (0.0,), requires_grad=True), mode="backward")
     ours = library(abs, lambda x: slope + 0 * x)
     assert sentence(program, "gradient", ours, library(abs, np.sign)) == expected
-    # Beside a pole there are all slopes, so none is excused.
+    # Near a pole slopes take all values, so nothing is excused.
     pole = library(abs, lambda x: 1 / np.where(x == 0, 1, x))
     assert sentence(program, "gradient", library(abs, lambda x: 3.0 + 0 * x), pole) == ""
 
@@ -370,7 +370,7 @@ def test_gradients_with_integers_that_wrap_around() -> None:
 
 
 def test_tangents_that_go_with_gradients() -> None:
-    """At a kink, where finite differences are of no use, PyTorch's two modes differ."""
+    """At a kink, where finite differences do not help, PyTorch's two modes differ."""
     program = one_call(Input("x0", "float64", (1,), (0.0,), requires_grad=True), mode="jvp")
     half, one = (library(abs, lambda x, s=s: s + 0 * x) for s in (0.5, 1.0))
 
@@ -440,9 +440,9 @@ def failing(error: str = "RuntimeError: no", at: Any = 0) -> Observation:
 @pytest.mark.parametrize(
     ("moves", "plain", "known"),
     [
-        (False, True, True),  # both refuse a tangent, which ended before in PyTorch
+        (False, True, True),  # both libraries refuse a tangent, which ended at an earlier call in PyTorch
         (True, True, False),
-        (False, False, False),  # it raises here without a tangent, too
+        (False, False, False),  # rushlight also raises without a tangent
     ],
 )
 def test_calls_that_both_refuse_where_arguments_have_tangents(moves: bool, plain: bool, known: bool) -> None:
@@ -564,7 +564,7 @@ def test_tensors_of_no_dimension_have_one() -> None:
 
 
 def test_functions_of_integers_lose_the_digits_of_floats() -> None:
-    """The program with floats is looked at only if both libraries give the same results for floats."""
+    """The program with floats counts only if both libraries give the same results for floats."""
     large = one_call(Input("x0", "int32", (1,), (123456789,)))
 
     def poor(x: Any) -> Any:
@@ -667,7 +667,7 @@ def test_gradients_that_are_refused_at_every_point() -> None:
 
 
 def test_gradients_that_are_right_where_there_are_values() -> None:
-    """Of positive numbers there are gradients but no values, which show what is right only elsewhere."""
+    """For positive numbers there are gradients but no values, so only other inputs show which gradient is right."""
     program = one_call(Input("x0", "float64", (1,), (1.0,), requires_grad=True), mode="backward")
     right, wrong = (library(lambda x: np.where(x > 0, np.nan, x**2), lambda x, n=n: n * x) for n in (2, 3))
 
@@ -696,8 +696,8 @@ def with_values(run: explain.Run, values: explain.Run) -> explain.Run:
     ("here", "between", "known"),
     [
         ((np.nan, 2.0), np.inf, True),
-        ((np.nan, 2.0), 1.0, False),  # no gradient that is not finite
-        ((np.nan, np.nan), np.inf, False),  # where PyTorch has 2
+        ((np.nan, 2.0), 1.0, False),  # the gradient must be finite
+        ((np.nan, np.nan), np.inf, False),  # PyTorch's gradient is 2
         ((1.0, 2.0), np.inf, False),
     ],
 )

@@ -99,7 +99,7 @@ def test_a_circle_is_named(tmp_path: Path) -> None:
     [
         ("packages/layers/src/x.py", {"layers", "app"}),
         ("packages/base/src/x.py", {"app", "base", "engine", "kit", "layers"}),
-        ("packages/kit/src/x.py", {"base", "kit"}),  # base's tests use it
+        ("packages/kit/src/x.py", {"base", "kit"}),  # the tests of base use it
         ("docs/x.py", set()),
         ("noxfile.py", {"app", "base", "engine", "kit", "layers"}),
     ],

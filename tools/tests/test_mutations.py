@@ -53,7 +53,7 @@ def test_names_differ() -> None:
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A tree of one package, of one function that one test looks at."""
+    """A tree with one package, which has one function and one test of it."""
     folder = tmp_path / "packages" / "one"
     (folder / "tests").mkdir(parents=True)
     (folder / "one.py").write_text("def one(x):\n    return x + 1 - 0\n")

@@ -52,7 +52,7 @@ def test_an_operator_is_complete_if_nothing_is_left() -> None:
     assert found.complete(1) == (
         2,
         4,
-    )  # what is absent is not complete, what could not be compared does not count
+    )  # absent operators are not complete; operators that could not be compared do not count
     assert found.complete(2) == (0, 0)
     assert not found.stale
     assert found.as_json()["tiers"]["tier 1"] == {
@@ -111,7 +111,7 @@ def test_values_apart() -> None:
     assert apart(a, a.copy(), 0.0) == ""
     assert apart(a, np.array([1.0, nan, -inf]), 1e-3).startswith("inf, not -inf, at (2,)")
     assert apart(a, np.array([1.0, 0.0, inf]), 1e-3)
-    assert apart(np.array([1, 2]), np.array([1, 3]), 1.0)  # integers are equal or not
+    assert apart(np.array([1, 2]), np.array([1, 3]), 1.0)  # integers must be equal
     assert apart(np.array([True]), np.array([False]), 1.0)
     assert apart(np.array([1 + 2j]), np.array([1 + 2.5j]), 1e-3).startswith("2.0, not 2.5")
     assert apart(np.empty((0, 3)), np.empty((0, 3)), 0.0) == ""
@@ -254,7 +254,7 @@ def test_options_and_modules_become_ours() -> None:
     inner = dataclass(
         type("Entry", (), {"__module__": "peer.testing.core", "__annotations__": {"name": str}})
     )
-    assert translator.value(inner("add")).name == "add"  # of the database itself: stays what it is
+    assert translator.value(inner("add")).name == "add"  # a function of the database itself is not changed
     del ours.nn.Distance
     with pytest.raises(AbsentError, match="Distance"):
         translator.value(theirs.nn.Distance(1))

@@ -1,4 +1,4 @@
-"""What the programs of this folder share: options, the digits, a curve, and a check of the figure that is reached."""
+"""Functions that the programs of this folder share: options, the digits, a curve, and a check of the reached figure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import matplotlib
 
-matplotlib.use("agg")  # draws into files; no display is needed
+matplotlib.use("agg")  # this backend draws into files and needs no display
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -39,7 +39,7 @@ def batches(images: Tensor, labels: Tensor, size: int = 64) -> DataLoader:
 
 
 def accuracy(model: torch.nn.Module, images: Tensor, labels: Tensor) -> float:
-    """The share of the images that a model classifies as it should."""
+    """The fraction of the images that a model classifies correctly."""
     model.eval()
     with torch.no_grad():
         return (model(images).argmax(1) == labels).float().mean().item()
@@ -65,9 +65,9 @@ def main(
         run: trains, shortened if its argument is true, and returns the figure, the losses, and a picture, more curves by
             name, or None.
         what: the figure's name.
-        goal: what is to be reached, unless the run is shortened.
+        goal: the figure to reach, unless the run is shortened.
         at_least: whether larger is better.
-        progress: what the program returns in place of losses.
+        progress: the name of the values that the program returns instead of losses.
     """
     parser = argparse.ArgumentParser(description=sys.modules[run.__module__].__doc__)
     parser.add_argument("--short", action="store_true", help="a few steps only, to see that the program runs")

@@ -1,9 +1,9 @@
 """A DCGAN (Radford, Metz and Chintala 2016) on the digits: a generator and a discriminator of convolutions.
 
 Losses of such a pair say little about the images. The figure is the accuracy of a nearest-neighbour classifier (Lopez-Paz
-and Oquab 2017) that tells generated images from test images, which neither network has seen: an image is taken for what its
-nearest neighbour is. It is 0.5 if the generated images are like the others, and 1 for noise. Means of two digits reach 0.83,
-and digits of one class only reach 0.96. The seeds from 0 to 9 give 0.62 to 0.66.
+and Oquab 2017) that distinguishes generated images from test images, which neither network has seen. It gives an image the
+kind of the image's nearest neighbour. Its accuracy is 0.5 if the generated images are like the test images, and 1 for noise.
+Means of two digits reach 0.83, and digits of only one class reach 0.96. The seeds from 0 to 9 give 0.62 to 0.66.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rushlight import Tensor, nn
 from rushlight.nn import functional as F
 from rushlight.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-CODE = 32  # random numbers from which an image is made
+CODE = 32  # number of random values from which an image is generated
 
 
 class Generator(nn.Sequential):
@@ -38,7 +38,7 @@ class Generator(nn.Sequential):
 
 
 class Discriminator(nn.Sequential):
-    """images (N, 1, 8, 8) -> scores (N,), positive for images that are taken for real ones."""
+    """images (N, 1, 8, 8) -> scores (N,), positive for images that it classifies as real."""
 
     def __init__(self, width: int) -> None:
         super().__init__(
@@ -61,7 +61,7 @@ def initialize(module: nn.Module) -> None:
 
 
 def told_apart(real: Tensor, generated: Tensor) -> float:
-    """The share of the images whose nearest neighbour among all of them is of their own kind."""
+    """The fraction of the images whose nearest neighbour, among all images, is of the same kind."""
     images = torch.cat([real, generated]).flatten(1)
     is_real = torch.arange(len(images)) < len(real)
     distances = torch.cdist(images, images).fill_diagonal_(torch.inf)

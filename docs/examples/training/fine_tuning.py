@@ -26,7 +26,7 @@ def network() -> nn.Sequential:
 
 
 def train(model: nn.Module, images: Tensor, labels: Tensor, epochs: int, lr: float) -> list[float]:
-    """Train what requires gradients, and return the losses."""
+    """Train the parameters that require gradients, and return the losses."""
     optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=lr)
     losses: list[float] = []
     for _ in range(epochs):

@@ -27,7 +27,7 @@ def step(state: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def play(policy: nn.Module, steps: int, greedy: bool = False) -> tuple[Tensor, Tensor]:
-    """The log-probabilities of the actions, and 1 where a cart still stood: both (steps, CARTS)."""
+    """The log-probabilities of the actions, and 1 while the pole of a cart stands: both (steps, CARTS)."""
     state = torch.rand(CARTS, 4) * 0.1 - 0.05
     standing = torch.ones(CARTS, dtype=torch.bool)
     log_probabilities, stood = [], []
@@ -44,7 +44,7 @@ def play(policy: nn.Module, steps: int, greedy: bool = False) -> tuple[Tensor, T
 
 
 def loss_of(log_probabilities: Tensor, rewards: Tensor, discount: float = 0.98) -> Tensor:
-    """Minus the log-probabilities, weighted by how much more reward than usual followed."""
+    """The negative log-probabilities, weighted by the difference of the return from its mean."""
     returns, total = [], torch.zeros(CARTS)
     for reward in rewards.flip(0):
         total = reward + discount * total

@@ -13,7 +13,7 @@ from rushlight.nn import functional as F
 
 
 class Block(nn.Module):
-    """Two convolutions, and what goes past them."""
+    """Two convolutions, and a shortcut around them."""
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A table from a CSV file: numbers with gaps and categories predict a price. Training stops when validation rows say so."""
+"""A table from a CSV file: numbers with gaps and categories predict a price. Training stops early."""
 
 from __future__ import annotations
 

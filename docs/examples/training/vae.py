@@ -16,7 +16,7 @@ CODE = 8  # numbers that encode an image
 
 
 class Autoencoder(nn.Module):
-    """images -> scores of their pixels, and the distribution that the code was drawn from."""
+    """images -> scores of their pixels, and the distribution from which the code was drawn."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ def bound(model: Autoencoder, images: Tensor) -> Tensor:
 
 
 def run(short: bool) -> tuple[float, list[float], np.ndarray]:
-    """Train, and draw sixteen images, their reconstructions, and what the decoder makes of random codes."""
+    """Train, and draw sixteen images, their reconstructions, and images that the decoder makes from random codes."""
     train, (test, _) = digits(short)
     model = Autoencoder()
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)

@@ -1,4 +1,4 @@
-"""A vision transformer (Dosovitskiy et al. 2021) on the digits: sixteen patches of 2x2 pixels are the words."""
+"""A vision transformer (Dosovitskiy et al. 2021) on the digits: the tokens are sixteen patches of 2x2 pixels."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ import rushlight as torch
 from rushlight import Tensor, nn
 from rushlight.nn import functional as F
 
-WORDS = 1500  # of the vocabulary; others are one word
+WORDS = 1500  # size of the vocabulary; all other words share one number
 LENGTH, BATCH = 24, 32
 
 
@@ -28,7 +28,7 @@ def corpus(limit: int) -> Tensor:
 
 
 class Model(nn.Module):
-    """words (N, T) -> scores of the next ones (N, T, WORDS). The embedding's weight is the head's, too."""
+    """words (N, T) -> scores of the next words (N, T, WORDS). The embedding and the head share their weight."""
 
     def __init__(self, width: int = 96) -> None:
         super().__init__()

@@ -1,5 +1,5 @@
-//! Trains the convolutional network of docs/examples/digits.py on handwritten digits: `digits data.bin`, a file that train.py
-//! writes and that holds the number of training and test images, their pixels, and their labels.
+//! Trains the convolutional network of docs/examples/digits.py on handwritten digits: `digits data.bin`. train.py writes
+//! this file, which contains the number of training and test images, their pixels, and their labels.
 
 const std = @import("std");
 const rl = @import("rushlight.zig");
@@ -120,7 +120,7 @@ fn train(path: [*:0]const u8) !void {
     if (reached < 0.96) return error.LearntTooLittle;
 }
 
-/// A wrong call is an error of Zig with the library's text, and nothing else.
+/// A wrong call returns an error of Zig, and `errorText` returns the library's text.
 fn refuses() !void {
     var scope = rl.Scope{};
     defer scope.deinit();

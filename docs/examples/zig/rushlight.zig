@@ -1,11 +1,11 @@
-//! rushlight for Zig: a safe face of rushlight.h.
+//! rushlight for Zig: a safe interface to rushlight.h.
 //!
-//! Tensors belong to a scope, which frees them at its end; `keep` takes one out of it. A failed call is a Zig error, and
-//! `errorText` says what went wrong. Operators are called by name, with numbers, slices, tensors and null as arguments.
+//! Tensors belong to a scope, which frees them at its end; `keep` returns a tensor that outlives the scope. A failed call
+//! returns a Zig error, and `errorText` returns the message. Operators are called by name, with numbers, slices, tensors and null as arguments.
 
 const std = @import("std");
 
-/// What rushlight.h declares, as far as it is used here.
+/// The declarations of rushlight.h that this file uses.
 pub const c = struct {
     pub const Tensor = opaque {};
     pub const Status = enum(c_uint) { ok, runtime, value, type, index, not_implemented, out_of_memory, other, buffer, interrupted, linalg, _ };
@@ -78,7 +78,7 @@ pub const c = struct {
 
 pub const Error = error{ Runtime, Value, Type, Index, NotImplemented, OutOfMemory, Other, Buffer, Interrupted, LinAlg };
 
-/// What the last failed call on this thread said.
+/// The message of the last failed call on this thread.
 pub fn errorText() []const u8 {
     return std.mem.span(c.rl_error_text());
 }
@@ -99,7 +99,7 @@ fn check(status: c.Status) Error!void {
     };
 }
 
-/// Attaches gradients. To be called once, first.
+/// Attaches gradients. Call it once, before any other function.
 pub fn init() Error!void {
     if (c.rl_c_version() != 1) return Error.Runtime;
     try check(c.rl_autograd_initialize());
@@ -129,11 +129,11 @@ fn dtypeOf(comptime T: type) DType {
     };
 }
 
-/// A tensor that a scope, or whoever called `keep`, owns.
+/// A tensor that is owned by a scope, or by the caller of `keep`.
 pub const Tensor = struct {
     handle: *c.Tensor,
 
-    /// Another owner, for longer than the scope; `free` ends it.
+    /// Another reference to the tensor, which outlives the scope; release it with `free`.
     pub fn keep(self: Tensor) Error!Tensor {
         var other: ?*c.Tensor = null;
         try check(c.rl_tensor_share(self.handle, &other));
@@ -156,7 +156,7 @@ pub const Tensor = struct {
     pub fn requireGrad(self: Tensor) Error!void {
         try check(c.rl_tensor_set_requires_grad(self.handle, 1));
     }
-    /// Adds the gradients of this tensor of one element to those of the leaves.
+    /// Computes the gradients of this tensor of one element, and adds them to the gradients of the leaves.
     pub fn backward(self: Tensor) Error!void {
         const one = [_]?*c.Tensor{self.handle};
         try check(c.rl_backward(&one, null, 1, null));
@@ -195,7 +195,7 @@ pub const Scope = struct {
         return .{ .handle = tensor };
     }
 
-    /// A tensor over `data`, which has to stay until the last tensor over it is gone.
+    /// A tensor over `data`, which must be kept until the last tensor over it is freed.
     pub fn over(self: *Scope, comptime T: type, data: []T, sizes: []const i64) Error!Tensor {
         var count: i64 = 1;
         for (sizes) |size| count = std.math.mul(i64, count, size) catch return Error.Value;
@@ -212,8 +212,8 @@ pub const Scope = struct {
         return self.own(found);
     }
 
-    /// Calls an operator with one result: `scope.call("add", .{ x, 1.5 })`. Arguments at the end that have a default may be left
-    /// out; null stands for None.
+    /// Calls an operator with one result: `scope.call("add", .{ x, 1.5 })`. Trailing arguments that have a default may be
+    /// left out; null stands for None.
     pub fn call(self: *Scope, name: [:0]const u8, arguments: anytype) Error!Tensor {
         var results: [1]c.Value = undefined;
         try invoke(name, arguments, &results);

@@ -19,7 +19,7 @@ TEST_IMAGES = 360
 
 
 def write_data(path: Path) -> None:
-    """The images, of pixels from 0 to 1, in an order of their own; the last ones are for the test."""
+    """The images, with pixels from 0 to 1, in a random order; the last ones are for the test."""
     digits = load_digits()
     order = np.random.default_rng(0).permutation(len(digits.images))
     images = (digits.images[order] / 16).astype(np.float32)
