@@ -36,7 +36,7 @@ def verdict(theirs: list[str], ours: list[str]) -> tuple[str, str]:
         (["(input, dim=None)"], ["(input, dim=None)"]),
         (["(self, other)"], ["(input, other)"]),
         (["(x, axis)"], ["(input, dim)"]),  # NumPy's names, which all operators take
-        (["(input, dim=None, keepdim=False)"], ["(input)", "(input, dim, keepdim=False)"]),  # two for one call
+        (["(input, dim=None, keepdim=False)"], ["(input)", "(input, dim, keepdim=False)"]),  # two for one
         (["(input)", "(input, dim)"], ["(input, dim=None)"]),  # one signature for two
         (["(input, *, out=None)"], ["(input, more=0, *, out=None)"]),  # more may be optional
         (["(x, p=1.)"], ["(x, p=1)"]),

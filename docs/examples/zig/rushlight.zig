@@ -1,7 +1,8 @@
 //! rushlight for Zig: a safe interface to rushlight.h.
 //!
 //! Tensors belong to a scope, which frees them at its end; `keep` returns a tensor that outlives the scope. A failed call
-//! returns a Zig error, and `errorText` returns the message. Operators are called by name, with numbers, slices, tensors and null as arguments.
+//! returns a Zig error, and `errorText` returns the message. Operators are called by name, with numbers, slices, tensors and
+//! null as arguments.
 
 const std = @import("std");
 
