@@ -2,7 +2,7 @@
 
 * librushlight*.so has no undefined symbol of Python: a C++ program embeds it without an interpreter;
 * only the CUDA plug-in needs a CUDA library;
-* a library exports only names of rushlight, so that its copy of a template is not mixed up with that of another library;
+* a library exports only names of rushlight, so that the loader does not mix its copies of templates with another library's;
 * only core needs an OpenMP runtime, since a tool that repairs wheels adds a private copy to each library that needs one;
 * AVX-512 instructions occur only in functions that are called after the CPU was checked (see
   Note [Weak symbols of kernels] in packages/core/cmake/CpuKernels.cmake);

@@ -1,8 +1,8 @@
 """Tables of known differences from PyTorch, with reasons.
 
 A table is a YAML list of entries. Each has the keys `op`, an operator, `kind`, the way in which it differs, and `reason`;
-`op` and `kind` may be lists. Five keys restrict an entry: `dtype` and `mode` are those of the difference, `sample` and
-`text` are parts of its sample and its text, and `pattern` is a regular expression that is found in its text.
+`op` and `kind` may be lists. Five keys restrict an entry: `dtype` and `mode` must equal the difference's, `sample` and
+`text` must occur in the difference's sample and text, and `pattern` is a regular expression that must be found in the text.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from ..harness import Loop, Plan, interleave
 # The forward pass has other arguments than the loss: the first ones of a batch.
 ARGUMENTS = {"alexnet": 1, "vgg19": 1, "resnet50": 1, "mobilenetv2": 1, "gnmt": 2, "ncf": 2}
 RTOL, ATOL = 1e-4, 1e-5
-_SLOW_S = 0.3  # calls of this length are blocks of their own
+_SLOW_S = 0.3  # a call of this length is a block by itself
 
 
 def measure(send: process.Send, name: str, size: int, threads: int, quick: bool) -> None:

@@ -2,7 +2,7 @@
 
 Each build has its own environment. In every round a fresh process of each is started, and their blocks are interleaved, so
 that a slow machine slows both. Two processes never run at exactly the same speed, even of one build (address layout, hash
-seeds), so the rounds, not the blocks, are what is resampled.
+seeds), so rounds are resampled, not blocks.
 """
 
 from __future__ import annotations

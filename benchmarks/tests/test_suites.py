@@ -300,7 +300,7 @@ def test_workers_have_interpreters_of_their_own(tmp_path: Path) -> None:
         home = tmp_path / version
         home.mkdir()
         (home / "numbered.py").write_text(_LIBRARY.format(version=version, value=value))
-        # An interpreter that finds its own module first: what an environment is.
+        # An interpreter that finds its own module first, as in an environment.
         python = home / "python"
         start = f"import sys, runpy; sys.path[:0] = [{str(home)!r}, '.']; sys.argv = sys.argv[2:]"
         run = "sys.argv[0] = '-m'; runpy.run_module('benchmarks.worker', run_name='__main__')"

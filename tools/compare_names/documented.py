@@ -31,7 +31,7 @@ class Entry:
     aliases: dict[str, str] = field(default_factory=dict)  # other names of arguments
     refuses: Callable[[list[str], list[str]], bool] = lambda positions, names: (
         False
-    )  # a call, whatever a stub says
+    )  # whether it refuses a call
 
 
 def members(

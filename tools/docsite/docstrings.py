@@ -120,7 +120,7 @@ def _paragraph(lines: list[str]) -> str:
         mark = re.match(r" *(?:[*-]|\d+\.) +", line)
         # A list in a docstring stays a list.
         text.append(mark[0] + escape(line[mark.end() :]) if mark else escape(line))
-    # Code spans may go over the end of a line, so that what is left unescaped by one line is balanced by the next.
+    # A code span may continue on the next line, so that one line alone may have an unbalanced mark.
     if any(line.count("`") % 2 for line in lines):
         text = escape("\n".join(lines)).splitlines()
     joined = "\n".join(text)

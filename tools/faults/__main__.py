@@ -63,7 +63,7 @@ def _shared_files() -> set[str]:
 def unused_shared_files(names: set[str]) -> set[str]:
     """Return the files with these names in /dev/shm that belong to this user and that no process has open or mapped.
 
-    Other files belong to programs that run at the same time, such as that of another fault."""
+    Other files belong to programs that run at the same time, such as the program of another fault."""
     found = set()
     for name in names:
         try:

@@ -13,5 +13,5 @@ the difference.
 With `--each` every operator is called alone instead, at zeros, ties, tiny and large numbers, infinities and NaN, and with
 empty shapes and other numbers of dimensions (each.py), which long programs reach only by chance.
 
-A program depends on its number only: seed S and number N always give the same program, whatever ran before.
+A program depends only on its seed and number: seed S and number N always give the same program, whatever ran before.
 """

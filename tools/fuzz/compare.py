@@ -178,7 +178,7 @@ def _same_number(a: Any, b: Any) -> bool:
 def _undefined(program: Program, kind: str, seen: Observation) -> Iterator[Excuse | None]:
     """Return, for each gradient or tangent, which elements have no derivative because the value is NaN.
 
-    The tangent of an element belongs to one value. A gradient belongs to all values, so it may be NaN if any of them is.
+    The tangent of an element belongs to one value. A gradient belongs to all values, so it may be NaN if any value is NaN.
     """
     if kind == "tangent":
         values = [np.isnan(v.array) if v.array.dtype.kind in "fc" else None for v in seen.final.values()]

@@ -89,7 +89,7 @@ MOST_DEGREE = 50  # of a polynomial; PyTorch's formulas lose digits with higher 
 
 
 def _spelled(value: Any) -> list[str]:
-    """Return the variables of an argument as they are written, such as `v3[1]`."""
+    """Return the variables of an argument with their indices, such as `v3[1]`."""
     found: list[str] = []
     mapped(value, lambda v: found.append(v.name) if isinstance(v, Ref) else None)
     return found

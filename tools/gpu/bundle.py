@@ -18,7 +18,7 @@ REQUIREMENTS = ("numpy>=1.26", "pytest>=8", "PyYAML>=6", "hypothesis>=6")
 
 
 def fill(folder: Path, wheels: list[Path], python: str = sys.executable) -> list[Path]:
-    """Copy the wheels into a new folder, download those of REQUIREMENTS, and return all of them."""
+    """Copy the wheels into a new folder, download the wheels of REQUIREMENTS, and return all of them."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for wheel in wheels:

@@ -30,7 +30,7 @@ from pathlib import Path
 
 from nox_support.graph import ROOT, Graph, Package
 
-# Everything that is made, apart by Python version: the same tree may be tested with several.
+# The folder of all outputs. Each Python version has a separate one, since a tree may be tested with several versions.
 WORK = ROOT / ".nox" / "py{}.{}".format(*sys.version_info[:2])
 VARIANTS = {
     "portable": {"RUSHLIGHT_ARCH": "portable", "RUSHLIGHT_SANITIZE": ""},
@@ -38,7 +38,7 @@ VARIANTS = {
     "sanitize": {"RUSHLIGHT_ARCH": "native", "RUSHLIGHT_SANITIZE": "address,undefined"},
     "races": {"RUSHLIGHT_ARCH": "native", "RUSHLIGHT_SANITIZE": "thread"},
 }
-# What a package compiled against another one sees of it. Editing the rest of core does not rebuild autograd.
+# The files of a package on which dependent packages compile. Changes of other files of core do not rebuild autograd.
 SURFACE = ("include", "cmake", "ops", "codegen", "pyproject.toml")
 NOT_SOURCES = {"tests", "build", "dist", "__pycache__"}
 
@@ -72,8 +72,8 @@ class Builder:
         self.environment = VARIANTS[variant]
         self.output = ROOT / "dist" if variant == "portable" else WORK / "wheels" / variant
         self.folder = WORK / "build" / variant
-        # Unpacked wheels in the shape of site-packages, for CMake's find_package. A file that did not change
-        # keeps its time, so that nothing that includes it is compiled again.
+        # Unpacked wheels, laid out like site-packages, for CMake's find_package. A file that did not change
+        # keeps its time, so that sources that include it are not compiled again.
         self.sdk = self.folder / "sdk"
         self.built: list[str] = []
 
@@ -160,7 +160,7 @@ class Builder:
                 target.unlink(missing_ok=True)
                 target.write_bytes(content)
 
-    # --- what a wheel is made of ----------------------------------------------------------------------
+    # --- the inputs of a wheel ------------------------------------------------------------------------
 
     def _key(self, package: Package) -> str:
         digest = hashlib.sha256()
@@ -197,7 +197,7 @@ def build_python(graph: Graph, package: Package) -> str:
     wanted = "\n".join([sys.version, *requirements])
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # builders of two variants may want the same one
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two builders may need the same environment
         if not stamp.exists() or stamp.read_text() != wanted:
             print(f"preparing a build environment with {', '.join(requirements)}", flush=True)
             subprocess.run([sys.executable, "-m", "venv", "--clear", str(home)], check=True)

@@ -102,7 +102,7 @@ def test_what_was_written_to_out_is_known_to_later_calls() -> None:
     )
 
     def differs(p: Program) -> tuple[Difference | None, Observation | None]:
-        """Show the difference where the sum is -2: that of what was written."""
+        """Show a difference of the written tensor where the sum is -2."""
         value = x1.values if len(p.calls) == 2 else p.inputs[-1].values
         found = Difference("values", "total", "") if len(p.calls) == 2 or sum(value) == -2.0 else None
         return found, seen
@@ -246,7 +246,7 @@ def test_the_table_can_be_read() -> None:
     read(yaml.safe_load(TABLE.read_text()), KINDS, MODES)
 
 
-# --- what is a difference ---
+# --- which results differ ---
 
 
 def record(values: Any, dtype: str = "float32", requires_grad: bool = False) -> Record:

@@ -486,7 +486,7 @@ def test_singular_matrices_whose_inverse_has_no_meaning(value: float, known: boo
 
 
 def test_only_arguments_with_derivatives_have_tangents() -> None:
-    """A tangent of another argument, which PyTorch would refuse, is no reason to refuse that of the first one."""
+    """A tangent of another argument, which PyTorch refuses, does not explain a refused tangent of the first one."""
     inputs = (
         Input("x0", "float64", (1,), (1.0,), requires_grad=True),
         Input("x1", "float64", (1,), (1.0,)),
@@ -512,7 +512,7 @@ def test_only_arguments_with_derivatives_have_tangents() -> None:
 
 
 def test_integers_that_are_not_floats_where_they_should_be() -> None:
-    """The mean of large integers overflows in PyTorch, but not that of the same floats; nor is any other number right."""
+    """The mean of large integers overflows in PyTorch, but the mean of the same floats does not. Other numbers are wrong."""
     program = one_call(Input("x0", "int64", (2,), (2**62, 2**62)))
     right, wraps, wrong = (
         library(f)
