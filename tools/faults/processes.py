@@ -65,7 +65,7 @@ def _waiting(lib: Any) -> bool:
     return queue.get(timeout=3).tolist() == [1.0] * 3
 
 
-@fault("a tensor in a queue", "what is put cannot be pickled", "pickle")
+@fault("a tensor in a queue", "an object cannot be pickled", "pickle")
 def _unpicklable(lib: Any) -> bool:
     queue = lib.mp.get_context("fork").Queue()
     queue.put(threading.Lock())
@@ -144,14 +144,14 @@ for _how, _names in {
     "raises": "job is broken",
     "exits": "exit code 3|status 3",
     "is killed": "SIGKILL",
-    "raises what cannot be pickled": "job is broken",
+    "raises an error that cannot be pickled": "job is broken",
 }.items():
 
     def _spawn(lib: Any, how: str) -> bool:
         lib.mp.start_processes(_work, (how,), nprocs=2, start_method="fork")
         return False
 
-    fault("start_processes, of which one", _how, _names)(partial(_spawn, how=_how))
+    fault("start_processes, where one process", _how, _names)(partial(_spawn, how=_how))
 
 
 def _die(_: int) -> None:

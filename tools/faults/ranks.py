@@ -144,12 +144,12 @@ def _wrapped(lib: Any, rank: int, how: str) -> bool:
 for _how, _names in {
     "has other parameters": r"rank 1|rank 0", "is killed in backward": r"rank 1\b", "raises in backward": r"rank 1\b",
 }.items():  # fmt: skip
-    fault("a wrapped module, of which rank 1", _how, _names)(
+    fault("a wrapped module, where rank 1", _how, _names)(
         partial(lambda lib, how: _two(lib, partial(_wrapped, how=how)), how=_how)
     )
 
 
-@fault("a wrapped module, of which rank 1", "does not use a parameter", "gradient|reduction|unused|used")
+@fault("a wrapped module, where rank 1", "does not use a parameter", "gradient|reduction|unused|used")
 def _unused(lib: Any) -> bool:
     class Net(lib.nn.Module):
         def __init__(self) -> None:

@@ -21,7 +21,7 @@ from fuzz.shrink import alone, shrink
 MODIFIED = "modified by an inplace operation"
 KEPT = "PyTorch agrees with rushlight if it saves copies"
 ENDS = "PyTorch's process ends if it saves copies"
-SIGN_OF_LIFE = 25_000  # programs
+SIGN_OF_LIFE = 25_000  # programs between two reports of progress
 ENOUGH = 2  # programs of a group that are shrunk; more are counted
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from fuzz.execute import Observation, Record
 from fuzz.program import INTEGERS, Named, Program, mapped
 
-# Relative to the element, and to the largest element of the tensor where that is above 1.
+# Tolerances, relative to the element, and to the largest element of the tensor if this is above 1.
 TOLERANCES = {
     "float64": 1e-7, "float32": 2e-4, "float16": 2e-2, "bfloat16": 1e-1, "complex128": 1e-7, "complex64": 2e-4,
 }  # fmt: skip

@@ -157,5 +157,5 @@ def dependency_groups(root: Path = ROOT) -> dict[str, list[str]]:
 
 
 def dependency_group(name: str, root: Path = ROOT) -> list[str]:
-    """One of them."""
+    """Return the dependency group `name` of the root pyproject."""
     return dependency_groups(root)[name]

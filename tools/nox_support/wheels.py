@@ -244,7 +244,7 @@ def ccache_settings() -> dict[str, str]:
 def read_record(path: Path) -> Wheel | None:
     try:
         return Wheel(**json.loads(path.read_text()))
-    except (FileNotFoundError, ValueError, TypeError):  # none yet, or that of another version of this file
+    except (FileNotFoundError, ValueError, TypeError):  # missing, or of another format
         return None
 
 
