@@ -306,6 +306,10 @@ class Undefined:
             return any(v.ndim and not np.all(np.diff(v, axis=-1) >= 0) for v in values)
         if call.op in ("setitem", "index_put", "index_put_") and self.draft.mode == "vmap":
             return any(name_of(t.dtype) == "int64" and t.numel() > 1 for t in tensors[1:])
+        if family(call.op) == "index_put" and any(
+            name_of(t.dtype) == "bool" and not t.shape for t in tensors[1:]
+        ):
+            return True  # PyTorch takes a mask without dimensions for an integer
         if call.op in ("put", "put_") and len(tensors) > 1:
             index = self.machine.record(tensors[1]).array
             return len(np.unique(index)) < index.size

@@ -79,14 +79,14 @@ class Scheduler : public std::enable_shared_from_this<Scheduler> {
     const bool branches_;
     const int process_;
     std::vector<uint32_t> first_edge_;  // for each task, the index of its first edge in positions_
-    std::vector<uint32_t> positions_;      // for each edge, the number of its gradient in the slot
+    std::vector<uint32_t> positions_;  // for each edge, the number of its gradient in the slot
     std::vector<Slot> slots_;
 
     std::mutex mutex_;  // guards all members below, the slots and the pass's tasks
     std::condition_variable changed_;
     std::atomic<uint32_t> changes_{0};
     std::deque<Queue> queues_;  // the first queue is for the host
-    size_t left_ = 0;           // number of nodes that are ready or running
+    size_t left_ = 0;  // number of nodes that are ready or running
     std::vector<std::thread> helpers_;
     std::optional<ThreadLease> lease_;
     bool stop_ = false;

@@ -89,9 +89,7 @@ def test_a_saved_result_has_its_tangent() -> None:
 
 
 def test_a_real_view_of_a_part_of_complex_numbers_has_its_tangent() -> None:
-    part = core.ones(6, dtype=core.complex128)[
-        2:
-    ].detach()  # a root with an offset in its memory
+    part = core.ones(6, dtype=core.complex128)[2:].detach()  # a root with an offset in its memory
     numbers = core.view_as_real(part)
     tangent = core.arange(4, dtype=core.float64) * (1 + 2j)
     with dual_level():

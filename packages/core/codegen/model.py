@@ -99,7 +99,7 @@ class Op:
         tuple[str, str], ...
     ] = ()  # requirements on arguments, checked before the body runs: expects.py
     differentiable: bool = True
-    onnx: str = ""  # how the operator is exported to ONNX: an expression over ONNX's operators, or "function"; see onnx_rules.py
+    onnx: str = ""  # the export to ONNX: an expression over its operators, or "function"; see onnx_rules.py
     c: bool = False  # whether rushlight.h has a function for it, besides rl_call
     oracle: str = ""  # expression with NumPy arrays as arguments that computes the expected results
     law: tuple[

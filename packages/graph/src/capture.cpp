@@ -536,8 +536,7 @@ void Recorder::undo() {
 }
 
 Program Recorder::finish(TensorList outputs, std::map<std::string, std::string> metadata) {
-    const Operator& where =
-        *find_operator("clone");  // the operator that errors about results name
+    const Operator& where = *find_operator("clone");  // the operator that errors about results name
     std::unordered_set<ValueId> written;
     RL_CHECK(
         !seeded_, throw_not_implemented,

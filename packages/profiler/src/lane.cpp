@@ -151,8 +151,7 @@ Lane* lane_for(uint64_t session) noexcept {
 }
 
 void forget_lanes() {
-    registry()
-        .lanes.clear();  // not freed: the pages are shared with the parent until they are written
+    registry().lanes.clear();  // not freed: the pages are shared with the parent until they are written
     lane = nullptr;
 }
 

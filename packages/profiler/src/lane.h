@@ -27,10 +27,10 @@ enum class Kind : uint8_t { Operator, Node, Annotation, Memory };
 /// One event. It is written when the event ends.
 struct Record {
     uint64_t begin, end;  // ticks
-    const char* name;     // valid until the process ends; null for memory
-    uint64_t sequence;    // number of the graph's node; for memory, the address
-    int64_t nbytes;       // size of the first result; for memory, of the block, negative if it is released
-    uint64_t details;     // position of the arguments and the stack in the lane's words
+    const char* name;  // valid until the process ends; null for memory
+    uint64_t sequence;  // number of the graph's node; for memory, the address
+    int64_t nbytes;  // size of the first result; for memory, of the block, negative if it is released
+    uint64_t details;  // position of the arguments and the stack in the lane's words
     uint32_t id, parent;  // numbers within the lane, counted from 1; 0 for none
     uint16_t argument_words, stack_words;
     Kind kind;
@@ -82,7 +82,7 @@ class Lane {
     std::string thread_name;
     std::atomic<uint64_t> dropped{0};
     std::atomic<uint64_t> bare{0};  // number of records without details, for which there was no room
-    bool retired = false;           // whether its thread has ended
+    bool retired = false;  // whether its thread has ended
 
   private:
     void push(const Record& record);

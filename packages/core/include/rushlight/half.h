@@ -39,7 +39,7 @@ struct Half {
         magnitude += 0x38000000u;
         if (exponent == 0x0f800000u) {
             magnitude += 0x38000000u;  // infinity, NaN
-        } else if (exponent == 0) {    // subnormal
+        } else if (exponent == 0) {  // subnormal
             magnitude += 0x00800000u;
             magnitude =
                 std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) - std::bit_cast<float>(0x38800000u));

@@ -354,9 +354,7 @@ PyObject* wrap(Device d) {
     return reinterpret_cast<PyObject*>(self);
 }
 
-PyObject* wrap_generator(Ref<Generator> g) {
-    return make_generator(GeneratorType, std::move(g));
-}
+PyObject* wrap_generator(Ref<Generator> g) { return make_generator(GeneratorType, std::move(g)); }
 
 PyObject* wrap_size(IntList sizes) {
     Object tuple = Object::steal(SizeType->tp_alloc(SizeType, static_cast<Py_ssize_t>(sizes.size())));

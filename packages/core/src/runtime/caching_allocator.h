@@ -57,10 +57,10 @@ class Driver {
 };
 
 struct CachingConfig {
-    size_t rounding = 512;                 // block sizes are multiples of this power of two
+    size_t rounding = 512;  // block sizes are multiples of this power of two
     // Requests up to this size share segments of `small_segment` bytes.
     size_t small_limit = size_t{1} << 20;
-    size_t small_segment = kPageSize;        // segments consist of whole pages
+    size_t small_segment = kPageSize;  // segments consist of whole pages
     // Requests up to this size use segments of `medium_segment` bytes; larger requests get a segment of their own.
     size_t medium_limit = size_t{10} << 20;
     size_t medium_segment = 10 * kPageSize;
@@ -165,7 +165,7 @@ class CachingAllocator {
     };
     std::deque<Pending> pending_;
     std::vector<Captured> captured_;  // the streams that are captured now
-    std::vector<Block*> held_back_;   // blocks that are held back until the capture ends
+    std::vector<Block*> held_back_;  // blocks that are held back until the capture ends
     std::vector<QuickBlocks*> quick_;
     uint64_t limit_;
     RecentUse recent_use_;

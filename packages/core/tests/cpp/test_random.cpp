@@ -91,7 +91,8 @@ TEST(normals_are_normal) {
         twice.insert(twice.end(), {b.first, b.second});
         product += static_cast<double>(a.first) * a.second;
     }
-    CHECK(distance(single) < 1.95);  // only one of a thousand samples exceeds the bound, and this sample is fixed
+    CHECK(distance(single) <
+          1.95);  // only one of a thousand samples exceeds the bound, and this sample is fixed
     CHECK(distance(twice) < 1.95);
     CHECK(std::abs(product / (kDraws / 2)) < 5 / std::sqrt(kDraws / 2.0));
 }

@@ -81,7 +81,8 @@ TEST(what_is_left) {
     CHECK_EQUAL(memory_left_to_process(machine.root), 100'000u);
     machine.write("/sys/fs/cgroup/job/memory.stat", "anon 200000\ninactive_file 300000\n");
     CHECK_EQUAL(memory_left_to_process(machine.root), 400'000u);
-    machine.write("/sys/fs/cgroup/job/memory.current", "900001\n");  // usage may be above the limit for a moment
+    machine.write("/sys/fs/cgroup/job/memory.current",
+                  "900001\n");  // usage may be above the limit for a moment
     CHECK_EQUAL(memory_left_to_process(machine.root), 0u);
     machine.write("/proc/self/cgroup", "4:memory:/box\n");
     machine.write("/sys/fs/cgroup/memory/box/memory.limit_in_bytes", "700000\n");

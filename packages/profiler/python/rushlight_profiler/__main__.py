@@ -18,7 +18,10 @@ def _parser() -> argparse.ArgumentParser:
         description="Runs a program under the profiler, then prints a table of where its time went.",
     )
     parser.add_argument(
-        "--sort-by", default="self_cpu_time_total", choices=SORT_KEYS, help="sort rows by this column, descending"
+        "--sort-by",
+        default="self_cpu_time_total",
+        choices=SORT_KEYS,
+        help="sort rows by this column, descending",
     )
     parser.add_argument(
         "--row-limit", type=int, default=30, metavar="N", help="number of rows of the table, -1 for all"
@@ -26,7 +29,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--memory", action="store_true", help="also record the tensors' memory")
     parser.add_argument("--shapes", action="store_true", help="a row for each combination of input shapes")
     parser.add_argument("--flops", action="store_true", help="also count floating-point operations")
-    parser.add_argument("--trace", metavar="FILE", help="also write a timeline in the format of Chrome traces")
+    parser.add_argument(
+        "--trace", metavar="FILE", help="also write a timeline in the format of Chrome traces"
+    )
     parser.add_argument("-m", dest="module", action="store_true", help="the program is the name of a module")
     parser.add_argument("program", help="a file, or with -m a module")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the program")

@@ -126,7 +126,7 @@ struct Constant {
     std::string name;
     ValueId value;
     ConstantKind kind;
-    bool written;                  // whether a node writes it: then it is state, which persists between runs
+    bool written;  // whether a node writes it: then it is state, which persists between runs
     std::vector<int64_t> strides;  // if empty, the tensor is contiguous
 };
 

@@ -97,7 +97,9 @@ def adaptive_avg_pool(b: Builder, call: Call) -> list[Val]:
     if all(size == 1 for size in results):
         rank = call.rank("input")
         if 0 in [size for size in sizes if not isinstance(size, Size)]:
-            return [b.expand(b.scalar(float("nan"), call.result.dtype), call.result.sizes)]  # runtimes return 0
+            return [
+                b.expand(b.scalar(float("nan"), call.result.dtype), call.result.sizes)
+            ]  # runtimes return 0
         return [b.reduce("ReduceMean", call.tensor("input"), list(range(rank - spatial, rank)), True)]
     if any(isinstance(size, Size) for size in sizes):
         raise UnsupportedError("windows that depend on a dynamic size are not supported")
