@@ -24,7 +24,8 @@ def unique(
 
     Args:
         sorted: ignored; the result is always sorted.
-        return_inverse: also return the position of each element of `input`, or of each slice, among the distinct ones.
+        return_inverse: also return the position of each element, in the shape of `input`, or of each slice, among the
+            distinct ones.
         return_counts: also return the number of occurrences of each distinct element or slice.
 
     Raises:
@@ -45,7 +46,7 @@ def unique_consecutive(
     """Return the elements of a tensor, or its slices along `dim`, with runs of equal neighbours merged into one.
 
     Args:
-        return_inverse: also return the position in the result of each element of `input`, or of each slice.
+        return_inverse: also return the position in the result of each element, in the shape of `input`, or of each slice.
         return_counts: also return the length of each run.
 
     Example:
