@@ -268,7 +268,7 @@ def _is_flat(a: Any, b: Any) -> bool:
 
 
 def as_zero_times_infinity(program: Program, ours: Run, run: Run) -> bool:
-    """Return whether rushlight's gradients are NaN where PyTorch's are 0, and an intermediate gradient is not finite.
+    """Return whether rushlight's gradients are PyTorch's or NaN, and an intermediate gradient in PyTorch is not finite.
 
     The product of zero and such a gradient is NaN. PyTorch does not compute it if it knows that a factor is zero.
     """
@@ -286,10 +286,10 @@ def as_zero_times_infinity(program: Program, ours: Run, run: Run) -> bool:
 
 
 def _is_nan_or(a: Record | None, b: Record | None) -> bool:
-    """Return whether every element of `a` is near the element of `b`, or is NaN where that of `b` is 0."""
+    """Return whether every element of `a` is near the element of `b`, or is NaN."""
     if a is None or b is None or a.array.shape != b.array.shape:
         return a is b
-    return bool((near(a, b) | (np.isnan(a.array) & (b.array == 0))).all())
+    return bool((near(a, b) | np.isnan(a.array)).all())
 
 
 def _has_what_is_here(program: Program, other: Program, kind: str, ours: Run, run: Run) -> bool:

@@ -149,7 +149,7 @@ TEST(a_plugin_asks_for_an_allocator_during_init) {
     CHECK(refusal.find("all four functions for marks, or none") != std::string::npos);
     DeviceAllocator* late = nullptr;
     CHECK(host->create_allocator(1, &driver, &late) == BackendStatus::Value);
-    CHECK(std::string(host->last_error()).find("during init only") != std::string::npos);
+    CHECK(std::string(host->last_error()).find("only during init") != std::string::npos);
 }
 
 // Memory of a storage, allocated as operators allocate it. The thread caches small blocks; see Note [Quick blocks].

@@ -11,54 +11,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from in_torch import OPS, call_torch, torch
 
 import rushlight_core as core
 from rushlight_core.codegen.model import Op
 from rushlight_testing import Sample
-from rushlight_testing.operators import all_samples, call, flat, is_random, map_tensors, operators
+from rushlight_testing.operators import all_samples, call, flat, map_tensors
 from rushlight_testing.samples import arguments_of
-
-torch = pytest.importorskip("torch")
 
 HALF = ("float16", "bfloat16")
 MANTISSA = {"float16": 10, "bfloat16": 7}
 SMALLEST = {"float16": -24, "bfloat16": -133}  # the exponent of the smallest number above 0
-# The modules of PyTorch for functions that are not torch.<name>.
-MODULES = {"linalg_": torch.linalg, "special_": torch.special, "fft_": torch.fft}
-
 # Errors beyond the bound, and why.
 KNOWN = {"rnn_tanh.data": "one sum at a gate nearly cancels, and is rounded twice, as PyTorch's is"}
-
-
-def counterpart(op: Op) -> Any:
-    """Return PyTorch's function of the same name, or None if there is no such function."""
-    base, places = op.base, [torch, torch._C._nn, torch.nn.functional]
-    for prefix, module in MODULES.items():
-        if base.startswith(prefix):
-            base, places = base.removeprefix(prefix), [module]
-    if "function" not in op.variants:
-        places = [torch.Tensor]
-    return next((getattr(place, base) for place in places if hasattr(place, base)), None)
-
-
-OPS = [
-    op
-    for op in operators()
-    if op.samples and not is_random(op) and "hidden" not in op.variants and not op.base.startswith("_")
-    and not op.is_inplace and counterpart(op) is not None
-]  # fmt: skip
-
-
-def to_torch(value: Any) -> Any:
-    if isinstance(value, core.Tensor):
-        name = str(value.dtype).rsplit(".", 1)[-1]
-        wide = value.to(core.float64) if name in HALF else value
-        return torch.tensor(wide.numpy()).reshape(tuple(value.shape)).to(getattr(torch, name))
-    if isinstance(value, core.dtype):
-        return getattr(torch, str(value).rsplit(".", 1)[-1])
-    if type(value) in (list, tuple):
-        return type(value)(to_torch(v) for v in value)
-    return value
 
 
 def wide(t: Any) -> Any:
@@ -110,9 +75,7 @@ def cases(op: Op, dtype: str) -> Iterator[tuple[Sample, list[Any], list[Any], li
     for sample in all_samples(op, dtype):
         try:
             exact = call(op, map_tensors(wide, sample))
-            theirs = counterpart(op)(
-                *map(to_torch, sample.args), **{k: to_torch(v) for k, v in sample.kwargs.items()}
-            )
+            theirs = call_torch(op, sample)
             ours = call(op, sample)
         except Exception:  # PyTorch raises errors of many classes
             continue

@@ -294,6 +294,9 @@ Tensor einsum(std::string_view equation, TensorList operands) {
             return in_result(label) ||
                    std::ranges::any_of(terms, [&](const Term& t) { return t.has(label); });
         };
+        // The last product has the columns of its second factor in its last dimension. Choose the factor that has the last
+        // label of the result, so that the result is contiguous.
+        if (terms.empty() && !result.empty() && !b.has(result.back())) std::swap(a, b);
         Term made = contract(std::move(a), std::move(b), sizes.data(), needed);
         terms.insert(terms.begin(), std::move(made));
     }

@@ -17,6 +17,7 @@
 #include "rushlight/ops/argmax.h"
 #include "rushlight/ops/argsort.h"
 #include "rushlight/ops/cat.h"
+#include "rushlight/ops/clone.h"
 #include "rushlight/ops/conj.h"
 #include "rushlight/ops/detach.h"
 #include "rushlight/ops/diag_embed.h"
@@ -143,7 +144,10 @@ Tensor linalg_lu_solve(const Tensor& LU, const Tensor& pivots, const Tensor& B, 
     check_square_matrix("linalg.lu_solve", "LU", LU);
     check_matrix("linalg.lu_solve", "B", B);
     check_pivots("linalg.lu_solve", pivots, LU, "pivots");
-    if (!left) return ops::adjoint(linalg_lu_solve(LU, pivots, ops::adjoint(B), true, !adjoint));
+    if (!left) {
+        const Tensor solution = linalg_lu_solve(LU, pivots, ops::adjoint(B), true, !adjoint);
+        return ops::clone(ops::adjoint(solution), "contiguous");
+    }
     Tensor order = ops::_pivots_to_order(pivots, LU.size(-1));
     auto rows_of = [&](const Tensor& x, const Tensor& which) {
         Tensor all = x, positions = ops::unsqueeze(which, -1);

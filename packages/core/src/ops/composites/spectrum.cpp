@@ -20,6 +20,7 @@
 #include "rushlight/ops/all.h"
 #include "rushlight/ops/amax.h"
 #include "rushlight/ops/amin.h"
+#include "rushlight/ops/clone.h"
 #include "rushlight/ops/complex.h"
 #include "rushlight/ops/conj.h"
 #include "rushlight/ops/detach.h"
@@ -227,7 +228,7 @@ std::tuple<Tensor, Tensor, Tensor> svd(const Tensor& input, bool some, bool comp
     check_matrix("svd", "input", input);
     if (compute_uv) {
         const auto [u, s, vh] = ops::_linalg_svd(input, !some, true);
-        return {u, s, ops::adjoint(vh)};
+        return {u, s, ops::clone(ops::adjoint(vh), "contiguous")};
     }
     auto square = [&](int64_t n) {
         std::vector<int64_t> sizes(batch_of(input).begin(), batch_of(input).end());
