@@ -249,7 +249,7 @@ def scan(
         carried, carried_spec = tree_flatten(result[0])
         if carried_spec != carry_spec:
             raise RuntimeError(
-                f"scan: combine_fn must carry the container of init, {carry_spec}, but got {carried_spec}"
+                f"scan: combine_fn must return a carry with the structure of init, {carry_spec}, but got {carried_spec}"
             )
         _check_types("scan: combine_fn", carried, first, "init has")
         row, structure = _taken_apart("scan: combine_fn", result[1])

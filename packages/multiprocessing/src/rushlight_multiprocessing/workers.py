@@ -239,7 +239,7 @@ class _Worker:
 
 
 class _Side:
-    """The object that a process of a pool uses as both of its queues."""
+    """The object that a worker process of a pool uses both as its input queue and as its output queue."""
 
     def __init__(
         self, words: _Words, word: int, tasks: Connection, tasks_writer: Connection, results: SimpleQueue

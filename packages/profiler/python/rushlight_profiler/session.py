@@ -298,7 +298,7 @@ class profile:  # noqa: N801  PyTorch's name
     # --- what was recorded ----------------------------------------------------------------------------------
 
     def add_metadata(self, key: str, value: str) -> None:
-        """Add a text as metadata to the windows that end from now on."""
+        """Attach a string as metadata to every window that ends after this call."""
         self._metadata[key] = value
 
     def add_metadata_json(self, key: str, value: str) -> None:

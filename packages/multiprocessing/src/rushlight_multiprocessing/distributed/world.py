@@ -58,7 +58,7 @@ class _World:
     default: ProcessGroup | None = None
     store: Store | None = None
     made: int = 0
-    # The ranks, in the group of all processes, of each group that this process is in.
+    # For each group that contains this process, the ranks of its members in the group of all processes.
     ranks: dict[ProcessGroup, list[int]] = {}
 
 

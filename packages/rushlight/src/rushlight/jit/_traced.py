@@ -287,7 +287,7 @@ def _program_of(traced: Any, what: str) -> ExportedProgram:
 
 
 def save(m: Any, f: File, _extra_files: dict[str, str | bytes] | None = None) -> None:
-    """Write a traced module or function, or a loaded one, as a program.
+    """Save a traced or loaded module or function as a program.
 
     The program is captured now, with the example inputs and the present parameters and mode. The file contains no code;
     `load`, `export.load` and the command `rushlight-run` read it.
