@@ -110,7 +110,7 @@ pub fn manualSeed(seed: u64) Error!void {
     try check(c.rl_manual_seed(seed));
 }
 
-pub const DType = enum(i32) { bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, uint16, uint32, uint64, complex64, complex128 };
+pub const DType = enum(i32) { bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, uint16, uint32, uint64, complex64, complex128, float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, float8_e8m0fnu };
 
 fn dtypeOf(comptime T: type) DType {
     return switch (T) {

@@ -2,11 +2,13 @@
 
     dtypes: floating complex       one or more sets, or single dtypes
     dtypes: real -uint64           all dtypes of a set except one
+    dtypes: any float8             also float8 tensors, which are stored and converted, but not computed with
 
-The default is `any`. If the dtypes of arguments differ, the key describes the arguments that hold values, not indices or
-masks. For other dtypes the operator raises NotImplementedError, TypeError or RuntimeError. The tests call all operators with
-tensors of all dtypes and compare with the key. For kinds pointwise and reduce, the functor is compiled for these dtypes.
-Operators whose `result` is `floating` or `numeric` convert integers or bools first, which need no functor.
+The default is `any`, and for kind view `any float8`. If the dtypes of arguments differ, the key describes the arguments that
+hold values, not indices or masks. For other dtypes the operator raises NotImplementedError, TypeError or RuntimeError. The
+tests call all operators with tensors of all dtypes and compare with the key. For kinds pointwise and reduce, the functor is
+compiled for these dtypes. Operators whose `result` is `floating` or `numeric` convert integers or bools first, which need no
+functor. float8 is converted to float32, and the result is converted back.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ from __future__ import annotations
 _INTEGERS = ("uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64")
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 _COMPLEX = ("complex64", "complex128")
+FLOAT8 = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu")
 ANY = ("bool", *_INTEGERS, *_FLOATS, *_COMPLEX)
+ALL = (*ANY, *FLOAT8)
 SETS: dict[str, tuple[str, ...]] = {
     "any": ANY,
     "real": ("bool", *_INTEGERS, *_FLOATS),
@@ -25,6 +29,7 @@ SETS: dict[str, tuple[str, ...]] = {
     "complex": _COMPLEX,
     "wide": ("float32", "float64"),
     "lapack": ("float32", "float64", *_COMPLEX),
+    "float8": FLOAT8,
 }
 
 # Lists of element types in C++, defined in ops/element_types.h. float16 and bfloat16 are converted to float.
@@ -53,7 +58,7 @@ def dtypes_of(text: str) -> frozenset[str]:
     chosen: set[str] = set()
     for word in text.split():
         name = word.removeprefix("-")
-        if name not in SETS and name not in ANY:
+        if name not in SETS and name not in ALL:
             raise DTypesError(f"dtypes {text!r}: {name!r} is neither a dtype nor one of {', '.join(SETS)}")
         one = set(SETS.get(name, (name,)))
         chosen = chosen - one if word.startswith("-") else chosen | one
@@ -62,12 +67,17 @@ def dtypes_of(text: str) -> frozenset[str]:
     return frozenset(chosen)
 
 
+def takes_float8(text: str) -> bool:
+    """Return whether float8 tensors are among these dtypes: all formats, or none."""
+    return dtypes_of(text).issuperset(FLOAT8)
+
+
 _LIST_OF = {dtypes_of(text): name for text, name in _LISTS.items()}
 
 
 def element_types(text: str, result: str) -> str:
     """Return the list in C++ for which a functor or a reducer with these `dtypes` and this `result` is compiled."""
-    compiled = dtypes_of(text) - _TURNED.get(result, frozenset())
+    compiled = dtypes_of(text) - _TURNED.get(result, frozenset()) - frozenset(FLOAT8)
     if compiled not in _LIST_OF:
         raise DTypesError(
             f"dtypes {text!r} have no list in ops/element_types.h; known are {', '.join(_LISTS)}"

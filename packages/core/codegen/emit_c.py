@@ -12,7 +12,10 @@ from .writer import GENERATED
 
 _TEMPLATE = Path(__file__).parent / "templates" / "rushlight.h.tmpl"
 # In the order of rushlight::DType.
-_DTYPES = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 uint16 uint32 uint64 complex64 complex128"
+_DTYPES = (
+    "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 uint16 uint32 uint64 complex64 complex128 "
+    "float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu"
+)
 
 
 def emit_c(ops: list[Op]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .dtypes import takes_float8
 from .emit_bodies import BODIES, body_header, body_schema
 from .expects import checks_of
 from .model import Form, Op
@@ -79,16 +80,20 @@ def loop_name(op: Op) -> str:
 
 def _operator(form: Form) -> list[str]:
     boxing = f"detail::Boxing<{form.schema.cpp_signature}>"
+    box = f"reinterpret_cast<void*>(&{boxing}::box)"
     slots = (
         f"&{_slots(form.op)}" if form.op.kind in ("pointwise", "reduce", "custom", "dynamic") else "nullptr"
     )
     broadcasts = "true" if form.op.broadcasts else "false"
-    composite = ", {}, true" if form.op.kind == "composite" else ""
+    composite = "true" if form.op.kind == "composite" else "false"
+    taken = takes_float8(form.op.dtypes)
+    as_float = taken and form.op.kind in ("pointwise", "reduce") and form.table_form == "Functional"
+    stages = "{}" if taken and not as_float else f"{{{{{{}}, {{}}, {{}}, {{}}, {{{box}}}}}}}"
     return [
         f'Operator {form.symbol}{{"{form.name}", "{_escape(form.text)}",',
         f"    {form.hash:#x}ULL, Form::{form.table_form}, {broadcasts},",
         f"    reinterpret_cast<void*>(&{_base(form)}), &{boxing}::boxed,",
-        f"    reinterpret_cast<void*>(&{boxing}::box), {slots}{composite}}};",
+        f"    {box}, {slots}, {stages}, {composite}, {'true' if as_float else 'false'}}};",
     ]
 
 

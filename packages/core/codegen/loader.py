@@ -161,6 +161,8 @@ def _op(path: Path, entry: dict[str, object]) -> Op:
     if not isinstance(values.get("c", False), bool):
         raise fail(f"key 'c' must be true or false, got {values['c']!r}")
     values["result"] = str(values.get("result", ""))
+    if values.get("kind") == "view":
+        values.setdefault("dtypes", "any float8")
     values["law"] = tuple(str(text) for text in values.get("law", ()))
     if "view" in values and values["view"] not in VIEWS:
         raise fail(f"view {values['view']!r} is not one of {', '.join(VIEWS)}")

@@ -18,6 +18,7 @@ _SETS = {
     "complex": ["complex numbers"],
     "wide": ["float32", "float64"],
     "lapack": ["float32", "float64", "complex64", "complex128"],
+    "float8": ["float8"],
 }
 
 

@@ -165,8 +165,7 @@ bool Recorder::is_expanded(const Operator& op, const Stack& stack) const {
     const StageMask on = ~dispatch_state.off;
     if (dispatch_state.on & on & bit(Stage::Autocast)) return true;
     StageMask seen = bit(Stage::Batch) | bit(Stage::Dual);
-    if (!op.stages[static_cast<int>(Stage::Autograd)].load(std::memory_order_acquire))
-        seen |= bit(Stage::Autograd);
+    if (!op.stages[static_cast<int>(Stage::Autograd)].load()) seen |= bit(Stage::Autograd);
     bool expanded = false;
     each_tensor(stack,
                 [&](const Tensor& t, size_t) { expanded = expanded || (t.impl()->stages() & on & seen); });

@@ -30,8 +30,9 @@ constexpr uint64_t kMostHeader = 100'000'000;  // the limit of the safetensors f
 constexpr size_t kMostText = 1 << 20;
 constexpr size_t kAlignment = 64;
 
-constexpr const char* kDTypes[kNumDTypes] = {"BOOL", "U8",  "I8",  "I16", "I32", "I64", "F16",  "BF16",
-                                             "F32",  "F64", "U16", "U32", "U64", "C64", nullptr};
+constexpr const char* kDTypes[kNumDTypes] = {
+    "BOOL", "U8",  "I8",  "I16", "I32",   "I64",     "F16",     "BF16",        "F32",         "F64",
+    "U16",  "U32", "U64", "C64", nullptr, "F8_E4M3", "F8_E5M2", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "F8_E8M0"};
 
 // The content of the file, to which the storages of constants refer.
 struct Bytes {

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "check.h"
+#include "dispatch/float8.h"
 #include "dispatch/shared_kernel.h"
 #include "history.h"
 #include "rushlight/autograd/engine.h"
@@ -22,8 +23,9 @@
 
 extern "C" const rushlight::Backend* rushlight_backend();  // defined by the toy device
 
-// This program makes no sparse tensors.
+// This program makes no sparse tensors and no float8 tensors.
 void rushlight::install_sparse_stage() {}
+void rushlight::compute_float8(const Operator&, StageMask, Stack&) {}
 
 using namespace rushlight;
 using namespace rushlight::autograd;

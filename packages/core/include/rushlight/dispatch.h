@@ -74,6 +74,20 @@ struct KernelSlots {
 
 inline constexpr StageMask kAllStages = ~StageMask{0};
 
+/// A stage's function for one operator, which may be installed while other threads call the operator. It is an aggregate,
+/// unlike std::atomic, so that the table of operators is constant data.
+struct StageSlot {
+    void* function = nullptr;
+
+    void* load() const { return __atomic_load_n(&function, __ATOMIC_ACQUIRE); }
+    void store(void* given) { __atomic_store_n(&function, given, __ATOMIC_RELEASE); }
+    /// Leaves a function that is there already.
+    void store_if_empty(void* given) {
+        void* empty = nullptr;
+        __atomic_compare_exchange_n(&function, &empty, given, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    }
+};
+
 enum class Form : uint8_t { Functional, InPlace, Out };
 
 /// One overload of one operator in one form: a row of the operator table. Constant except for its slots and stages.
@@ -89,8 +103,9 @@ struct Operator {
     void (*boxed)(const Operator&, StageMask mask, Stack&);
     void* box;  // R (*)(const Operator&, StageMask, A...): boxes, then runs the stage's fallback
     KernelSlots* kernels;
-    std::array<std::atomic<void*>, kNumStages> stages{};  // R (*)(const Operator&, StageMask, A...)
+    std::array<StageSlot, kNumStages> stages{};  // R (*)(const Operator&, StageMask, A...)
     bool composite = false;  // its base only calls other operators
+    bool float8_as_float = false;  // float8 operands are converted to float32: Note [Float8 tensors]
 };
 
 /// All operators, sorted by name.
@@ -154,8 +169,7 @@ struct Call<R(A...)> {
     static R next(const Operator& op, StageMask mask, A... args) {
         while (mask) {
             int stage = std::bit_width(mask) - 1;
-            if (void* fn = op.stages[stage].load(std::memory_order_acquire))
-                return reinterpret_cast<StageFn>(fn)(op, mask, args...);
+            if (void* fn = op.stages[stage].load()) return reinterpret_cast<StageFn>(fn)(op, mask, args...);
             mask &= ~(StageMask{1} << stage);
         }
         return reinterpret_cast<Base>(op.base)(args...);

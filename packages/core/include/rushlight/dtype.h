@@ -25,12 +25,19 @@ enum class DType : uint8_t {
     UInt64,
     Complex64,
     Complex128,
+    // Stored, copied and converted, but not computed with: Note [Float8 tensors].
+    Float8E4M3FN,
+    Float8E5M2,
+    Float8E4M3FNUZ,
+    Float8E5M2FNUZ,
+    Float8E8M0FNU,
 };
-inline constexpr int kNumDTypes = 15;
+inline constexpr int kNumDTypes = 20;
 
 enum class DTypeCategory : uint8_t { Bool, Integral, Floating, Complex };
 
-inline constexpr uint8_t kItemSize[kNumDTypes] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 2, 4, 8, 8, 16};
+inline constexpr uint8_t kItemSize[kNumDTypes] = {1, 1, 1, 2, 4,  8, 2, 2, 4, 8,
+                                                  2, 4, 8, 8, 16, 1, 1, 1, 1, 1};
 
 constexpr size_t itemsize(DType t) { return kItemSize[static_cast<int>(t)]; }
 
@@ -40,7 +47,12 @@ constexpr DTypeCategory category(DType t) {
         case DType::Float16:
         case DType::BFloat16:
         case DType::Float32:
-        case DType::Float64: return DTypeCategory::Floating;
+        case DType::Float64:
+        case DType::Float8E4M3FN:
+        case DType::Float8E5M2:
+        case DType::Float8E4M3FNUZ:
+        case DType::Float8E5M2FNUZ:
+        case DType::Float8E8M0FNU: return DTypeCategory::Floating;
         case DType::Complex64:
         case DType::Complex128: return DTypeCategory::Complex;
         default: return DTypeCategory::Integral;
@@ -50,6 +62,11 @@ constexpr bool is_floating(DType t) { return category(t) == DTypeCategory::Float
 constexpr bool is_complex(DType t) { return category(t) == DTypeCategory::Complex; }
 constexpr bool is_integral(DType t, bool with_bool = false) {
     return category(t) == DTypeCategory::Integral || (with_bool && t == DType::Bool);
+}
+constexpr bool is_float8(DType t) { return t >= DType::Float8E4M3FN; }
+constexpr bool is_signed(DType t) {
+    return t != DType::Bool && t != DType::UInt8 && t != DType::UInt16 && t != DType::UInt32 &&
+           t != DType::UInt64 && t != DType::Float8E8M0FNU;
 }
 constexpr bool is_differentiable(DType t) { return is_floating(t) || is_complex(t); }
 
@@ -66,7 +83,8 @@ constexpr DType complex_dtype(DType t) {
 RL_API const char* name(DType t);
 
 /// The smallest dtype that holds the values of both dtypes, by PyTorch's rules (int + float16 = float16,
-/// uint8 + int8 = int16, ...).
+/// uint8 + int8 = int16, ...). Raises RuntimeError if there is none: for uint64 and a signed integer, and for float8 and any
+/// other dtype.
 RL_API DType promote(DType a, DType b);
 
 /// Whether an in-place or out= operator may write a value of `from` to `to`. It may not convert to a lower category:

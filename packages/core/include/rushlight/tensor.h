@@ -29,6 +29,7 @@ enum class Stage : uint8_t {
     Autograd,
     Dual,
     Sparse,
+    Float8,  // of every float8 tensor: Note [Float8 tensors]
     Batch,
     Autocast,
     Tracer,
@@ -36,7 +37,7 @@ enum class Stage : uint8_t {
     Python,
     Strict
 };
-inline constexpr int kNumStages = 10;
+inline constexpr int kNumStages = 11;
 constexpr StageMask bit(Stage s) { return StageMask{1} << static_cast<int>(s); }
 
 enum class Flag : uint8_t {

@@ -277,7 +277,7 @@ def __getattr__(name: str) -> object:
         from .array_api import __array_namespace_info__
 
         return __array_namespace_info__
-    if name.startswith(("float8_", "float4_", "qint", "quint", "int", "uint", "complex32", "chalf")):
+    if name.startswith(("float4_", "qint", "quint", "int", "uint", "complex32", "chalf")):
         from ._other_dtypes import OTHERS
 
         if name in OTHERS:

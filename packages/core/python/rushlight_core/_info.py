@@ -23,13 +23,13 @@ _FLOATS = {"float16": (10, 15), "bfloat16": (7, 127), "float32": (23, 127), "flo
 _FLOATS |= {"complex64": _FLOATS["float32"], "complex128": _FLOATS["float64"]}
 _DIGITS = {"float16": 3, "bfloat16": 2, "float32": 6, "float64": 15, "complex64": 6, "complex128": 15}
 
-
-# For dtypes that no tensor has (see _other_dtypes): the largest number, eps, the smallest normal number.
+# The smallest number, the largest number, eps, and the smallest normal number.
 _FLOATS_OF_8_BITS = {
-    "float8_e4m3fn": (448.0, 0.125, 2.0**-6),
-    "float8_e4m3fnuz": (240.0, 0.125, 2.0**-7),
-    "float8_e5m2": (57344.0, 0.25, 2.0**-14),
-    "float8_e5m2fnuz": (57344.0, 0.125, 2.0**-15),
+    "float8_e4m3fn": (-448.0, 448.0, 0.125, 2.0**-6),
+    "float8_e4m3fnuz": (-240.0, 240.0, 0.125, 2.0**-7),
+    "float8_e5m2": (-57344.0, 57344.0, 0.25, 2.0**-14),
+    "float8_e5m2fnuz": (-57344.0, 57344.0, 0.125, 2.0**-15),
+    "float8_e8m0fnu": (2.0**-127, 2.0**127, 1.0, 2.0**-127),
 }
 
 
@@ -64,8 +64,8 @@ class finfo:  # noqa: N801
         type = _C.get_default_dtype() if type is None else _C._dtype_of(type) or type
         if (limits := _FLOATS_OF_8_BITS.get(_name(type))) is not None:
             self.dtype, self.bits, self.resolution = _name(type), 8, 1.0
-            self.max, self.eps, self.tiny = limits
-            self.min, self.smallest_normal = -self.max, self.tiny
+            self.min, self.max, self.eps, self.tiny = limits
+            self.smallest_normal = self.tiny
             return
         if not isinstance(type, dtype) or _name(type) not in _FLOATS:
             raise TypeError(

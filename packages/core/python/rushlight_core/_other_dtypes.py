@@ -32,14 +32,6 @@ class OtherDtype:
     to_complex = to_real
 
 
-_FLOATS = (
-    "float8_e4m3fn",
-    "float8_e4m3fnuz",
-    "float8_e5m2",
-    "float8_e5m2fnuz",
-    "float8_e8m0fnu",
-    "float4_e2m1fn_x2",
-)
 _INTEGERS = (
     "qint8",
     "quint8",
@@ -50,7 +42,7 @@ _INTEGERS = (
 )
 
 OTHERS = {
-    **{name: OtherDtype(name, 1, True, False, name != "float8_e8m0fnu") for name in _FLOATS},
+    "float4_e2m1fn_x2": OtherDtype("float4_e2m1fn_x2", 1, True, False, True),
     **{
         name: OtherDtype(name, 4 if name == "qint32" else 1, False, False, "uint" not in name)
         for name in _INTEGERS

@@ -24,6 +24,11 @@ _TYPE_NAMES = {
     _C.uint64: "UInt64Tensor",
     _C.complex64: "ComplexFloatTensor",
     _C.complex128: "ComplexDoubleTensor",
+    _C.float8_e4m3fn: "Float8_e4m3fnTensor",
+    _C.float8_e5m2: "Float8_e5m2Tensor",
+    _C.float8_e4m3fnuz: "Float8_e4m3fnuzTensor",
+    _C.float8_e5m2fnuz: "Float8_e5m2fnuzTensor",
+    _C.float8_e8m0fnu: "Float8_e8m0fnuTensor",
 }
 _DTYPES_BY_NAME = {name: dtype for dtype, name in _TYPE_NAMES.items()}
 

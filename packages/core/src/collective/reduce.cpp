@@ -38,6 +38,9 @@ void combine(ReduceOp op, const Tensor& a, const Tensor& b, const Tensor& out) {
 void check_reducible(const char* who, ReduceOp op, DType dtype) {
     const bool bits = op == ReduceOp::BitAnd || op == ReduceOp::BitOr || op == ReduceOp::BitXor;
     const bool order = op == ReduceOp::Min || op == ReduceOp::Max;
+    RL_CHECK(!is_float8(dtype), throw_type,
+             "%s(op): not defined for dtype %s\nhint: convert first, as in x.to(torch.float32)", who,
+             name(dtype));
     RL_CHECK(!bits || is_integral(dtype, true), throw_type,
              "%s(op): BAND, BOR and BXOR need integers or bool, got %s", who, name(dtype));
     RL_CHECK(!order || !is_complex(dtype), throw_type, "%s(op): MIN and MAX are not defined for dtype %s",

@@ -157,9 +157,26 @@ void raise(cudaError_t error, const char* what) {
 }
 
 const char* dtype_name(DType dtype) {
-    static const char* const names[kNumDTypes] = {"bool",   "uint8",   "int8",     "int16",     "int32",
-                                                  "int64",  "float16", "bfloat16", "float32",   "float64",
-                                                  "uint16", "uint32",  "uint64",   "complex64", "complex128"};
+    static const char* const names[kNumDTypes] = {"bool",
+                                                  "uint8",
+                                                  "int8",
+                                                  "int16",
+                                                  "int32",
+                                                  "int64",
+                                                  "float16",
+                                                  "bfloat16",
+                                                  "float32",
+                                                  "float64",
+                                                  "uint16",
+                                                  "uint32",
+                                                  "uint64",
+                                                  "complex64",
+                                                  "complex128",
+                                                  "float8_e4m3fn",
+                                                  "float8_e5m2",
+                                                  "float8_e4m3fnuz",
+                                                  "float8_e5m2fnuz",
+                                                  "float8_e8m0fnu"};
     const auto i = static_cast<unsigned>(dtype);
     return i < kNumDTypes ? names[i] : "an unknown dtype";
 }

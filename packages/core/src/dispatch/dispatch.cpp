@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "dispatch/float8.h"
 #include "dispatch/shared_kernel.h"
 #include "dispatch/table.h"
 #include "rushlight/value.h"
@@ -12,7 +13,8 @@ namespace rushlight {
 constinit thread_local DispatchState dispatch_state RL_TLS_MODEL;
 
 namespace {
-std::atomic<Fallback> fallbacks[kNumStages];
+static_assert(static_cast<int>(Stage::Float8) == 4);
+constinit std::atomic<Fallback> fallbacks[kNumStages] = {{}, {}, {}, {}, compute_float8};
 
 Operator& require(const char* who, std::string_view name, uint64_t schema_hash) {
     Operator* op = find_operator(name);
@@ -51,8 +53,7 @@ void install_fallback(Stage stage, Fallback fallback) {
     set_fallback(stage, fallback);
     for (Operator* op : operator_table()) {
         auto& slot = op->stages[static_cast<int>(stage)];
-        void* empty = nullptr;
-        if (fallback) slot.compare_exchange_strong(empty, op->box);
+        if (fallback) slot.store_if_empty(op->box);
         else if (void* box = op->box; slot.load() == box) slot.store(nullptr);
     }
 }

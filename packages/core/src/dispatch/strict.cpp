@@ -33,6 +33,11 @@ Digits digits(DType t) {
         case DType::Int64: return {63, true, false, 0};
         case DType::Float16: return {11, true, true, 15};
         case DType::BFloat16: return {8, true, true, 127};
+        case DType::Float8E4M3FN: return {4, true, true, 8};
+        case DType::Float8E5M2: return {3, true, true, 15};
+        case DType::Float8E4M3FNUZ: return {4, true, true, 7};
+        case DType::Float8E5M2FNUZ: return {3, true, true, 15};
+        case DType::Float8E8M0FNU: return {1, false, true, 127};
         case DType::Float32:
         case DType::Complex64: return {24, true, true, 127};
         default: return {53, true, true, 1023};

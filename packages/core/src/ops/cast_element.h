@@ -5,6 +5,7 @@
 
 #include "rushlight/complex.h"
 #include "rushlight/export.h"
+#include "rushlight/float8.h"
 #include "rushlight/half.h"
 
 namespace rushlight {
@@ -36,11 +37,16 @@ RL_HD inline To convert(From v) {
     }
 }
 
-// Half types are converted through float.
+template <class T>
+inline constexpr bool kConvertsByFloat =
+    std::is_same_v<T, Half> || std::is_same_v<T, BFloat16> || std::is_same_v<T, Float8E8M0FNU>;
+template <int mantissa, int bias, Float8Range range>
+inline constexpr bool kConvertsByFloat<Float8<mantissa, bias, range>> = true;
+
+// Half types and float8 are converted through float.
 template <class To, class From>
 RL_HD inline To cast_element(From v) {
-    constexpr bool from_half = std::is_same_v<From, Half> || std::is_same_v<From, BFloat16>;
-    constexpr bool to_half = std::is_same_v<To, Half> || std::is_same_v<To, BFloat16>;
+    constexpr bool from_half = kConvertsByFloat<From>, to_half = kConvertsByFloat<To>;
     if constexpr (std::is_same_v<To, From>) return v;
     else if constexpr (from_half && to_half) return To(static_cast<float>(v));
     else if constexpr (from_half) return convert<To>(static_cast<float>(v));

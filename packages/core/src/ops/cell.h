@@ -3,6 +3,7 @@
 
 #include "rushlight/complex.h"
 #include "rushlight/dtype.h"
+#include "rushlight/float8.h"
 #include "rushlight/half.h"
 #include "rushlight/kernel.h"
 #include "rushlight/scalar.h"
@@ -50,6 +51,11 @@ inline void store_number(Cell& cell, Scalar v, DType t) {
         case DType::UInt64: cell.u64 = static_cast<uint64_t>(v.to<int64_t>()); break;
         case DType::Float16: cell.half = Half::from_float(v.to<float>()); break;
         case DType::BFloat16: cell.half = BFloat16::from_float(v.to<float>()); break;
+        case DType::Float8E4M3FN: cell.u8 = Float8E4M3FN::from_float(v.to<float>()); break;
+        case DType::Float8E5M2: cell.u8 = Float8E5M2::from_float(v.to<float>()); break;
+        case DType::Float8E4M3FNUZ: cell.u8 = Float8E4M3FNUZ::from_float(v.to<float>()); break;
+        case DType::Float8E5M2FNUZ: cell.u8 = Float8E5M2FNUZ::from_float(v.to<float>()); break;
+        case DType::Float8E8M0FNU: cell.u8 = Float8E8M0FNU::from_float(v.to<float>()); break;
         case DType::Float32: cell.f32 = v.to<float>(); break;
         case DType::Complex64: cell.c64 = v.to<Complex<float>>(); break;
         case DType::Complex128: cell.c128 = v.to<Complex<double>>(); break;

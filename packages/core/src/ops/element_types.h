@@ -6,6 +6,7 @@
 
 #include "rushlight/complex.h"
 #include "rushlight/dtype.h"
+#include "rushlight/float8.h"
 #include "rushlight/half.h"
 
 namespace rushlight {
@@ -31,6 +32,11 @@ RL_ELEMENT(Complex<float>, Complex64)
 RL_ELEMENT(Half, Float16)
 RL_ELEMENT(BFloat16, BFloat16)
 RL_ELEMENT(Complex<double>, Complex128)
+RL_ELEMENT(Float8E4M3FN, Float8E4M3FN)
+RL_ELEMENT(Float8E5M2, Float8E5M2)
+RL_ELEMENT(Float8E4M3FNUZ, Float8E4M3FNUZ)
+RL_ELEMENT(Float8E5M2FNUZ, Float8E5M2FNUZ)
+RL_ELEMENT(Float8E8M0FNU, Float8E8M0FNU)
 #undef RL_ELEMENT
 
 /// A list of element types.
@@ -62,6 +68,9 @@ using Computed = std::conditional_t<kIsHalf<T>, float, T>;
 /// All dtypes except bool and complex. Kernels differ in whether they handle bools as bytes or as truth values.
 using RealNumbers = Types<uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t, Half,
                           BFloat16, float, double>;
+
+/// Numbers that are stored and converted, but not computed with.
+using Float8s = Types<Float8E4M3FN, Float8E5M2, Float8E4M3FNUZ, Float8E5M2FNUZ, Float8E8M0FNU>;
 
 /// Calls `f.template operator()<T>(dtype)` for each type of a list, for example to fill a table with an entry for each
 /// dtype.

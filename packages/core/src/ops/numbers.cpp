@@ -63,8 +63,8 @@ Scalar element_of(const char* op, const char* argument, Scalar value, DType t) {
 }
 
 Scalar fill_element(Scalar value, DType t) {
-    const bool half = t == DType::Float16 || t == DType::BFloat16;
-    return element_of("fill", "value", value, half ? DType::Float32 : t);
+    const bool rounds = t == DType::Float16 || t == DType::BFloat16 || is_float8(t);  // as a copy does
+    return element_of("fill", "value", value, rounds ? DType::Float32 : t);
 }
 
 Tensor as_int64_if_integral(const Tensor& t) {

@@ -10,6 +10,7 @@
 #include "ops/copying.h"
 #include "rushlight/batched.h"
 #include "rushlight/complex.h"
+#include "rushlight/float8.h"
 #include "rushlight/half.h"
 
 namespace rushlight {
@@ -128,6 +129,11 @@ Elements elements(const Tensor& t, bool summarize) {
         case DType::Complex128: return complex_elements<Complex<double>>(t, summarize);
         case DType::Float16: read<Half>(t, summarize, half); return real_elements(reals);
         case DType::BFloat16: read<BFloat16>(t, summarize, half); return real_elements(reals);
+        case DType::Float8E4M3FN: read<Float8E4M3FN>(t, summarize, half); return real_elements(reals);
+        case DType::Float8E5M2: read<Float8E5M2>(t, summarize, half); return real_elements(reals);
+        case DType::Float8E4M3FNUZ: read<Float8E4M3FNUZ>(t, summarize, half); return real_elements(reals);
+        case DType::Float8E5M2FNUZ: read<Float8E5M2FNUZ>(t, summarize, half); return real_elements(reals);
+        case DType::Float8E8M0FNU: read<Float8E8M0FNU>(t, summarize, half); return real_elements(reals);
         case DType::Float32: read<float>(t, summarize, real); return real_elements(reals);
         case DType::Float64: read<double>(t, summarize, real); return real_elements(reals);
         case DType::Bool:

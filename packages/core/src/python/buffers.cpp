@@ -44,9 +44,8 @@ const char* format_of(DType dtype) {
         case DType::Float64: return "d";
         case DType::Complex64: return "Zf";
         case DType::Complex128: return "Zd";
-        case DType::BFloat16: return nullptr;
+        default: return nullptr;  // bfloat16 and float8
     }
-    return nullptr;
 }
 
 bool fortran_contiguous(const Tensor& t) {

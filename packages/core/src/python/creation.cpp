@@ -122,7 +122,7 @@ T element(PyObject* o) {
     if (is_tensor(o)) s = item(unwrap(o));
     else if (!std::is_integral_v<T> && PyLong_Check(o)) s = any_integer(o);
     else if (!to_scalar(o, s)) throw UnknownElement(o);
-    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+    if constexpr (std::is_class_v<T> && !kIsComplex<T>) {  // of 16 bits and less
         return T(s.to<float>());
     } else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
         if (s.is_floating()) {
@@ -183,6 +183,11 @@ Tensor from_sequence(PyObject* data, std::optional<DType> dtype) {
         case DType::Float64: fill(data, 0, n, out.data<double>()); break;
         case DType::Complex64: fill(data, 0, n, out.data<Complex<float>>()); break;
         case DType::Complex128: fill(data, 0, n, out.data<Complex<double>>()); break;
+        case DType::Float8E4M3FN: fill(data, 0, n, out.data<Float8E4M3FN>()); break;
+        case DType::Float8E5M2: fill(data, 0, n, out.data<Float8E5M2>()); break;
+        case DType::Float8E4M3FNUZ: fill(data, 0, n, out.data<Float8E4M3FNUZ>()); break;
+        case DType::Float8E5M2FNUZ: fill(data, 0, n, out.data<Float8E5M2FNUZ>()); break;
+        case DType::Float8E8M0FNU: fill(data, 0, n, out.data<Float8E8M0FNU>()); break;
     }
     return out;
 }

@@ -36,22 +36,13 @@ PyObject* dtype_reduce(PyObject* self, PyObject*) { return PyUnicode_FromString(
 PyObject* dtype_itemsize(PyObject* self, void*) { return PyLong_FromSize_t(itemsize(dtype_of(self))); }
 PyObject* dtype_is_floating(PyObject* self, void*) { return PyBool_FromLong(is_floating(dtype_of(self))); }
 PyObject* dtype_is_complex(PyObject* self, void*) { return PyBool_FromLong(is_complex(dtype_of(self))); }
-PyObject* dtype_is_signed(PyObject* self, void*) {
-    switch (dtype_of(self)) {
-        case DType::Bool:
-        case DType::UInt8:
-        case DType::UInt16:
-        case DType::UInt32:
-        case DType::UInt64: Py_RETURN_FALSE;
-        default: Py_RETURN_TRUE;
-    }
-}
+PyObject* dtype_is_signed(PyObject* self, void*) { return PyBool_FromLong(is_signed(dtype_of(self))); }
 PyObject* dtype_to_real(PyObject* self, PyObject*) { return wrap(real_dtype(dtype_of(self))); }
 PyObject* dtype_to_complex(PyObject* self, PyObject*) {
     RL_PY_TRY
     const DType t = dtype_of(self);
-    RL_CHECK(is_differentiable(t), throw_runtime, "dtype.to_complex(): no complex dtype corresponds to %s",
-             name(t));
+    RL_CHECK(is_differentiable(t) && !is_float8(t), throw_runtime,
+             "dtype.to_complex(): no complex dtype corresponds to %s", name(t));
     RL_CHECK(t != DType::Float16, throw_runtime,
              "dtype.to_complex(): complex32, the dtype with parts of float16, is not supported");
     return wrap(complex_dtype(t));

@@ -11,8 +11,9 @@
 namespace rushlight::python {
 namespace {
 
-constexpr const char* kStageNames[kNumStages] = {"recorder", "autograd", "dual",     "sparse", "batch",
-                                                 "autocast", "tracer",   "profiler", "python", "strict"};
+constexpr const char* kStageNames[kNumStages] = {"recorder", "autograd", "dual",     "sparse",
+                                                 "float8",   "batch",    "autocast", "tracer",
+                                                 "profiler", "python",   "strict"};
 
 int stage_of(const char* function, PyObject* o) {
     const char* text = PyUnicode_Check(o) ? PyUnicode_AsUTF8(o) : nullptr;

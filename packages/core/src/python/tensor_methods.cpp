@@ -9,6 +9,7 @@
 #include "python/results.h"
 #include "rushlight/batched.h"
 #include "rushlight/dispatch.h"
+#include "rushlight/float8.h"
 #include "rushlight/gradients.h"
 #include "rushlight/half.h"
 #include "rushlight/ops/conj.h"
@@ -25,6 +26,12 @@
 namespace rushlight::python {
 
 namespace {
+
+// A number of 16 bits or less, which converts to float.
+template <class T>
+Scalar small_float(const void* p) {
+    return Scalar(double{static_cast<float>(*static_cast<const T*>(p))});
+}
 
 Scalar element(const void* p, DType dtype) {
     switch (dtype) {
@@ -43,8 +50,13 @@ Scalar element(const void* p, DType dtype) {
                      (unsigned long long)v);
             return Scalar(static_cast<int64_t>(v));
         }
-        case DType::Float16: return Scalar(double{static_cast<float>(*static_cast<const Half*>(p))});
-        case DType::BFloat16: return Scalar(double{static_cast<float>(*static_cast<const BFloat16*>(p))});
+        case DType::Float16: return small_float<Half>(p);
+        case DType::BFloat16: return small_float<BFloat16>(p);
+        case DType::Float8E4M3FN: return small_float<Float8E4M3FN>(p);
+        case DType::Float8E5M2: return small_float<Float8E5M2>(p);
+        case DType::Float8E4M3FNUZ: return small_float<Float8E4M3FNUZ>(p);
+        case DType::Float8E5M2FNUZ: return small_float<Float8E5M2FNUZ>(p);
+        case DType::Float8E8M0FNU: return small_float<Float8E8M0FNU>(p);
         case DType::Float32: return Scalar(double{*static_cast<const float*>(p)});
         case DType::Float64: return Scalar(*static_cast<const double*>(p));
         case DType::Complex64: return Scalar(Complex<double>(*static_cast<const Complex<float>*>(p)));
@@ -237,11 +249,7 @@ PyObject* method_is_pinned(PyObject* self, PyObject* const* args, Py_ssize_t nar
     return PyBool_FromLong(unwrap(self).impl()->storage()->kind() == StorageKind::Pinned);
     RL_PY_CATCH
 }
-RL_METHOD(method_is_signed) {
-    DType t = unwrap(self).dtype();
-    return PyBool_FromLong(t == DType::Int8 || t == DType::Int16 || t == DType::Int32 || t == DType::Int64 ||
-                           is_differentiable(t));
-}
+RL_METHOD(method_is_signed) { return PyBool_FromLong(is_signed(unwrap(self).dtype())); }
 RL_METHOD(method_get_device) {
     Device device = unwrap(self).device();
     return PyLong_FromLong(device.type == DeviceType::CPU ? -1 : device.index);

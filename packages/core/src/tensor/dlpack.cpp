@@ -15,6 +15,11 @@ DataType to_dlpack(DType t) {
     switch (t) {
         case DType::Bool: return {kBool, 8, 1};
         case DType::BFloat16: return {kBFloat, 16, 1};
+        case DType::Float8E4M3FN: return {kFloat8E4M3FN, 8, 1};
+        case DType::Float8E4M3FNUZ: return {kFloat8E4M3FNUZ, 8, 1};
+        case DType::Float8E5M2: return {kFloat8E5M2, 8, 1};
+        case DType::Float8E5M2FNUZ: return {kFloat8E5M2FNUZ, 8, 1};
+        case DType::Float8E8M0FNU: return {kFloat8E8M0FNU, 8, 1};
         case DType::UInt8:
         case DType::UInt16:
         case DType::UInt32:

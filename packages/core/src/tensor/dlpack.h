@@ -7,7 +7,19 @@
 namespace rushlight::dlpack {
 
 enum DeviceCode : int32_t { kCPU = 1, kCUDA = 2, kCUDAHost = 3 };
-enum TypeCode : uint8_t { kInt = 0, kUInt = 1, kFloat = 2, kBFloat = 4, kComplex = 5, kBool = 6 };
+enum TypeCode : uint8_t {
+    kInt = 0,
+    kUInt = 1,
+    kFloat = 2,
+    kBFloat = 4,
+    kComplex = 5,
+    kBool = 6,
+    kFloat8E4M3FN = 10,
+    kFloat8E4M3FNUZ = 11,
+    kFloat8E5M2 = 12,
+    kFloat8E5M2FNUZ = 13,
+    kFloat8E8M0FNU = 14
+};
 
 struct Device {
     int32_t type;

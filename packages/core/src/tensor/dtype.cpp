@@ -8,9 +8,26 @@
 namespace rushlight {
 namespace {
 
-constexpr const char* kNames[kNumDTypes] = {"bool",   "uint8",   "int8",     "int16",     "int32",
-                                            "int64",  "float16", "bfloat16", "float32",   "float64",
-                                            "uint16", "uint32",  "uint64",   "complex64", "complex128"};
+constexpr const char* kNames[kNumDTypes] = {"bool",
+                                            "uint8",
+                                            "int8",
+                                            "int16",
+                                            "int32",
+                                            "int64",
+                                            "float16",
+                                            "bfloat16",
+                                            "float32",
+                                            "float64",
+                                            "uint16",
+                                            "uint32",
+                                            "uint64",
+                                            "complex64",
+                                            "complex128",
+                                            "float8_e4m3fn",
+                                            "float8_e5m2",
+                                            "float8_e4m3fnuz",
+                                            "float8_e5m2fnuz",
+                                            "float8_e8m0fnu"};
 
 std::atomic<DType> default_dtype_{DType::Float32};
 
@@ -28,6 +45,10 @@ const char* name(DType t) { return kNames[static_cast<int>(t)]; }
 
 DType promote(DType a, DType b) {
     if (a == b) return a;
+    RL_CHECK(!is_float8(a) && !is_float8(b), throw_runtime,
+             "Promotion for Float8 Types is not supported, attempted to promote %s and %s\n"
+             "hint: convert one of them first, as in x.to(torch.float32)",
+             name(a), name(b));
     DTypeCategory ca = category(a), cb = category(b);
     if (ca != cb) {
         DType high = ca > cb ? a : b, low = ca > cb ? b : a;
@@ -58,8 +79,8 @@ void Scalar::fail_complex() const {
 }
 
 void set_default_dtype(DType t) {
-    RL_CHECK(is_floating(t), throw_type, "set_default_dtype(d): d must be a floating point dtype, got %s",
-             name(t));
+    RL_CHECK(is_floating(t) && !is_float8(t), throw_type,
+             "set_default_dtype(d): d must be a floating point dtype that is computed with, got %s", name(t));
     default_dtype_.store(t, std::memory_order_relaxed);
 }
 

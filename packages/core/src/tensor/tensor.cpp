@@ -124,6 +124,15 @@ std::string to_string(IntList sizes) {
     return text + (sizes.size() == 1 ? ",)" : ")");
 }
 
+// The bits of a dtype, with the stage of float8 tensors.
+constexpr uint64_t dtype_bits(DType t) {
+    return (static_cast<uint64_t>(t) << 16) | (uint64_t{is_float8(t)} << static_cast<int>(Stage::Float8));
+}
+constexpr uint64_t kDTypeBits = (uint64_t{0xff} << 16) | bit(Stage::Float8);
+constexpr uint64_t kDeviceBits = uint64_t{0xffff} << 24;
+// What a view or an alias has of the tensor from which it is taken.
+constexpr uint64_t kKept = kDTypeBits | kDeviceBits | bit(Stage::Sparse);
+
 struct TensorFactory {
     static TensorImpl* make(Storage* storage, uint64_t key, int64_t offset) {
         // The "()" of a value initialisation is omitted: it would also fill inline_geometry_, which has no initialiser,
@@ -140,8 +149,7 @@ struct TensorFactory {
     static Tensor fresh(IntList sizes, DType dtype, Device device) {
         int64_t numel = checked_numel(sizes);
         Ref<Storage> storage = Storage::allocate(checked_nbytes(numel, dtype), device);
-        uint64_t key = (static_cast<uint64_t>(dtype) << 16) | device_bits(device) | bit(Flag::Contiguous) |
-                       bit(Flag::Dense);
+        uint64_t key = dtype_bits(dtype) | device_bits(device) | bit(Flag::Contiguous) | bit(Flag::Dense);
         if (dispatch_state.inference) [[unlikely]]
             key |= bit(Flag::Inference);
         TensorImpl* impl = make(storage.release(), key, 0);
@@ -166,7 +174,7 @@ struct TensorFactory {
         size_t nbytes = static_cast<size_t>(from->numel_) * itemsize(dtype);
         Ref<Storage> storage = Storage::allocate(nbytes, from->device());
         uint64_t key = (from->key_ & ((uint64_t{0xffff} << 24) | bit(Flag::Contiguous) | bit(Flag::Dense))) |
-                       (static_cast<uint64_t>(dtype) << 16);
+                       dtype_bits(dtype);
         if (dispatch_state.inference) [[unlikely]]
             key |= bit(Flag::Inference);
         TensorImpl* impl = make(storage.release(), key, 0);
@@ -182,7 +190,7 @@ struct TensorFactory {
         return Tensor(Ref<TensorImpl>::adopt(impl));
     }
     static Tensor over(Ref<Storage> storage, IntList sizes, IntList strides, int64_t offset, DType dtype) {
-        uint64_t key = (static_cast<uint64_t>(dtype) << 16) | device_bits(storage->device());
+        uint64_t key = dtype_bits(dtype) | device_bits(storage->device());
         if (dispatch_state.inference) [[unlikely]]
             key |= bit(Flag::Inference);
         TensorImpl* impl = make(storage.release(), key, offset);
@@ -192,9 +200,7 @@ struct TensorFactory {
     }
     static Tensor view(const Tensor& base, IntList sizes, IntList strides, int64_t offset) {
         TensorImpl* from = base.impl();
-        constexpr uint64_t kKeep = uint64_t{0xffffff} << 16 | bit(Stage::Sparse);  // dtype, device and layout
-        uint64_t key = from->key_ & kKeep;
-        key |= from->key_ & bit(Flag::Inference);
+        uint64_t key = from->key_ & (kKept | bit(Flag::Inference));
         from->storage_->retain();
         TensorImpl* impl = make(from->storage_, key, offset);
         if (dispatch_state.grad_mode && !dispatch_state.inference) [[likely]] {
@@ -216,7 +222,7 @@ struct TensorFactory {
     }
     static Tensor alias(const Tensor& base) {
         TensorImpl* from = base.impl();
-        uint64_t key = from->key_ & ((uint64_t{0xffffff} << 16) | bit(Stage::Sparse) | bit(Flag::Inference));
+        uint64_t key = from->key_ & (kKept | bit(Flag::Inference));
         from->storage_->retain();
         TensorImpl* impl = make(from->storage_, key, from->offset_);
         share_versions(from, impl);
@@ -313,8 +319,7 @@ void TensorImpl::set_grad(Ref<TensorImpl> grad) {
 void TensorImpl::assign(Ref<Storage> storage, IntList sizes, IntList strides, int64_t offset, DType dtype) {
     // If this raises, the tensor is unchanged.
     checked_geometry(sizes.data(), strides.data(), static_cast<int>(sizes.size()));
-    key_ = (key_ & ~(uint64_t{0xffffff} << 16)) | (static_cast<uint64_t>(dtype) << 16) |
-           device_bits(storage->device());
+    key_ = (key_ & ~(kDTypeBits | kDeviceBits)) | dtype_bits(dtype) | device_bits(storage->device());
     Storage* old = storage_;
     storage_ = storage.release();
     offset_ = offset;

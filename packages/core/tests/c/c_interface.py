@@ -16,7 +16,10 @@ OK, RUNTIME, VALUE, TYPE, INDEX, NOT_IMPLEMENTED, OUT_OF_MEMORY, OTHER, BUFFER, 
 (NONE, BOOLEAN, INTEGER, REAL, COMPLEX, STRING, DTYPE, DEVICE, TENSOR, INTEGERS, TENSORS, GENERATOR) = range(
     12
 )
-DTYPES = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 uint16 uint32 uint64 complex64 complex128"
+DTYPES = (
+    "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 uint16 uint32 uint64 complex64 complex128 "
+    "float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu"
+)
 DTYPES_OF_C = [getattr(core, name) for name in DTYPES.split()]
 Releaser = ctypes.CFUNCTYPE(None, c_void_p)
 

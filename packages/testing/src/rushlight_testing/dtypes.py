@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import rushlight_core as core
-from rushlight_core.codegen.dtypes import ANY as DTYPES
+from rushlight_core.codegen.dtypes import ALL as DTYPES
+from rushlight_core.codegen.dtypes import FLOAT8
 from rushlight_core.codegen.model import Op
 from rushlight_testing.operators import (
     TYPED_ERRORS,
@@ -20,8 +21,9 @@ from rushlight_testing.samples import Sample, arguments_of
 
 __all__ = ["DTYPES", "accepted_dtypes", "samples_of_dtype"]
 
-# Samples of wider unsigned integers are written like those of uint8.
-_WRITTEN = {"uint16": "uint8", "uint32": "uint8", "uint64": "uint8"}
+# Samples are not written for these dtypes. Samples of wider unsigned integers have the values of uint8, and samples of float8
+# have the values of float32, rounded.
+_WRITTEN = {"uint16": "uint8", "uint32": "uint8", "uint64": "uint8"} | dict.fromkeys(FLOAT8, "float32")
 
 
 def samples_of_dtype(op: Op, dtype: str) -> Iterator[Sample]:

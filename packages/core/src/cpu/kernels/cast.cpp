@@ -3,6 +3,7 @@
 
 #include "cpu/kernels/simd.h"
 #include "ops/cast_element.h"
+#include "ops/element_types.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
@@ -74,8 +75,78 @@ constexpr void row(CastTable::Loop* r) {
     r[10] = cast<To, uint16_t>, r[11] = cast<To, uint32_t>, r[12] = cast<To, uint64_t>;
     r[13] = cast<To, Complex<float>>, r[14] = cast<To, Complex<double>>;
 }
+
+// Float8 from float32 and back. Elements that lie apart are brought together first, so that there is one loop of each.
+template <class To, class From>
+[[gnu::noinline]] void float8_line(To* out, const From* in, int64_t n) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] = cast_element<To>(in[i]);
+}
+template <class T>
+[[gnu::noinline]] void move(char* to, int64_t to_step, const char* from, int64_t from_step, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) __builtin_memcpy(to + i * to_step, from + i * from_step, sizeof(T));
+}
+inline constexpr int64_t kBlock = 256;
+template <class To, class From>
+void cast_float8(char* const* data, const int64_t* s, int64_t n, const Scalar*) {
+    using Target = std::conditional_t<sizeof(To) == 1, uint8_t, float>;
+    using Source = std::conditional_t<sizeof(From) == 1, uint8_t, float>;
+    constexpr auto to_size = static_cast<int64_t>(sizeof(To)), from_size = static_cast<int64_t>(sizeof(From));
+    if (s[0] == to_size && s[1] == from_size)
+        return float8_line(reinterpret_cast<To*>(data[0]), reinterpret_cast<const From*>(data[1]), n);
+    To out[kBlock];
+    From in[kBlock];
+    for (int64_t at = 0; at < n; at += kBlock) {
+        const int64_t m = n - at < kBlock ? n - at : kBlock;
+        move<Source>(reinterpret_cast<char*>(in), from_size, data[1] + at * s[1], s[1], m);
+        float8_line(out, in, m);
+        move<Target>(data[0] + at * s[0], s[0], reinterpret_cast<const char*>(out), to_size, m);
+    }
+}
+
+// Conversions of float8 to other dtypes, and from them, are made of two.
+void in_two_steps(CastTable::Loop from_source, CastTable::Loop to_target, char* const* data, const int64_t* s,
+                  int64_t n) {
+    float block[kBlock];
+    for (int64_t at = 0; at < n; at += kBlock) {
+        const int64_t m = n - at < kBlock ? n - at : kBlock;
+        char* const read[] = {reinterpret_cast<char*>(block), data[1] + at * s[1]};
+        char* const written[] = {data[0] + at * s[0], reinterpret_cast<char*>(block)};
+        const int64_t read_steps[] = {sizeof(float), s[1]}, written_steps[] = {s[0], sizeof(float)};
+        from_source(read, read_steps, m, nullptr);
+        to_target(written, written_steps, m, nullptr);
+    }
+}
+template <class To, class From>
+constexpr CastTable::Loop one_step() {
+    if constexpr (is_float8(DTypeOf<To>::value) || is_float8(DTypeOf<From>::value))
+        return cast_float8<To, From>;
+    else return cast<To, From>;
+}
+template <class To, class From>
+void cast_by_float(char* const* data, const int64_t* s, int64_t n, const Scalar*) {
+    in_two_steps(one_step<float, From>(), one_step<To, float>(), data, s, n);
+}
+
+using NotFloat8 = Types<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t, Half,
+                        BFloat16, double, Complex<float>, Complex<double>>;
+constexpr void add_float8(CastTable& t) {
+    each_type(Float8s{}, [&]<class T>(DType dtype) {
+        const auto own = static_cast<int>(dtype), single = static_cast<int>(DType::Float32);
+        t.loop[own][single] = cast_float8<T, float>, t.loop[single][own] = cast_float8<float, T>;
+        each_type(NotFloat8{}, [&]<class Other>(DType other) {
+            t.loop[own][static_cast<int>(other)] = cast_by_float<T, Other>;
+            t.loop[static_cast<int>(other)][own] = cast_by_float<Other, T>;
+        });
+        each_type(Float8s{}, [&]<class From>(DType from) {
+            if constexpr (std::is_same_v<T, From>) t.loop[own][own] = cast<uint8_t, uint8_t>;
+            else t.loop[own][static_cast<int>(from)] = cast_by_float<T, From>;
+        });
+    });
+}
 constexpr CastTable make() {
     CastTable t{};
+    add_float8(t);
     row<bool>(t.loop[0]), row<uint8_t>(t.loop[1]), row<int8_t>(t.loop[2]), row<int16_t>(t.loop[3]);
     row<int32_t>(t.loop[4]), row<int64_t>(t.loop[5]), row<Half>(t.loop[6]), row<BFloat16>(t.loop[7]);
     row<float>(t.loop[8]), row<double>(t.loop[9]);

@@ -15,7 +15,8 @@ struct Identity {
 };
 
 using Everything = Types<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t, Half,
-                         BFloat16, float, double, Complex<float>, Complex<double>>;
+                         BFloat16, float, double, Complex<float>, Complex<double>, Float8E4M3FN, Float8E5M2,
+                         Float8E4M3FNUZ, Float8E5M2FNUZ, Float8E8M0FNU>;
 constexpr LoopTable kCopies = loops<Identity>(Everything{});
 constexpr Pointwise kCopy{"copy", &kCopies, 1, 0, 0, Pointwise::Result::Compute};
 

@@ -22,6 +22,11 @@ __device__ __noinline__ T converted(const char* from, DType dtype) {
         case DType::UInt64: return cast_element<T>(*reinterpret_cast<const uint64_t*>(from));
         case DType::Float16: return cast_element<T>(*reinterpret_cast<const Half*>(from));
         case DType::BFloat16: return cast_element<T>(*reinterpret_cast<const BFloat16*>(from));
+        case DType::Float8E4M3FN: return cast_element<T>(*reinterpret_cast<const Float8E4M3FN*>(from));
+        case DType::Float8E5M2: return cast_element<T>(*reinterpret_cast<const Float8E5M2*>(from));
+        case DType::Float8E4M3FNUZ: return cast_element<T>(*reinterpret_cast<const Float8E4M3FNUZ*>(from));
+        case DType::Float8E5M2FNUZ: return cast_element<T>(*reinterpret_cast<const Float8E5M2FNUZ*>(from));
+        case DType::Float8E8M0FNU: return cast_element<T>(*reinterpret_cast<const Float8E8M0FNU*>(from));
         case DType::Float32: return cast_element<T>(*reinterpret_cast<const float*>(from));
         case DType::Float64: return cast_element<T>(*reinterpret_cast<const double*>(from));
         case DType::Complex64: return cast_element<T>(*reinterpret_cast<const Complex<float>*>(from));
@@ -43,6 +48,19 @@ __device__ __noinline__ void convert_to(char* to, DType dtype, T value) {
         case DType::UInt64: *reinterpret_cast<uint64_t*>(to) = cast_element<uint64_t>(value); break;
         case DType::Float16: *reinterpret_cast<Half*>(to) = cast_element<Half>(value); break;
         case DType::BFloat16: *reinterpret_cast<BFloat16*>(to) = cast_element<BFloat16>(value); break;
+        case DType::Float8E4M3FN:
+            *reinterpret_cast<Float8E4M3FN*>(to) = cast_element<Float8E4M3FN>(value);
+            break;
+        case DType::Float8E5M2: *reinterpret_cast<Float8E5M2*>(to) = cast_element<Float8E5M2>(value); break;
+        case DType::Float8E4M3FNUZ:
+            *reinterpret_cast<Float8E4M3FNUZ*>(to) = cast_element<Float8E4M3FNUZ>(value);
+            break;
+        case DType::Float8E5M2FNUZ:
+            *reinterpret_cast<Float8E5M2FNUZ*>(to) = cast_element<Float8E5M2FNUZ>(value);
+            break;
+        case DType::Float8E8M0FNU:
+            *reinterpret_cast<Float8E8M0FNU*>(to) = cast_element<Float8E8M0FNU>(value);
+            break;
         case DType::Float32: *reinterpret_cast<float*>(to) = cast_element<float>(value); break;
         case DType::Float64: *reinterpret_cast<double*>(to) = cast_element<double>(value); break;
         case DType::Complex64:

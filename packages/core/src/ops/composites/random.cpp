@@ -137,6 +137,8 @@ Tensor randint_like(const Tensor& input, int64_t high, OptDType dtype, OptDevice
     return randint_like_low(input, 0, high, dtype, device, requires_grad, memory_format, generator);
 }
 Tensor randperm(int64_t n, Generator* generator, OptDType dtype, OptDevice device, bool requires_grad) {
+    RL_CHECK(!dtype || !is_float8(*dtype), throw_not_implemented, "randperm: not defined for dtype %s",
+             name(*dtype));
     Tensor order = ops::_randperm(n, device, generator);
     if (dtype && *dtype != DType::Int64) order = ops::_to_copy(order, dtype);
     return filled(order, requires_grad, [](const Tensor&) {});

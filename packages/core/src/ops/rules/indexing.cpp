@@ -60,8 +60,10 @@ Outputs index_backward(const Tensor& grad, IntList input_sizes, TensorList indic
     return outs;
 }
 
-Outputs _index_put_(const Tensor& input, TensorList indices, const Tensor& values, bool) {
+Outputs _index_put_(const Tensor& input, TensorList indices, const Tensor& values, bool accumulate) {
     const char* op = "index_put_";
+    RL_CHECK(!accumulate || !is_float8(input.dtype()), throw_not_implemented,
+             "%s(accumulate): sums are not defined for dtype %s", op, name(input.dtype()));
     RL_CHECK(values.dtype() == input.dtype() || values.dim() == 0 || can_cast(values.dtype(), input.dtype()),
              throw_runtime, "index_put_(values): dtype %s cannot be written to %s", name(values.dtype()),
              name(input.dtype()));

@@ -1,0 +1,96 @@
+// The float8 dtypes as stored values: they convert to and from float and have no arithmetic.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "rushlight/export.h"
+
+namespace rushlight {
+
+// Note [Float8]
+// Formats of a sign, an exponent and a mantissa in eight bits. Numbers are rounded to the nearest, ties to even. What lies
+// beyond the largest number, and infinity, become:
+//   float8_e4m3fn (OCP): the largest number; the format has no infinity, and NaN is the code of all ones.
+//   float8_e5m2 (OCP, IEEE 754): infinity.
+//   float8_e4m3fnuz, float8_e5m2fnuz: NaN, which is the code of negative zero; they have neither that zero nor infinity.
+// float8_e8m0fnu (OCP MX) is an exponent alone: powers of two from 2^-127 to 2^127, and NaN. Signs are dropped, and zero
+// becomes the least power. As in PyTorch, what lies between the two least powers becomes the larger one.
+
+enum class Float8Range : uint8_t { Saturating, Infinite, Unsigned };  // Unsigned: so is zero
+
+template <int kMantissa, int kBias, Float8Range kRange>
+struct Float8 {
+    uint8_t bits;
+
+    Float8() = default;
+    RL_HD explicit Float8(float value) : bits(from_float(value)) {}
+    RL_HD operator float() const { return to_float(bits); }
+
+    // Free of branches, for the vectoriser.
+    RL_HD static uint8_t from_float(float value) {
+        constexpr int kShift = 23 - kMantissa;
+        constexpr uint32_t kRebias = static_cast<uint32_t>(127 - kBias) << 23;
+        constexpr uint32_t kLeastNormal = kRebias + (1u << 23);
+        constexpr uint32_t kAdder = static_cast<uint32_t>(127 + 1 - kBias - kMantissa + 23) << 23;
+        const uint32_t x = std::bit_cast<uint32_t>(value);
+        const uint32_t magnitude = x & 0x7fffffffu;
+        const uint32_t sign = (x >> 24) & 0x80u;
+        // A subnormal number is rounded by the float adder.
+        const float shifted = std::bit_cast<float>(magnitude) + std::bit_cast<float>(kAdder);
+        const uint32_t subnormal = std::bit_cast<uint32_t>(shifted) - kAdder;
+        const uint32_t odd = (magnitude >> kShift) & 1u;
+        const uint32_t normal = (magnitude + odd + (1u << (kShift - 1)) - 1u - kRebias) >> kShift;
+        const bool is_nan = magnitude > 0x7f800000u;
+        uint32_t code = magnitude < kLeastNormal ? subnormal : normal;
+        if constexpr (kRange == Float8Range::Unsigned) {
+            code = code > 0x7fu || is_nan ? 0x80u : code == 0 ? 0u : code | sign;
+        } else {
+            constexpr uint32_t kMost = kRange == Float8Range::Saturating ? 0x7eu : 0x7cu;
+            code = sign | (is_nan ? 0x7fu : code > kMost ? kMost : code);
+        }
+        return static_cast<uint8_t>(code);
+    }
+    RL_HD static float to_float(uint8_t code) {
+        constexpr float kLeast =
+            std::bit_cast<float>(static_cast<uint32_t>(127 + 1 - kBias - kMantissa) << 23);
+        const uint32_t magnitude = code & 0x7fu;
+        const uint32_t sign = (code & 0x80u) << 24;
+        const uint32_t normal = (magnitude << (23 - kMantissa)) + (static_cast<uint32_t>(127 - kBias) << 23);
+        const float subnormal = static_cast<float>(static_cast<int32_t>(magnitude)) * kLeast;
+        uint32_t x = magnitude >> kMantissa ? normal : std::bit_cast<uint32_t>(subnormal);
+        if constexpr (kRange == Float8Range::Saturating) x = magnitude == 0x7fu ? 0x7fc00000u : x;
+        if constexpr (kRange == Float8Range::Infinite)
+            x = magnitude >= 0x7cu ? 0x7f800000u | (magnitude & 3u) << 21 : x;
+        x |= sign;
+        if constexpr (kRange == Float8Range::Unsigned) x = code == 0x80u ? 0x7fc00000u : x;
+        return std::bit_cast<float>(x);
+    }
+};
+
+using Float8E4M3FN = Float8<3, 7, Float8Range::Saturating>;
+using Float8E5M2 = Float8<2, 15, Float8Range::Infinite>;
+using Float8E4M3FNUZ = Float8<3, 8, Float8Range::Unsigned>;
+using Float8E5M2FNUZ = Float8<2, 16, Float8Range::Unsigned>;
+
+struct Float8E8M0FNU {
+    uint8_t bits;
+
+    Float8E8M0FNU() = default;
+    RL_HD explicit Float8E8M0FNU(float value) : bits(from_float(value)) {}
+    RL_HD operator float() const { return to_float(bits); }
+
+    RL_HD static uint8_t from_float(float value) {
+        const uint32_t magnitude = std::bit_cast<uint32_t>(value) & 0x7fffffffu;
+        const uint32_t exponent = magnitude >> 23, mantissa = magnitude & 0x7fffffu;
+        // A tie between powers of two goes to the larger one.
+        const uint32_t up = mantissa > 0x400000u || (mantissa == 0x400000u && exponent > 0);
+        return static_cast<uint8_t>(exponent == 0xffu ? 0xffu : exponent + up);
+    }
+    RL_HD static float to_float(uint8_t code) {
+        const uint32_t power = static_cast<uint32_t>(code) << 23;
+        return std::bit_cast<float>(code == 0 ? 0x00400000u : code == 0xffu ? 0x7fc00000u : power);
+    }
+};
+
+}  // namespace rushlight
