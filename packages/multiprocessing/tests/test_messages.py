@@ -18,7 +18,7 @@ import rushlight_core as core
 from rushlight_multiprocessing import distributed as dist
 
 SHAPES = [(), (0,), (3, 5), (70_001,)]  # the last is longer than a ring
-DTYPES = ["float32", "float64", "bfloat16", "bool", "uint8", "int64", "complex64"]
+DTYPES = ["float32", "float64", "bfloat16", "bool", "uint8", "int64", "complex64", "float8_e4m3fn"]
 
 
 def value(number: int, shape: tuple[int, ...], dtype: str) -> Any:

@@ -21,6 +21,11 @@ DTYPES = [
     core.bfloat16,
     core.float32,
     core.float64,
+    core.float8_e4m3fn,
+    core.float8_e5m2,
+    core.float8_e4m3fnuz,
+    core.float8_e5m2fnuz,
+    core.float8_e8m0fnu,
 ]
 
 

@@ -19,6 +19,7 @@ from rushlight_nn.serialization import CheckpointError, load, save
 FILES = pathlib.Path(__file__).parent / "reference" / "checkpoints"
 DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
 DTYPES += ["complex64", "complex128"]
+FLOAT8 = ["float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu"]
 
 
 def through(obj, legacy):
@@ -89,6 +90,17 @@ def test_values(again):
 def test_values_in_the_layout_of_before_1_6(again):
     found = load(FILES / "values_legacy.pt")
     check_values(through(found, True) if again else found, DTYPES)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_float8(again):
+    found = load(FILES / "float8.pt")
+    found = through(found, False) if again else found
+    for name in FLOAT8:
+        assert found[name].dtype == getattr(core, name)
+        assert found[name].view(core.uint8).tolist() == list(range(256))
+    found["row"].zero_()
+    assert not found["float8_e5m2"][16:32].any()
 
 
 @pytest.mark.parametrize("again", [None, False, True])

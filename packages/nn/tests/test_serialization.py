@@ -20,7 +20,8 @@ from rushlight_nn import BatchNorm1d, Buffer, Linear, Parameter, Sequential, opt
 from rushlight_nn.serialization import CheckpointError, container, load, save
 
 DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
-DTYPES += [name for name in ("uint16", "uint32", "uint64") if hasattr(core, name)]
+DTYPES += ["uint16", "uint32", "uint64"]
+DTYPES += ["float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu"]
 
 
 def through(obj, **options):

@@ -30,6 +30,11 @@ _DTYPES = {
     "I64": ("<i8", core.int64),
     "F64": ("<f8", core.float64),
     "C64": ("<c8", core.complex64),
+    "F8_E4M3": ("u1", core.float8_e4m3fn),
+    "F8_E5M2": ("u1", core.float8_e5m2),
+    "F8_E4M3FNUZ": ("u1", core.float8_e4m3fnuz),
+    "F8_E5M2FNUZ": ("u1", core.float8_e5m2fnuz),
+    "F8_E8M0": ("u1", core.float8_e8m0fnu),
 }
 
 

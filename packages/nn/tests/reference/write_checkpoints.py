@@ -20,6 +20,7 @@ HERE = pathlib.Path(__file__).parent / "checkpoints"
 DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
 DTYPES += ["complex64", "complex128"]
 NEW_DTYPES = ["uint16", "uint32", "uint64"]
+FLOAT8 = ["float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu"]
 
 
 def values(dtypes: list[str]) -> dict[str, object]:
@@ -48,6 +49,12 @@ def values(dtypes: list[str]) -> dict[str, object]:
         "device": torch.device("cuda", 1),
         "size": torch.Size([2, 3]),
     }
+
+
+def float8() -> dict[str, object]:
+    """All codes of each format, and a view of some."""
+    codes = {name: torch.arange(256, dtype=torch.uint8).view(getattr(torch, name)) for name in FLOAT8}
+    return codes | {"row": codes["float8_e5m2"].view(16, 16)[1]}
 
 
 def more() -> dict[str, object]:
@@ -96,6 +103,7 @@ def main() -> None:
     HERE.mkdir(exist_ok=True)
     torch.save(values(DTYPES + NEW_DTYPES), HERE / "values.pt")
     torch.save(values(DTYPES), HERE / "values_legacy.pt", _use_new_zipfile_serialization=False)
+    torch.save(float8(), HERE / "float8.pt")
     torch.save(more(), HERE / "more.pt")
     torch.save(training(), HERE / "training.pt")
     torch.save(training(), HERE / "training_legacy.pt", _use_new_zipfile_serialization=False)

@@ -51,9 +51,15 @@ STORAGES = {
 }
 
 
+# Dtypes without a typed storage.
+OF_UNTYPED_STORAGES = (
+    *("uint16", "uint32", "uint64"),
+    *("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu"),
+)
+
 #: All dtypes by name: the dtypes of tensors, and dtypes that core has only as names.
 DTYPES: dict[str, Any] = dict(OTHERS)
-for _name in (*STORAGES.values(), "uint16", "uint32", "uint64"):
+for _name in (*STORAGES.values(), *OF_UNTYPED_STORAGES):
     DTYPES[_name] = getattr(core, _name)
 
 
