@@ -266,9 +266,9 @@ def kind(number: int, **payload: Any) -> Value:
             "einsum(equation): the string must not be null",
         ),
         (
-            lambda: failing("to.dtype", X, kind(6, integer=15)),
+            lambda: failing("to.dtype", X, kind(6, integer=99)),
             VALUE,
-            "to.dtype(dtype): must be an rl_dtype, got 15",
+            "to.dtype(dtype): must be an rl_dtype, got 99",
         ),
         (lambda: failing("randn", [2], kind(11)), VALUE, "randn(generator): the generator must not be null"),
         (lambda: failing("add", core.ones(3), core.ones(4)), 1, "broadcast"),
