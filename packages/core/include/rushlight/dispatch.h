@@ -81,7 +81,7 @@ struct StageSlot {
 
     void* load() const { return __atomic_load_n(&function, __ATOMIC_ACQUIRE); }
     void store(void* given) { __atomic_store_n(&function, given, __ATOMIC_RELEASE); }
-    /// Leaves a function that is there already.
+    /// Stores `given` unless a function is stored already.
     void store_if_empty(void* given) {
         void* empty = nullptr;
         __atomic_compare_exchange_n(&function, &empty, given, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);

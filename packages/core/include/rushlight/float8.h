@@ -1,4 +1,4 @@
-// The float8 dtypes as stored values: they convert to and from float and have no arithmetic.
+// Element types of the float8 dtypes. They are converted to and from float, and have no arithmetic.
 #pragma once
 
 #include <bit>
@@ -9,15 +9,19 @@
 namespace rushlight {
 
 // Note [Float8]
-// Formats of a sign, an exponent and a mantissa in eight bits. Numbers are rounded to the nearest, ties to even. What lies
-// beyond the largest number, and infinity, become:
-//   float8_e4m3fn (OCP): the largest number; the format has no infinity, and NaN is the code of all ones.
-//   float8_e5m2 (OCP, IEEE 754): infinity.
-//   float8_e4m3fnuz, float8_e5m2fnuz: NaN, which is the code of negative zero; they have neither that zero nor infinity.
-// float8_e8m0fnu (OCP MX) is an exponent alone: powers of two from 2^-127 to 2^127, and NaN. Signs are dropped, and zero
-// becomes the least power. As in PyTorch, what lies between the two least powers becomes the larger one.
+// The formats store a sign, an exponent and a mantissa in eight bits. A number is rounded to the nearest one of the format,
+// and a tie is rounded to the even one. Numbers beyond the range, and infinity, are converted as follows:
+//   float8_e4m3fn (OCP): to the largest number. The format has no infinity; NaN has all bits set.
+//   float8_e5m2 (OCP, as in IEEE 754): to infinity.
+//   float8_e4m3fnuz and float8_e5m2fnuz: to NaN, whose code is the one of negative zero in other formats. These formats
+//   have neither negative zero nor infinity.
+// float8_e8m0fnu (OCP MX) stores only an exponent: its values are the powers of two from 2^-127 to 2^127, and NaN. A
+// conversion drops the sign, and converts zero to the smallest power. As in PyTorch, numbers between the two smallest powers
+// are converted to the larger one.
 
-enum class Float8Range : uint8_t { Saturating, Infinite, Unsigned };  // Unsigned: so is zero
+/// How a format represents numbers beyond its range: by the largest number, by infinity, or by NaN. In formats of the last
+/// kind, zero has no sign.
+enum class Float8Range : uint8_t { Saturating, Infinite, Unsigned };
 
 template <int kMantissa, int kBias, Float8Range kRange>
 struct Float8 {
@@ -27,7 +31,7 @@ struct Float8 {
     RL_HD explicit Float8(float value) : bits(from_float(value)) {}
     RL_HD operator float() const { return to_float(bits); }
 
-    // Free of branches, for the vectoriser.
+    // Written without branches, so that compilers can vectorise it.
     RL_HD static uint8_t from_float(float value) {
         constexpr int kShift = 23 - kMantissa;
         constexpr uint32_t kRebias = static_cast<uint32_t>(127 - kBias) << 23;
@@ -36,7 +40,7 @@ struct Float8 {
         const uint32_t x = std::bit_cast<uint32_t>(value);
         const uint32_t magnitude = x & 0x7fffffffu;
         const uint32_t sign = (x >> 24) & 0x80u;
-        // A subnormal number is rounded by the float adder.
+        // For subnormal results, the addition of a large float does the rounding.
         const float shifted = std::bit_cast<float>(magnitude) + std::bit_cast<float>(kAdder);
         const uint32_t subnormal = std::bit_cast<uint32_t>(shifted) - kAdder;
         const uint32_t odd = (magnitude >> kShift) & 1u;

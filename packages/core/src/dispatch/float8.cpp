@@ -8,11 +8,12 @@
 namespace rushlight {
 
 // Note [Float8 tensors]
-// Tensors of the float8 dtypes are stored, copied, indexed, viewed and converted; there is no arithmetic. Every such tensor
-// carries Stage::Float8. An operator whose entry declares float8 (key `dtypes`) has no function at this stage, so that its
-// base is called as for any dtype. All others have one, in the operator table: it raises an error, or, for the few pointwise
-// operators and reductions that are declared, computes with float32 numbers, which hold those of float8 exactly. No kernels
-// but conversions are compiled for these dtypes, and other tensors never reach this code: their mask has no such bit.
+// Tensors of the float8 dtypes can be stored, copied, indexed, viewed and converted. There is no arithmetic. Every float8
+// tensor has the bit Stage::Float8. If the entry of an operator declares float8 (key `dtypes`), the operator has no function
+// at this stage, and its base is called as for other dtypes. All other operators have a function at this stage, which is
+// set in the operator table and raises an error. Pointwise operators and reductions that declare float8 have one, too: it
+// converts float8 to float32, which is exact, and the result back. Conversions are the only kernels that are compiled for
+// these dtypes. Tensors of other dtypes never reach this code, because they lack the bit.
 
 namespace {
 
@@ -26,7 +27,7 @@ const Tensor* float8_in(const Stack& stack) {
     return nullptr;
 }
 
-// The positions of the tensors that are made alike in dtype.
+// Returns the positions of the tensors whose dtypes are promoted to a common dtype.
 std::vector<size_t> operands_of(const Operator& op, const Stack& stack) {
     const SchemaText schema(op);
     std::vector<size_t> positions;
@@ -39,7 +40,7 @@ std::vector<size_t> operands_of(const Operator& op, const Stack& stack) {
     return positions;
 }
 
-// The dtype of the operands. Raises RuntimeError if there are several that would have to be promoted.
+// Returns the common dtype of the operands. Raises RuntimeError if float8 would have to be promoted.
 DType dtype_of(const Stack& stack, const std::vector<size_t>& operands) {
     std::vector<TensorOrScalar> given;
     for (size_t i : operands) given.emplace_back(*stack[i].as<Tensor>());

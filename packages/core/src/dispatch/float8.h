@@ -1,11 +1,11 @@
-// The stage of dispatch through which operators on float8 tensors go.
+// The dispatch stage of calls with float8 tensors.
 #pragma once
 
 #include "rushlight/dispatch.h"
 
 namespace rushlight {
 
-/// Computes with float32 numbers where the operator's entry allows it, else raises NotImplementedError.
+/// Computes in float32 if the operator's entry declares float8. Raises NotImplementedError otherwise.
 void compute_float8(const Operator& op, StageMask rest, Stack& stack);
 
 }  // namespace rushlight

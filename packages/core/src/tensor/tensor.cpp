@@ -130,7 +130,7 @@ constexpr uint64_t dtype_bits(DType t) {
 }
 constexpr uint64_t kDTypeBits = (uint64_t{0xff} << 16) | bit(Stage::Float8);
 constexpr uint64_t kDeviceBits = uint64_t{0xffff} << 24;
-// What a view or an alias has of the tensor from which it is taken.
+// The bits that a view or an alias takes from its base.
 constexpr uint64_t kKept = kDTypeBits | kDeviceBits | bit(Stage::Sparse);
 
 struct TensorFactory {
