@@ -573,7 +573,9 @@ class Undefined:
             limits += [float(v) for one in values[1:] for v in one.reshape(-1).real]
             if any(limit <= 0 or _has_value_at(values[0], limit) for limit in limits):
                 return True  # rounding decides whether singular values of 0, or at the limit, are counted
-        if op in ("qr", "linalg_qr", "geqrf") and any(((v.real == 0) & np.signbit(v.real)).any() for v in values):
+        if op in ("qr", "linalg_qr", "geqrf") and any(
+            ((v.real == 0) & np.signbit(v.real)).any() for v in values
+        ):
             return True  # the sign of a zero changes signs of the result
         if op in ("qr", "linalg_qr", "geqrf") and any(map(_has_free_signs, values)):
             return True

@@ -28,7 +28,7 @@ rushlight::Tensor add_values(const rushlight::TensorOrScalar& input, const rushl
 namespace rushlight {
 Operator op_add_out{"add.out", "",      0,       Form::Out, false, reinterpret_cast<void*>(add_values),
                     nullptr,   nullptr, nullptr, {}};
-void install_sparse_stage() {}                               // this program makes no sparse tensors
+void install_sparse_stage() {}  // this program makes no sparse tensors
 void compute_float8(const Operator&, StageMask, Stack&) {}  // this program makes no float8 tensors
 std::span<Operator* const> operator_table() { return {}; }  // this program looks up no operators by name
 std::span<SharedKernel* const> shared_kernels() { return {}; }

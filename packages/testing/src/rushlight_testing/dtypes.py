@@ -21,8 +21,8 @@ from rushlight_testing.samples import Sample, arguments_of
 
 __all__ = ["DTYPES", "accepted_dtypes", "samples_of_dtype"]
 
-# Samples are not written for these dtypes. Samples of wider unsigned integers have the values of uint8, and samples of float8
-# have the values of float32, rounded.
+# Samples are not written for these dtypes. Samples of wider unsigned integers have the values of uint8, and samples of
+# float8 have the values of float32, rounded.
 _WRITTEN = {"uint16": "uint8", "uint32": "uint8", "uint64": "uint8"} | dict.fromkeys(FLOAT8, "float32")
 
 
