@@ -114,7 +114,7 @@ def test_scans_of_slices() -> None:
         (lambda: scan(abs, X, [core.zeros(3), X]), RuntimeError, "the same size in dimension"),
         (lambda: scan(abs, X, X, dim=1), IndexError, "scan"),
         (lambda: scan(lambda c, x: c, X, X), RuntimeError, "the carried value and a result"),
-        (lambda: scan(lambda c, x: ((c,), x), X, X), RuntimeError, "the container of init"),
+        (lambda: scan(lambda c, x: ((c,), x), X, X), RuntimeError, "the structure of init"),
         (lambda: scan(lambda c, x: (c[0], x), X, X), RuntimeError, "the same dtype, shape and device"),
         (lambda: scan(lambda c, x: (c, 1), X, X), RuntimeError, "must return tensors, but got 1"),
     ],
