@@ -10,11 +10,11 @@ SCRIPT = """
 import ctypes, sys
 import rushlight_core as core
 library = ctypes.CDLL(core.__path__[0] + "/lib/librushlight.so")
-# rushlight::fallback_of(Stage::Profiler), and the pointer to the observer, which hooks read.
+# rushlight::fallback_of(Stage::Profiler), which is stage 8, and the pointer to the observer, which hooks read.
 fallback_of = library._ZN9rushlight11fallback_ofENS_5StageE
 fallback_of.restype = ctypes.c_void_p
 def state():
-    return fallback_of(7), ctypes.c_void_p.in_dll(library, "_ZN9rushlight6detail8observerE").value
+    return fallback_of(8), ctypes.c_void_p.in_dll(library, "_ZN9rushlight6detail8observerE").value
 
 assert state() == (None, None)
 import rushlight_profiler
