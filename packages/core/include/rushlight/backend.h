@@ -333,8 +333,8 @@ inline BackendKernel from_slot(KernelFn slot) {
     return reinterpret_cast<BackendKernel>(reinterpret_cast<void*>(slot));
 }
 
-/// Calls a kernel from an operator's slot on the thread's current stream. Only the `random` field of the given context
-/// is used; the call gets a new context. `op`, a string constant, names the operator in errors.
+/// Calls the kernel that is stored in an operator's slot. It runs on the thread's current stream. Only the `random` field
+/// of the given context is used; the call gets a new context. `op`, a string constant, names the operator in errors.
 RL_API void backend_call(const char* op, Device device, KernelFn kernel, KernelArgs&& args);
 
 /// Waits until a device has done all its work.

@@ -87,9 +87,10 @@ struct Float8E8M0FNU {
     RL_HD static uint8_t from_float(float value) {
         const uint32_t magnitude = std::bit_cast<uint32_t>(value) & 0x7fffffffu;
         const uint32_t exponent = magnitude >> 23, mantissa = magnitude & 0x7fffffu;
-        // A tie between powers of two goes to the larger one.
-        const uint32_t up = mantissa > 0x400000u || (mantissa == 0x400000u && exponent > 0);
-        return static_cast<uint8_t>(exponent == 0xffu ? 0xffu : exponent + up);
+        // A tie between powers of two goes to the larger one, except between zero and the smallest power. Infinity and NaN,
+        // whose exponents have all bits set, keep their exponent.
+        const uint32_t least = 0x400000u + (exponent == 0);
+        return static_cast<uint8_t>(exponent + (mantissa >= least && exponent != 0xffu));
     }
     RL_HD static float to_float(uint8_t code) {
         const uint32_t power = static_cast<uint32_t>(code) << 23;

@@ -8,8 +8,8 @@
 
 namespace rushlight::cpu {
 
-/// Describes the rows along one dimension of `index` and `src`, which are row-major (outer, n, inner), and of the
-/// tensor that is written. Rows are reduced in blocks, so that memory is read in order. Two rows never write to the
+/// Describes the rows along one dimension of `index`, of `src` and of the tensor that is written. `index` and `src` are
+/// row-major, with the shape (outer, n, inner). Rows are reduced in blocks, so that memory is read in order. Two rows never write to the
 /// same element, so different threads can reduce different rows.
 struct ScatterPlan {
     int64_t outer = 1, n = 1, inner = 1;

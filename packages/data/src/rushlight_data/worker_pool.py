@@ -77,7 +77,7 @@ class WorkerHandle:
         poller = select.poll()
         poller.register(self.sentinel, select.POLLIN)
         if poller.poll(timeout * 1000):
-            # A thread signals its end shortly before its frames are released; join() waits for that.
+            # A thread signals that it has finished shortly before its frames are released. join() waits for their release.
             self.process.join(timeout)
 
     def forget(self) -> None:

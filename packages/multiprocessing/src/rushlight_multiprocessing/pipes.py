@@ -278,7 +278,7 @@ def Pipe(duplex: bool = True, *, gives: bool = False, counted: bool = False) -> 
 
     Arguments:
         duplex: whether both can read and write. Otherwise the first can only read, the second only write.
-        gives: whether senders do not use tensors afterwards; see `Connection`.
+        gives: whether senders give up the tensors that they send, and do not use them afterwards; see `Connection`.
         counted: whether the messages in the pipe can be counted; see `Connection.waiting`.
 
     Example:

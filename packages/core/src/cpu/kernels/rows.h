@@ -59,8 +59,8 @@ RL_INLINE void map_row(T* y, int64_t n, F&& f) {
     for_each_vector<T>(n, [&](int64_t i, auto lanes, int) { store(y + i, f(i, lanes), lanes); });
 }
 
-/// Does the same with streaming stores if `stream`: Note [Streaming stores] in cpu/streaming.h. The caller must
-/// execute _mm_sfence() after the last call.
+/// Does the same, with streaming stores if `stream` is true (Note [Streaming stores] in cpu/streaming.h). The caller
+/// must execute _mm_sfence() after the last call.
 template <class T, class F>
 RL_INLINE void map_row(T* y, int64_t n, bool stream, F&& f) {
     if (!stream || reinterpret_cast<uintptr_t>(y) % kVectorBytes != 0) return map_row(y, n, f);

@@ -102,9 +102,9 @@ void for_points(Body&& body) {
     });
 }
 
-// Returns the distance between the matrices of two points. It is not a multiple of a large power of two: the same
-// element of all 36 matrices is accessed in succession, and caches have few ways for addresses that differ by such
-// multiples.
+// Returns the distance between the matrices of two points. The same element of all 36 matrices is accessed in
+// succession. If the distance were a multiple of a large power of two, all these addresses would belong to one set of the
+// cache, which holds only a few lines.
 int64_t point_distance(int64_t floats) { return round_up(floats, 1024) + 80; }
 
 // --- tiles -------------------------------------------------------------------------------------------------

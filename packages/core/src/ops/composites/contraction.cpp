@@ -37,9 +37,10 @@ Tensor tensordot(const Tensor& a, const Tensor& b, IntList dims_a, IntList dims_
                  to_string(dims_a).c_str(), to_string(dims_b).c_str());
         summed_a[d] = summed_b[e] = true;
         const int64_t m = a.sizes()[d], n = b.sizes()[e];
-        RL_CHECK(m == n || m == 1 || n == 1, throw_runtime,
-                 "tensordot(a, b, dims): dimension %d of a has size %lld, dimension %d of b %lld", d,
-                 (long long)m, e, (long long)n);
+        RL_CHECK(
+            m == n || m == 1 || n == 1, throw_runtime,
+            "tensordot(a, b, dims): dimension %d of `a` has size %lld, but dimension %d of `b` has size %lld",
+            d, (long long)m, e, (long long)n);
         inner_a.push_back(d);
         inner_b.push_back(e);
         if (m != n) (m == 1 ? alone_b : alone_a).push_back(m == 1 ? e : d);

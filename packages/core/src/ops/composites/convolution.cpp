@@ -61,7 +61,7 @@ Tensor convolve_padded(const char* op, int spatial, const Tensor& input, const T
         bool fits = list.size() == 1 || list.size() == static_cast<size_t>(spatial);
         for (int64_t v : list) fits &= v >= 1 && v <= INT32_MAX;
         RL_CHECK(fits, throw_runtime,
-                 "%s(stride, dilation): need 1 or %d numbers, at least 1 and below 2^31, got %s and %s", op,
+                 "%s(stride, dilation): need 1 or %d numbers, each from 1 to 2^31 - 1, got %s and %s", op,
                  spatial, to_string(stride).c_str(), to_string(dilation).c_str());
     }
     int64_t both[3], behind[6];

@@ -407,7 +407,7 @@ Tensor istft(const Tensor& input, int64_t n_fft, std::optional<int64_t> hop_leng
              (long long)length.value_or(0));
     const int64_t have = length ? std::min(*length, end - begin) : end - begin;
     RL_CHECK(have > 0, throw_runtime,
-             "istft(length): needs at least one sample between the margins of %lld samples",
+             "istft(input): none of its %lld samples is left after center=True removes n_fft / 2 samples",
              (long long)total);
     signal = ops::narrow(signal, 1, begin, have);
     envelope = ops::narrow(envelope, 0, begin, have);

@@ -89,7 +89,7 @@ class Call:
         return len(self.value(name).sizes)
 
     def dim(self, name: str, of: str = "input") -> int:
-        """Return a dimension, counted from the front."""
+        """Return the index of a dimension as a number that is not negative."""
         dim = self[name]
         return dim % self.rank(of) if self.rank(of) else 0
 

@@ -718,8 +718,8 @@ def asgd(
     Args:
         params: the parameters.
         grads: their gradients.
-        axs: averages of the parameters.
-        mus: the weights of the parameters in the next averages.
+        axs: running averages of the parameters.
+        mus: for each parameter, the coefficient with which its new value enters the running average.
         etas: learning rates.
         state_steps: the number of steps of each parameter, float32; incremented by one.
         The other arguments are the same as for the class; `foreach`, `fused` and `has_complex` have no effect.

@@ -120,7 +120,7 @@ class FuzzedTensor:
             are uniform from 0 to 1, or integers from 1 to 126.
 
     Raises:
-        ValueError: `steps` are not as many as `size`, or `probability_contiguous` is not a probability.
+        ValueError: `steps` and `size` differ in length, or `probability_contiguous` is not between 0 and 1.
 
     Example::
 

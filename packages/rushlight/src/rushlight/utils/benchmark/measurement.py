@@ -177,7 +177,7 @@ class Measurement:
 
     @staticmethod
     def merge(measurements: Iterable[Measurement]) -> list[Measurement]:
-        """Merge measurements of the same task into one with the times of all."""
+        """Merge measurements of the same task into a single measurement that contains all their times."""
         grouped: dict[TaskSpec, list[Measurement]] = {}
         for one in measurements:
             grouped.setdefault(one.task_spec, []).append(one)
