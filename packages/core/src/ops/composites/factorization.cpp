@@ -391,8 +391,8 @@ bool has_columns(const Tensor& Q, const Tensor& R) {
 
 Tensor qr_backward(const Tensor& grad_Q, const Tensor& grad_R, const Tensor& Q, const Tensor& R) {
     if (!has_columns(Q, R)) return ops::matmul(Q, R);
-    // Q * grad_R is added after the division by R, and what Q spans is left out of the quotient for a square matrix. A
-    // small last element of R's diagonal then does not enlarge rounding errors.
+    // Q * grad_R is added after the division by R. If Q is square, the component of grad_Q outside of its columns is 0 and
+    // is not divided either. Thus a small last element of R's diagonal does not magnify rounding errors.
     const Tensor upper = ops::triu(grad_R), inside = ops::matmul(ops::adjoint(Q), grad_Q);
     const Tensor inner = ops::sub(inside, ops::matmul(upper, ops::adjoint(R)));
     const Tensor skew = ops::sub(inner, ops::adjoint(inner));
