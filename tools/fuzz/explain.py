@@ -39,7 +39,7 @@ BESIDE = "PyTorch agrees with rushlight at a nearby point"
 IN_REVERSE = "PyTorch's gradients agree with rushlight's tangents"
 INDEPENDENT = "PyTorch's result is the same for other inputs"
 DEPENDENT = "PyTorch's result differs for other inputs"
-ZEROS = "PyTorch's gradient is 0 where an intermediate gradient of PyTorch is not finite"
+ZEROS = "PyTorch's derivative is finite although an intermediate derivative of PyTorch is not"
 TURNS = "the imaginary parts differ by multiples of 2 pi, and rushlight's lie between -pi and pi"
 NO_ELEMENTS = "the inputs with derivatives, or the results, have no elements"
 LARGE = 0.01  # times the inverse of a rounding error; larger numbers count as the inverse of nearly zero
@@ -94,8 +94,8 @@ def _sentences(
     if kind == "tangent" and "(nan), not" in found.text:
         # A result whose inputs have no elements has a tangent of 0, which is multiplied by an infinite derivative.
         yield lambda: not any(one.values for one in program.inputs if moves(one)), NO_ELEMENTS
-    if kind == "gradient" and "nan" in found.text:
-        yield lambda: as_zero_times_infinity(*both), ZEROS
+    if kind in ("gradient", "tangent") and "nan" in found.text:
+        yield lambda: as_zero_times_infinity(program, kind, ours, run), ZEROS
     if kind == "tangent":
         yield lambda: as_in_reverse(*both), IN_REVERSE
     if kind in ("gradient", "tangent", "gradient accepts"):
@@ -267,16 +267,20 @@ def _is_flat(a: Any, b: Any) -> bool:
     )
 
 
-def as_zero_times_infinity(program: Program, ours: Run, run: Run) -> bool:
-    """Return whether rushlight's gradients are PyTorch's or NaN, and an intermediate gradient in PyTorch is not finite.
+def as_zero_times_infinity(program: Program, kind: str, ours: Run, run: Run) -> bool:
+    """Return whether rushlight's derivatives are PyTorch's or NaN, and an intermediate one in PyTorch is not finite.
 
-    The product of zero and such a gradient is NaN. PyTorch does not compute it if it knows that a factor is zero.
+    The product of zero and such a derivative is NaN. PyTorch does not compute it if it knows that a factor is zero.
     """
     mine, theirs = complete(ours(program)), complete(run(program))
-    if mine is None or theirs is None or len(mine.gradients) != len(theirs.gradients):
+    if mine is None or theirs is None:
         return False
-    if not all(_is_nan_or(*pair) for pair in zip(mine.gradients, theirs.gradients, strict=True)):
+    lists: Any = [one.tangents if kind == "tangent" else one.gradients for one in (mine, theirs)]
+    if len(lists[0]) != len(lists[1]) or not all(map(_is_nan_or, *lists)):
         return False
+    if kind == "tangent":
+        seen = complete(run(replace(program, calls=program.calls[:-1])))
+        return seen is not None and not all(np.isfinite(t.array).all() for t in seen.tangents)
     for i, results in enumerate(theirs.steps):
         one = with_results(program, i, results)
         seen = None if one is None or not one.calls else complete(run(one))

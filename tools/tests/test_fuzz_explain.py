@@ -719,3 +719,27 @@ def test_zero_times_infinity(here: tuple[float, float], between: float, known: b
 
     text = "number 0: np.float64(nan), not np.float64(0.0)"
     assert (sentence(program, "gradient", peer(here), peer((0.0, 2.0)), text) == explain.ZEROS) == known
+
+
+@pytest.mark.parametrize(("between", "known"), [(np.inf, True), (np.nan, True), (1.0, False)])
+def test_zero_times_an_infinite_tangent(between: float, known: bool) -> None:
+    one = Input("x0", "float64", (2,), (0.0, 2.0), requires_grad=True)
+    calls = (
+        Call("log", "torch.log", "v0", (Ref("x0"),)),
+        Call("cumprod", "torch.cumprod", "v1", (Ref("v0"), 0)),
+    )
+    program = Program((one,), calls, "jvp")
+    step = record([1.0, 1.0], "float64")
+
+    def peer(tangent: Any) -> explain.Run:
+        def observe(p: Program) -> Observation:
+            tangents = [record([between, 1.0], "float64"), tangent]
+            return Observation([[step]] * len(p.calls), tangents=tangents[: len(p.calls)])
+
+        return observe
+
+    here, there = record([np.nan, 1.0], "float64"), record([0.0, 1.0], "float64")
+    assert explain.as_zero_times_infinity(program, "tangent", peer(here), peer(there)) == known
+    if known:
+        text = "number 1: np.float64(nan), not np.float64(0.0)"
+        assert sentence(program, "tangent", peer(here), peer(there), text) == explain.ZEROS

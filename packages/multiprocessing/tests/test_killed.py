@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing.connection
 import os
 import queue
 import random
@@ -278,7 +279,10 @@ def test_a_pool_ends_although_its_pipe_is_full():
     pool = fork.Pool(1)
     pool.map_async(time.sleep, [60] * 1000, chunksize=1)
     time.sleep(0.1)
-    kill(pool._pool[0]._process)
+    worker = pool._pool[0]._process
+    os.kill(worker.pid, signal.SIGKILL)
+    # A thread of the pool collects the exit code, so that `worker.join()` could return before it is known.
+    assert multiprocessing.connection.wait([worker.sentinel], SECONDS)
     started = time.monotonic()
     pool.terminate()
     pool.join()

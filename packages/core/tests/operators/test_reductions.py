@@ -108,3 +108,26 @@ def test_the_norm_of_one_number_is_its_absolute_value(p: float) -> None:
         numbers = core.tensor([complex(a, b) for a in parts for b in parts], dtype=dtype)
         got = core.linalg.vector_norm(numbers.unsqueeze(1), p, 1)
         assert core.allclose(got, numbers.abs(), equal_nan=True)
+    numbers = core.tensor([0.0, 2.5e33, -1e-33, 5e-324, math.inf, math.nan])  # powers overflow and underflow
+    for made in (core.linalg.vector_norm(numbers.unsqueeze(1), p, 1), core.norm(numbers.unsqueeze(0), p, 0)):
+        np.testing.assert_array_equal(made.numpy(), numbers.abs().numpy())
+
+
+def test_renorm_of_slices_with_one_large_element() -> None:
+    got = core.renorm(core.tensor([[2.5e33], [0.5], [-3e20]]), 3, 0, 1)
+    np.testing.assert_allclose(got.numpy(), [[1.0], [0.5], [-1.0]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("p", [1, 3, math.inf, -math.inf])
+def test_norms_convert_integers_before_they_take_magnitudes(p: float) -> None:
+    smallest = core.tensor([[-128, -128]], dtype=core.int8)
+    got = core.norm(smallest, p, 0, dtype=core.float64)
+    np.testing.assert_allclose(got.numpy(), [128.0, 128.0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("p", [0, 1, 2, 3, math.inf])
+def test_norms_of_complex_numbers_have_no_real_dtype(p: float) -> None:
+    with pytest.raises(
+        RuntimeError, match=r"norm\(dtype\): must be complex for a complex input, got float32"
+    ):
+        core.norm(core.ones(2, dtype=core.complex64), p, dtype=core.float32)

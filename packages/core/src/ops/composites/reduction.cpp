@@ -93,6 +93,14 @@ void check_elements(const Tensor& input, double order, const std::optional<IntLi
         to_string(input.sizes()).c_str(), order);
 }
 
+// Returns whether each reduced dimension has size 1.
+bool reduces_single_elements(const Tensor& input, const std::optional<IntList>& dim) {
+    if (!dim || dim->empty()) return input.numel() == 1;
+    return std::all_of(dim->begin(), dim->end(), [&](int64_t d) {
+        return input.dim() == 0 || input.size(wrap_dim("norm", d, input.dim())) == 1;
+    });
+}
+
 }  // namespace
 
 Tensor norm(const Tensor& input, Scalar p, std::optional<IntList> dim, bool keepdim,
@@ -101,21 +109,23 @@ Tensor norm(const Tensor& input, Scalar p, std::optional<IntList> dim, bool keep
     RL_CHECK(is_differentiable(computed), throw_runtime,
              "norm(input): needs a floating-point tensor, got %s\nhint: give dtype, or convert it first",
              name(computed));
+    RL_CHECK(is_complex(computed) || !is_complex(input.dtype()), throw_runtime,
+             "norm(dtype): must be complex for a complex input, got %s", name(computed));
     double power = p.to<double>();
     check_elements(input, power, dim);
-    if (power == 2) return ops::_norm2(input, dim, keepdim, dtype);
-    Tensor magnitude = ops::abs(input);
-    if (is_complex(computed)) {
-        computed = real_dtype(computed);
-        if (dtype) dtype = computed;
-    }
-    IntList along = dim.value_or(IntList());
-    if (std::isinf(power))
-        return power > 0 ? ops::amax(magnitude, along, keepdim) : ops::amin(magnitude, along, keepdim);
+    const bool single = power != 0 && reduces_single_elements(input, dim);  // whose powers could overflow
+    if (power == 2 && !single) return ops::_norm2(input, dim, keepdim, dtype);
+    if (is_complex(computed)) computed = real_dtype(computed);
     if (power == 0) return ops::sum(ops::ne(input, Scalar(0)), dim, keepdim, computed);
-    if (power == 1) return ops::sum(magnitude, dim, keepdim, dtype);
-    return ops::_p_norm(dtype && *dtype != input.dtype() ? ops::_to_copy(input, *dtype) : input, p, dim,
-                        keepdim);
+    // Integers are converted first, for the magnitude of the smallest one is no integer of its dtype.
+    const Tensor converted = dtype && *dtype != input.dtype() ? ops::_to_copy(input, *dtype) : input;
+    if (std::isinf(power) || single) {
+        const IntList along = dim.value_or(IntList());
+        const Tensor magnitude = ops::abs(converted);
+        return power > 0 ? ops::amax(magnitude, along, keepdim) : ops::amin(magnitude, along, keepdim);
+    }
+    if (power == 1) return ops::sum(ops::abs(converted), dim, keepdim, std::nullopt);
+    return ops::_p_norm(converted, p, dim, keepdim);
 }
 
 Tensor _p_norm(const Tensor& input, Scalar p, std::optional<IntList> dim, bool keepdim) {
