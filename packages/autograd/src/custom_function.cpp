@@ -89,7 +89,7 @@ void FunctionNodeBase::apply(std::span<Tensor> grads, std::span<Tensor> out) {
             grads[i] = ops::zeros(results_[i].shape(), results_[i].dtype(), results_[i].device());
     std::vector<Tensor> shares = backward_(context_, grads);
     RL_CHECK(shares.size() == out.size(), throw_runtime,
-             "%s: backward returned %zu gradient(s), forward took %zu tensor(s)\n"
+             "%s: backward returned %zu gradient(s), but forward took %zu tensor(s)\n"
              "hint: return one gradient per Tensor argument, or an undefined one",
              name_, shares.size(), out.size());
     for (size_t k = 0; k < out.size(); ++k) {
@@ -97,10 +97,11 @@ void FunctionNodeBase::apply(std::span<Tensor> grads, std::span<Tensor> out) {
         IntList want = arguments_[k].shape(), got = shares[k].sizes();
         RL_CHECK(std::equal(want.begin(), want.end(), got.begin(), got.end()), throw_runtime,
                  "%s: backward returned a gradient of shape %s for tensor %zu of shape %s\n"
-                 "hint: a gradient has its argument's shape; sum over what forward has broadcast",
+                 "hint: return a gradient of the argument's shape: sum over the dimensions that forward "
+                 "broadcast",
                  name_, to_string(got).c_str(), k, to_string(want).c_str());
         RL_CHECK(shares[k].dtype() == arguments_[k].dtype(), throw_runtime,
-                 "%s: backward returned a gradient of %s for tensor %zu, which is %s", name_,
+                 "%s: backward returned a gradient of dtype %s for tensor %zu, which has dtype %s", name_,
                  rushlight::name(shares[k].dtype()), k, rushlight::name(arguments_[k].dtype()));
         out[k] = std::move(shares[k]);
     }

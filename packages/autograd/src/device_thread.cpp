@@ -48,7 +48,7 @@ DeviceThread& DeviceThread::of(Device device) {
     } catch (const std::system_error& error) {
         throw_runtime(
             "backward(): the thread of %s cannot be started: %s\n"
-            "hint: autograd.set_multithreading_enabled(False) computes without threads",
+            "hint: call autograd.set_multithreading_enabled(False) to run backward() in the calling thread",
             name(device).c_str(), error.what());
     }
     registry().threads.push_back(made.get());

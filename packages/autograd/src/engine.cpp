@@ -20,7 +20,8 @@ bool current_pass_runs(Node* node) { return current_pass && current_pass->runs(n
 void queue_callback(std::function<void()> callback) {
     Pass* pass = current_pass;
     RL_CHECK(pass, throw_runtime,
-             "queue_callback(): no backward pass runs on this thread\nhint: call it in a hook");
+             "queue_callback(): no backward pass is running on this thread\n"
+             "hint: call queue_callback() in a hook");
     while (pass->outer()) pass = pass->outer();
     pass->queue_callback(std::move(callback));
 }
@@ -45,32 +46,33 @@ namespace {
 // Returns the initial gradient of an output, in the output's shape.
 Tensor first_gradient(const Tensor& output, Tensor grad, size_t i) {
     if (!grad.defined()) {
-        RL_CHECK(
-            output.numel() == 1, throw_runtime,
-            "backward(): grad can be created implicitly only for outputs of one element, output %zu has shape "
-            "%s\nhint: reduce it (sum, mean), or pass gradient=",
-            i, to_string(output.sizes()).c_str());
+        RL_CHECK(output.numel() == 1, throw_runtime,
+                 "backward(): grad can be created implicitly only for outputs of one element, output %zu has "
+                 "shape %s\n"
+                 "hint: reduce the output with sum() or mean(), or pass gradient=",
+                 i, to_string(output.sizes()).c_str());
         RL_CHECK(!is_complex(output.dtype()), throw_runtime,
                  "backward(): grad can be created implicitly only for real outputs, output %zu is %s\n"
-                 "hint: take its abs() or a part, or pass gradient=",
+                 "hint: take abs() or the real part of the output, or pass gradient=",
                  i, name(output.dtype()));
         return ops::ones_like(output);
     }
     RL_CHECK(
         std::equal(grad.sizes().begin(), grad.sizes().end(), output.sizes().begin(), output.sizes().end()),
         throw_runtime,
-        "backward(): the gradient of output %zu has shape %s, the output has %s\n"
-        "hint: it is not broadcast; expand() it",
+        "backward(): the gradient of output %zu has shape %s, but the output has shape %s\n"
+        "hint: call expand() on the gradient: backward() does not broadcast it",
         i, to_string(grad.sizes()).c_str(), to_string(output.sizes()).c_str());
     RL_CHECK(is_differentiable(grad.dtype()), throw_runtime,
              "backward(): the gradient of output %zu must be of a floating dtype, got %s\n"
-             "hint: convert it to the output's, %s",
+             "hint: convert the gradient to the dtype of the output, %s",
              i, name(grad.dtype()), name(output.dtype()));
     RL_CHECK(!is_complex(grad.dtype()) || is_complex(output.dtype()), throw_runtime,
-             "backward(): the gradient of output %zu is %s, the output %s\nhint: take its real part", i,
-             name(grad.dtype()), name(output.dtype()));
+             "backward(): the gradient of output %zu has dtype %s, but the output has dtype %s\n"
+             "hint: pass the real part of the gradient",
+             i, name(grad.dtype()), name(output.dtype()));
     RL_CHECK(grad.device() == output.device(), throw_runtime,
-             "backward(): the gradient of output %zu is on %s, the output on %s", i,
+             "backward(): the gradient of output %zu is on %s, but the output is on %s", i,
              name(grad.device()).c_str(), name(output.device()).c_str());
     return grad.dtype() == output.dtype() ? grad : ops::_to_copy(grad, output.dtype(), std::nullopt);
 }
@@ -104,7 +106,7 @@ Root root_of(const Tensor& output, Tensor grad, size_t i) {
     Edge edge = gradient_edge(output);
     RL_CHECK(edge, throw_runtime,
              "backward(): output %zu (shape %s) does not require grad and has no history\n"
-             "hint: was it computed under no_grad, detached, or from tensors without requires_grad?",
+             "hint: compute it from tensors that require grad, outside of no_grad, and without detach()",
              i, to_string(output.sizes()).c_str());
     return {std::move(edge), first_gradient(output, std::move(grad), i)};
 }
@@ -120,7 +122,8 @@ Edge input_edge(const Tensor& input, size_t i) {
 std::vector<Tensor> run_backward(TensorList outputs, TensorList grads, TensorList inputs,
                                  const BackwardOptions& options) {
     RL_CHECK(grads.empty() || grads.size() == outputs.size(), throw_runtime,
-             "backward(): %zu outputs need as many gradients, got %zu", outputs.size(), grads.size());
+             "backward(): expected one gradient for each of the %zu outputs, got %zu gradients",
+             outputs.size(), grads.size());
     std::vector<Root> roots;
     roots.reserve(outputs.size());
     for (size_t i = 0; i < outputs.size(); ++i)

@@ -167,8 +167,9 @@ void AccumulateGrad::accumulate(Tensor& grad) {
         std::equal(grad.sizes().begin(), grad.sizes().end(), leaf->sizes().begin(), leaf->sizes().end()) &&
             grad.dtype() == leaf->dtype() && grad.device() == leaf->device(),
         throw_runtime,
-        "backward(): a gradient of shape %s, %s on %s arrived at a leaf of shape %s, %s on %s\n"
-        "hint: look at the custom operator that computed it",
+        "backward(): a gradient of shape %s, dtype %s and device %s was computed for a leaf of shape %s, "
+        "dtype %s and device %s\n"
+        "hint: correct the backward formula of the custom operator that computed this gradient",
         to_string(grad.sizes()).c_str(), rushlight::name(grad.dtype()),
         rushlight::name(grad.device()).c_str(), to_string(leaf->sizes()).c_str(),
         rushlight::name(leaf->dtype()), rushlight::name(leaf->device()).c_str());

@@ -216,7 +216,7 @@ void apply_watched(Node* node, std::span<Tensor> grads, std::span<Tensor> out) {
         const Node::Hooks* hooks = node->hooks_or_null();
         return hooks && !hooks->calls.empty()
                    ? "\nThe forward call that recorded it (most recent call last):\n" + hooks->calls
-                   : "\nhint: it was recorded before anomaly mode was on, so the forward call is not known";
+                   : "\nhint: enable anomaly mode before the forward call to see the call here";
     };
     try {
         node->apply(grads, out);

@@ -46,7 +46,8 @@ Tensor SavedTensor::unpack_packed(Node* node) const {
                  std::equal(given.sizes().begin(), given.sizes().end(), packed_->sizes.begin(),
                             packed_->sizes.end()),
              throw_runtime,
-             "saved_tensors_hooks(unpack_hook): must return the %s of shape %s that was packed, got %s",
+             "saved_tensors_hooks(unpack_hook): must return a tensor of dtype %s and shape %s, like the "
+             "packed tensor, got %s",
              name(packed_->dtype), to_string(packed_->sizes).c_str(),
              given.defined()
                  ? (std::string(name(given.dtype())) + " of shape " + to_string(given.sizes())).c_str()

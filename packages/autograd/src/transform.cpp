@@ -92,13 +92,14 @@ std::vector<Tensor> run_batched_backward(TensorList outputs, TensorList grads, T
             if (!grad.defined() && y.numel() == 1) grad = ops::ones_like(y);
             if (grad.defined()) {
                 RL_CHECK(std::ranges::equal(grad.sizes(), y.sizes()), throw_runtime,
-                         "backward(): the gradient of output %zu has shape %s, the output has %s", i,
-                         to_string(grad.sizes()).c_str(), to_string(y.sizes()).c_str());
+                         "backward(): the gradient of output %zu has shape %s, but the output has shape %s",
+                         i, to_string(grad.sizes()).c_str(), to_string(y.sizes()).c_str());
                 grad = split_levels(grad, batched(y).levels, batched(y).innermost);
             } else {
                 throw_runtime(
-                    "backward(): grad can be created implicitly only for outputs of one element, output "
-                    "%zu has shape %s\nhint: reduce it (sum, mean), or pass gradient=",
+                    "backward(): grad can be created implicitly only for outputs of one element, output %zu "
+                    "has shape %s\n"
+                    "hint: reduce the output with sum() or mean(), or pass gradient=",
                     i, to_string(y.sizes()).c_str());
             }
         }

@@ -231,7 +231,7 @@ void rebase_history(const Tensor& t, const Ref<Node>& node, uint32_t index) {
     TensorImpl* impl = t.impl();
     RL_CHECK(!impl->has(Flag::DetachedView), throw_runtime,
              "%s: this view was made under no_grad, so an in-place operator on it cannot be recorded\n"
-             "hint: make the view with gradients on, or write under no_grad too",
+             "hint: create the view outside of no_grad, or write to it inside of no_grad",
              node->name().c_str());
     if (!impl->is_view()) {
         Meta& m = meta(impl);

@@ -63,7 +63,7 @@ def test_the_exception_of_a_function_stays_what_it_is() -> None:
 def test_what_was_recorded_before_says_so() -> None:
     x = core.zeros(2, dtype=core.float64).requires_grad_()
     y = x.sqrt() * 0
-    with detect_anomaly(), pytest.raises(RuntimeError, match="recorded before anomaly mode was on"):
+    with detect_anomaly(), pytest.raises(RuntimeError, match="enable anomaly mode before the forward call"):
         y.backward(ones(x))
 
 

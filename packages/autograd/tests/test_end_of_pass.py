@@ -60,7 +60,7 @@ def test_the_end_is_that_of_the_outermost_pass() -> None:
 
 
 def test_outside_of_a_pass_it_is_refused() -> None:
-    with pytest.raises(RuntimeError, match="no backward pass runs"):
+    with pytest.raises(RuntimeError, match="no backward pass is running"):
         engine.queue_callback(lambda: None)
     with pytest.raises(TypeError):
         engine.queue_callback(3)  # type: ignore[arg-type]

@@ -466,7 +466,7 @@ def test_wrong_arguments(call, text) -> None:
         (lambda x: x + x.data_ptr(), r"data_ptr\(\): inside vmap"),
         (lambda x: x[x > 0], "depends on values"),
         (lambda x: x.nonzero(), "depends on values"),
-        (lambda x: core.zeros(3).add_(x), "add_: inside vmap this would write"),
+        (lambda x: core.zeros(3).add_(x), "add_: inside vmap each example would write"),
         (lambda x: core.sin(x, out=core.zeros(3)), "out= is not possible"),
         (lambda x: x + core.rand(3), "randomness='error'"),
         (lambda x: core.equal(x, x), "equal"),
@@ -544,7 +544,7 @@ def test_what_is_behind_a_batched_tensor() -> None:
 def test_a_tensor_that_has_escaped() -> None:
     kept = []
     vmap(lambda x: (kept.append(x), x)[1])(X)
-    with pytest.raises(RuntimeError, match="after its vmap had returned"):
+    with pytest.raises(RuntimeError, match="after the call of vmap that created it had returned"):
         kept[0] + 1
 
 

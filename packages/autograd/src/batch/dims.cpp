@@ -196,8 +196,8 @@ void view_as(Call& c) {
 void expand(Call& c) {
     const std::vector<int64_t> sizes = c.is_tensor(1) ? c.tensor(1).shape() : c.ints(1);
     RL_CHECK(static_cast<int64_t>(sizes.size()) >= c.rank(0), throw_runtime,
-             "%s: the tensor has %lld dimensions, more than the %zu of %s", c.op.name, (long long)c.rank(0),
-             sizes.size(), to_string(sizes).c_str());
+             "%s: the tensor has %lld dimensions, but the new shape has only %zu: %s", c.op.name,
+             (long long)c.rank(0), sizes.size(), to_string(sizes).c_str());
     const Tensor value = pad_rank(c.expanded(c.tensor(0)), static_cast<int64_t>(sizes.size()));
     c.give(ops::expand(value, with_batch(c, sizes)));
 }

@@ -130,8 +130,9 @@ void index(Call& c) {
 void index_put(Call& c) {
     const Tensor input = c.tensor(0), values = c.tensor(2);
     RL_CHECK(c.is_batched(0), throw_runtime,
-             "index_put_: inside vmap this would write a value of each example into one tensor, which is not "
-             "batched\nhint: use index_put, or make the tensor from a batched one (zeros_like, new_zeros)");
+             "index_put_: inside vmap each example would write its own values into the same tensor, because "
+             "the tensor is not batched\n"
+             "hint: use index_put, or create the tensor from a batched tensor (zeros_like, new_zeros)");
     const Indexing how(c, input.dim(), c.get<std::vector<Tensor>>(1));
     const Tensor first = how.indexed_first(c.lower(input), true);
     const auto result_rank = how.index_rank + static_cast<int64_t>(how.others.size());

@@ -189,11 +189,11 @@ void loss_backward(Call& c) {
 namespace {
 
 void refuse(const Call& c) {
-    RL_CHECK(
-        c.level->randomness != Randomness::Error, throw_runtime,
-        "%s: vmap was called with randomness='error', the default\nhint: say whether each example draws for "
-        "itself (randomness='different') or all get the same numbers (randomness='same')",
-        c.op.name);
+    RL_CHECK(c.level->randomness != Randomness::Error, throw_runtime,
+             "%s: random operators are not allowed inside vmap with randomness='error', the default\n"
+             "hint: pass randomness='different' to vmap to draw random numbers for each example, or "
+             "randomness='same' to use the same numbers for all examples",
+             c.op.name);
 }
 
 }  // namespace
@@ -217,7 +217,9 @@ void random_one(Call& c) {
     if (c.level->randomness == Randomness::Same) {
         for (size_t i = 0; i < c.stack.size(); ++i)
             RL_CHECK(!c.is_batched(i), throw_runtime,
-                     "%s: with randomness='same' its arguments must not be batched", c.op.name);
+                     "%s: inside vmap with randomness='same', the arguments of this operator must not be "
+                     "batched",
+                     c.op.name);
         return c.run();
     }
     const Stack arguments = c.stack;
@@ -275,8 +277,8 @@ void random_in_place(Call& c) {
     if (c.level->randomness == Randomness::Different) {
         RL_CHECK(
             rows, throw_runtime,
-            "%s: with randomness='different' each example would write its own numbers into one tensor, which "
-            "is not batched",
+            "%s: with randomness='different' each example would write its own random numbers into the same "
+            "tensor, because the tensor is not batched",
             c.op.name);
         c.unwrap();
         return c.finish();

@@ -28,10 +28,10 @@ class Table {
         slots_.resize(std::bit_ceil(4 * n));
         for (const Row* row = rows; row->name; ++row) {
             const Operator* op = find_operator(row->name);
-            RL_CHECK(
-                op && op->hash == row->hash, throw_runtime,
-                "vmap: '%s' was built for another version of rushlight-core\nhint: install packages of one release",
-                row->name);
+            RL_CHECK(op && op->hash == row->hash, throw_runtime,
+                     "vmap: '%s' was built for another version of rushlight-core\n"
+                     "hint: install rushlight packages of the same release",
+                     row->name);
             size_t at = hash(op);
             while (slots_[at].first) at = (at + 1) & (slots_.size() - 1);
             slots_[at] = {op, row};
@@ -98,8 +98,9 @@ void batch_stage(const Operator& op, StageMask rest, Stack& stack) {
         if (!level || b.innermost->number > level->number) level = b.innermost;
         else if (b.innermost->number == level->number && b.innermost.get() != level.get())
             throw_runtime(
-                "%s: an operand belongs to a call of vmap that has returned\nhint: return what is "
-                "needed outside instead of keeping it",
+                "%s: an operand was created inside a call of vmap that has already returned\n"
+                "hint: return the tensor from the function given to vmap instead of storing it in an outer "
+                "variable",
                 op.name);
     });
     const Row* row = find_row(op);
@@ -111,8 +112,9 @@ void batch_stage(const Operator& op, StageMask rest, Stack& stack) {
         if (!level) return op.boxed(op, rest, stack);
     }
     RL_CHECK(level->open, throw_runtime,
-             "%s: a batched tensor was used after its vmap had returned\nhint: return what is needed outside "
-             "instead of keeping it",
+             "%s: a batched tensor was used after the call of vmap that created it had returned\n"
+             "hint: return the tensor from the function given to vmap instead of storing it in an outer "
+             "variable",
              op.name);
     RL_CHECK(op.form != Form::Out, throw_runtime,
              "%s: out= is not possible inside vmap\nhint: use the form without out=", op.name);
@@ -177,8 +179,9 @@ void Call::check_inplace() const {
         else if (auto* list = v.as<std::vector<Tensor>>())
             for (const Tensor& t : *list) any |= is_batched(t);
         RL_CHECK(!any, throw_runtime,
-                 "%s: inside vmap this would write a value of each example into one tensor, which is not "
-                 "batched\nhint: use the form that is not in place, or make the tensor from a batched one "
+                 "%s: inside vmap each example would write its own values into the same tensor, because the "
+                 "tensor is not batched\n"
+                 "hint: use the out-of-place operator, or create the tensor from a batched tensor "
                  "(zeros_like, new_zeros)",
                  op.name);
     }
@@ -259,8 +262,10 @@ void Call::give_as_is(const Tensor& result) {
 
 void Call::fail_shape_depends_on_values() const {
     throw_runtime(
-        "%s: the shape of the result depends on values, so the examples of a vmap would differ in shape\n"
-        "hint: keep the shape and mask unwanted elements, as torch.where(condition, x, 0) does",
+        "%s: the shape of the result depends on values, so the examples inside vmap could have different "
+        "shapes\n"
+        "hint: keep the shape of the input, and set unwanted elements to zero, as in torch.where(condition, "
+        "x, 0)",
         op.name);
 }
 
@@ -394,8 +399,8 @@ void padded(Call& c) {
     // With fewer dimensions, the dimension of the examples would be padded.
     const int64_t dims = static_cast<int64_t>(c.ints(1).size()) / 2;
     RL_CHECK(c.rank(0) >= dims, throw_runtime,
-             "%s(input): needs at least %lld dimensions for that padding, got shape %s", c.op.name,
-             (long long)dims, to_string(c.tensor(0).sizes()).c_str());
+             "%s(input): needs at least %lld dimensions, one for each pair of numbers in `pad`, got shape %s",
+             c.op.name, (long long)dims, to_string(c.tensor(0).sizes()).c_str());
     front(c);
 }
 

@@ -122,10 +122,10 @@ class FunctionNode final : public Node {
         for (size_t i = edge_of_argument_.size(); i < n; ++i)
             RL_CHECK(PyTuple_GET_ITEM(result, static_cast<Py_ssize_t>(i)) == Py_None, throw_runtime,
                      "%s: backward returned %zu gradients for %zu arguments of forward\n"
-                     "hint: gradients after the last argument's must be None",
+                     "hint: return one gradient for each argument of forward; further values must be None",
                      name().c_str(), n, edge_of_argument_.size());
         RL_CHECK(n >= edge_of_argument_.size(), throw_runtime,
-                 "%s: backward returned %zu gradient(s), forward took %zu argument(s)\n"
+                 "%s: backward returned %zu gradient(s), but forward took %zu argument(s)\n"
                  "hint: return one gradient, or None, per argument of forward",
                  name().c_str(), n, edge_of_argument_.size());
         for (size_t i = 0; i < edge_of_argument_.size(); ++i) {
@@ -137,10 +137,10 @@ class FunctionNode final : public Node {
                      "hint: return one Tensor, or a tuple with one for each argument of forward",
                      name().c_str(), Py_TYPE(item)->tp_name, i);
             int edge = edge_of_argument_[i];
-            RL_CHECK(
-                edge >= 0, throw_runtime,
-                "%s: backward returned a gradient for argument %zu, which is not a Tensor\nhint: return None there",
-                name().c_str(), i);
+            RL_CHECK(edge >= 0, throw_runtime,
+                     "%s: backward returned a gradient for argument %zu, which is not a Tensor\n"
+                     "hint: return None for this argument",
+                     name().c_str(), i);
             out[static_cast<size_t>(edge)] = fitted(Tensor::share(grad), static_cast<size_t>(edge), i);
         }
     }
@@ -149,7 +149,7 @@ class FunctionNode final : public Node {
         const DType dtype = argument_shapes[edge].dtype();
         RL_CHECK(!is_complex(grad.dtype()) || is_complex(dtype), throw_runtime,
                  "%s: backward returned a %s gradient for argument %zu, which is %s\n"
-                 "hint: return its real part",
+                 "hint: return the real part of the gradient",
                  name().c_str(), rushlight::name(grad.dtype()), argument, rushlight::name(dtype));
         const Device device = argument_shapes[edge].device();
         RL_CHECK(grad.device() == device, throw_runtime,
@@ -167,7 +167,8 @@ class FunctionNode final : public Node {
         }
         RL_CHECK(broadcast, throw_runtime,
                  "%s: backward returned a gradient of shape %s for argument %zu of shape %s\n"
-                 "hint: a gradient has its argument's shape; sum over what forward has broadcast",
+                 "hint: return a gradient of the argument's shape: sum over the dimensions that forward "
+                 "broadcast",
                  name().c_str(), to_string(grad.sizes()).c_str(), argument, to_string(want).c_str());
         SavedShape shape;
         shape.require(want, dtype, device);
@@ -301,7 +302,8 @@ PyObject* recorded_call(PyObject* cls, PyObject* args, Object& context) {
     // The class of the context has the name that grad_fn shows.
     Object context_class(check(PyObject_GetAttrString(cls, "_context_class")));
     context = Object(check(PyObject_CallNoArgs(context_class.get())));
-    RL_CHECK(PyObject_TypeCheck(context.get(), ContextType), throw_type, "apply(): not a Function class");
+    RL_CHECK(PyObject_TypeCheck(context.get(), ContextType), throw_type,
+             "apply(): must be called on a subclass of Function");
     PyContext* c = context_of(context.get());
 
     Py_ssize_t n = PyTuple_GET_SIZE(args);
@@ -353,8 +355,8 @@ PyObject* recorded_call(PyObject* cls, PyObject* args, Object& context) {
         if (impl) {
             Tensor t = Tensor::share(impl);
             bool is_argument = contains(args, item), dirty = contains(c->dirty, item);
-            RL_CHECK(is_argument || !dirty, throw_runtime, "%s: only arguments can be marked dirty",
-                     Py_TYPE(context.get())->tp_name);
+            RL_CHECK(is_argument || !dirty, throw_runtime,
+                     "%s: mark_dirty() accepts only arguments of forward", Py_TYPE(context.get())->tp_name);
             auto index = static_cast<uint32_t>(i);
             if (record && !contains(c->non_differentiable, item) && is_differentiable(t.dtype())) {
                 node->shapes[static_cast<size_t>(i)].save(t);
@@ -369,7 +371,7 @@ PyObject* recorded_call(PyObject* cls, PyObject* args, Object& context) {
                     result = Object(check(wrap(alias)));
                 } else {
                     RL_CHECK(!t.requires_grad() || !meta_or_null(impl) || !meta_or_null(impl)->grad_fn,
-                             throw_runtime, "%s: forward returned a tensor that already has a history",
+                             throw_runtime, "%s: forward returned a tensor that already has a grad_fn",
                              Py_TYPE(context.get())->tp_name);
                     set_history(t, owner, index);
                 }
@@ -419,11 +421,12 @@ void check_tangents(PyObject* context, PyObject* output, Level level) {
         PyObject* item = many ? PyTuple_GET_ITEM(output, i) : output;
         TensorImpl* impl = unwrap(item);
         if (!impl || !is_differentiable(impl->dtype()) || contains(constant, item)) continue;
-        RL_CHECK(
-            tangent(Tensor::share(impl), level).defined(), throw_not_implemented,
-            "%s: output %zd has no tangent although an argument has one: forward does not compute it by operators\n"
-            "hint: write a static method jvp(ctx, *tangents), or call mark_non_differentiable() on it",
-            Py_TYPE(context)->tp_name, i);
+        RL_CHECK(tangent(Tensor::share(impl), level).defined(), throw_not_implemented,
+                 "%s: output %zd has no tangent, although an argument has a tangent, because forward did not "
+                 "compute the output with operators\n"
+                 "hint: write a static method jvp(ctx, *tangents), or call mark_non_differentiable() on the "
+                 "output",
+                 Py_TYPE(context)->tp_name, i);
     }
 }
 

@@ -9,7 +9,7 @@ std::vector<Tensor> replacements(PyObject* result, size_t n, const char* who) {
              "%s: a hook must return None or a tuple of %zu gradients, not %s", who, n,
              Py_TYPE(result)->tp_name);
     RL_CHECK(PySequence_Fast_GET_SIZE(result) == static_cast<Py_ssize_t>(n), throw_runtime,
-             "%s: a hook must return %zu gradients, it returned %zd", who, n,
+             "%s: a hook must return %zu gradients, but it returned %zd", who, n,
              PySequence_Fast_GET_SIZE(result));
     return require_tensors(result, who, "result of a hook");
 }
@@ -18,12 +18,13 @@ void replace(Tensor& grad, const Tensor& by, const char* who) {
     if (by.defined() && grad.defined()) {
         RL_CHECK(std::equal(by.sizes().begin(), by.sizes().end(), grad.sizes().begin(), grad.sizes().end()),
                  throw_runtime,
-                 "%s: a hook returned a gradient of shape %s in place of one of shape %s\n"
-                 "hint: return None to leave the gradient as it is",
+                 "%s: a hook returned a gradient of shape %s, but the gradient had shape %s before\n"
+                 "hint: return None to leave the gradient unchanged",
                  who, to_string(by.sizes()).c_str(), to_string(grad.sizes()).c_str());
         RL_CHECK(by.dtype() == grad.dtype() && by.device() == grad.device(), throw_runtime,
-                 "%s: a hook returned a gradient of %s on %s in place of one of %s on %s\n"
-                 "hint: convert it with grad.to(...)",
+                 "%s: a hook returned a gradient of dtype %s on device %s, but the gradient had dtype %s on "
+                 "device %s before\n"
+                 "hint: convert the result of the hook with to()",
                  who, name(by.dtype()), name(by.device()).c_str(), name(grad.dtype()),
                  name(grad.device()).c_str());
     }

@@ -86,7 +86,7 @@ PyObject* push_saved_hooks(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
 PyObject* pop_saved_hooks(PyObject*, PyObject*) {
     RL_TRY
     auto* innermost = dynamic_cast<PythonSavedHook*>(saved_hook());
-    RL_CHECK(innermost, throw_runtime, "saved_tensors_hooks: it was not entered on this thread");
+    RL_CHECK(innermost, throw_runtime, "saved_tensors_hooks: must be exited on the thread that entered it");
     set_saved_hook(innermost->outer);
     delete innermost;
     Py_RETURN_NONE;

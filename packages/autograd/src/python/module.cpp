@@ -125,7 +125,8 @@ std::vector<Root> require_roots(PyObject* outputs, PyObject* grads) {
     const Py_ssize_t n = PySequence_Fast_GET_SIZE(outputs);
     std::vector<Tensor> given = require_tensors(grads, "backward", "grad_tensors");
     RL_CHECK(given.empty() || given.size() == static_cast<size_t>(n), throw_runtime,
-             "backward(): %zd outputs need as many gradients, got %zu", n, given.size());
+             "backward(): expected one gradient for each of the %zd outputs, got %zu gradients", n,
+             given.size());
     given.resize(static_cast<size_t>(n));
     std::vector<Root> roots;
     for (size_t i = 0; i < static_cast<size_t>(n); ++i) {
@@ -186,16 +187,17 @@ int execute(PyObject* module) {
     if (std::string_view(core->abi) != RUSHLIGHT_ABI) {
         PyErr_Format(PyExc_ImportError,
                      "rushlight-autograd " RUSHLIGHT_VERSION
-                     " was built for another rushlight-core (%s) than the "
-                     "installed one (%s); install both from one release",
+                     " was built for rushlight-core %s, but rushlight-core %s is installed\n"
+                     "hint: install rushlight packages of the same release",
                      RUSHLIGHT_ABI, core->abi);
         return -1;
     }
     if (core->instance != instance()) {
         PyErr_SetString(
             PyExc_ImportError,
-            "two copies of librushlight.so are loaded: rushlight-autograd found a different one from "
-            "rushlight-core; remove one installation or unset LD_LIBRARY_PATH");
+            "two copies of librushlight.so are loaded: rushlight-autograd found another copy than "
+            "rushlight-core\n"
+            "hint: remove one installation, or unset LD_LIBRARY_PATH");
         return -1;
     }
     try {

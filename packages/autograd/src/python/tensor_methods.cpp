@@ -122,7 +122,7 @@ PyObject* method_register_post_accumulate_grad_hook(PyObject* self, PyObject* ar
              Py_TYPE(callable)->tp_name);
     Tensor t = self_of(self);
     RL_CHECK(t.requires_grad() && t.is_leaf(), throw_runtime,
-             "register_post_accumulate_grad_hook(): only leaves that require grad accumulate one");
+             "register_post_accumulate_grad_hook(): the tensor must be a leaf that requires grad");
     auto hook = make_hook(callable, false);
     add_hook(meta(t.impl()).hooks.get().post_accumulate, hook);
     if (!PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);

@@ -134,8 +134,9 @@ PyObject* py_batch_at(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_CHECK(level, throw_runtime, "vmap: there is no level %lld", (long long)wanted);
     const Tensor rows = dim == 0 ? t : ops::movedim(t, IntList(&dim, 1), kInts<0>);
     RL_CHECK(rows.dim() > 0 && rows.sizes()[0] == level->size, throw_runtime,
-             "vmap: a result of a Function's vmap needs %lld examples, got shape %s", (long long)level->size,
-             to_string(rows.sizes()).c_str());
+             "vmap: a result of a Function's vmap() must have size %lld, the batch size, in its batch "
+             "dimension, got shape %s",
+             (long long)level->size, to_string(rows.sizes()).c_str());
     return check(wrap(batch(rows, level)));
     RL_CATCH
 }

@@ -100,7 +100,7 @@ class AutogradContract(Contract):
             (leaf(3) * 2).backward()
 
     def test_a_gradient_of_another_shape_is_refused(self) -> None:
-        with pytest.raises(RuntimeError, match=r"shape \(2,\), the output has \(3,\)"):
+        with pytest.raises(RuntimeError, match=r"shape \(2,\), but the output has shape \(3,\)"):
             (leaf(3) * 2).backward(core.ones(2, dtype=core.float64))
 
     def test_a_graph_can_be_used_once(self) -> None:

@@ -172,7 +172,10 @@ def _run(
     accumulate: bool,
 ) -> Gradients:
     if grads and len(grads) != len(outputs):
-        raise RuntimeError(f"backward(): {len(outputs)} outputs need as many gradients, got {len(grads)}")
+        raise RuntimeError(
+            f"backward(): expected one gradient for each of the {len(outputs)} outputs, "
+            f"got {len(grads)} gradients"
+        )
     with core.set_grad_enabled(create_graph):
         roots = [
             (_root(i, output), _seed(i, output, grads[i] if grads else None))
@@ -193,7 +196,7 @@ def _root(i: int, output: Tensor) -> Edge:
     if edge is None:
         raise RuntimeError(
             f"backward(): output {i} (shape {tuple(output.shape)}) does not require grad and has no history\n"
-            "hint: was it computed under no_grad, detached, or from tensors without requires_grad?"
+            "hint: compute it from tensors that require grad, outside of no_grad, and without detach()"
         )
     return edge
 
@@ -203,18 +206,19 @@ def _seed(i: int, output: Tensor, grad: Tensor | None) -> Tensor:
         if output.numel() != 1:
             raise RuntimeError(
                 "backward(): grad can be created implicitly only for outputs of one element, "
-                f"output {i} has shape {tuple(output.shape)}\nhint: reduce it (sum, mean), or pass gradient="
+                f"output {i} has shape {tuple(output.shape)}\n"
+                "hint: reduce the output with sum() or mean(), or pass gradient="
             )
         if output.is_complex():
             raise RuntimeError(
                 f"backward(): grad can be created implicitly only for real outputs, output {i} is {output.dtype}\n"
-                "hint: take its abs() or a part, or pass gradient="
+                "hint: take abs() or the real part of the output, or pass gradient="
             )
         return core.ones_like(output.detach())
     if grad.shape != output.shape:
         raise RuntimeError(
             f"backward(): the gradient of output {i} has shape {tuple(grad.shape)}, "
-            f"the output has {tuple(output.shape)}"
+            f"but the output has shape {tuple(output.shape)}"
         )
     return grad
 
