@@ -112,8 +112,9 @@ Recorder::~Recorder() {
 
 static void fail_values_read(const char* op) {
     throw_runtime(
-        "%s: reads the values of a tensor while a program is captured%s; the program would store the values of "
-        "this run\nhint: compute with operators, such as torch.where(condition, a, b) for `if`",
+        "%s: reads the values of a tensor while a program is captured%s; the program would store the values "
+        "of this run\n"
+        "hint: use operators instead, such as torch.where(condition, a, b) instead of `if`",
         op, here().c_str());
 }
 
@@ -252,8 +253,9 @@ void Recorder::call(const Operator& op, StageMask rest, Stack& stack) {
         if (auto at = outside_of_.find(t.impl()); at != outside_of_.end())
             RL_CHECK(
                 !has_moved(outside_[at->second]), throw_not_implemented,
-                "capture: %s%s changes the shape or the memory of '%s' in place, which cannot be captured so far\n"
-                "hint: change a clone",
+                "capture: %s%s changes the shape or the memory of '%s' in place, which cannot be captured so "
+                "far\n"
+                "hint: apply the operator to a clone() of the tensor",
                 op.name, here().c_str(), outside_[at->second].named.name.c_str());
     std::vector<uint8_t> random = default_generator().get_state();
     node.random = random != random_;
@@ -364,8 +366,8 @@ ValueId Recorder::value_of(const Tensor& t, const Operator& op) {
 
 void Recorder::check_scope(ValueId id, const Operator& op) const {
     RL_CHECK(is_open(block_of_[id]), throw_runtime,
-             "capture: %s%s uses a tensor outside of the branch or loop that created it\nhint: return it "
-             "from the function that makes it",
+             "capture: %s%s uses a tensor outside of the branch or loop that created it\n"
+             "hint: return the tensor from the function that creates it",
              op.name, here().c_str());
 }
 
@@ -430,7 +432,8 @@ Argument Recorder::argument_of(const Value& value, const Operator& op) {
                 return ids;
             } else if constexpr (std::is_same_v<T, Ref<Generator>>) {
                 throw_not_implemented(
-                    "capture: %s%s draws from a generator of the program's own, which cannot be captured so far",
+                    "capture: %s%s draws from a generator other than the default generator, which cannot be "
+                    "captured so far",
                     op.name, here().c_str());
             } else {
                 return v;
@@ -476,11 +479,11 @@ bool Recorder::has_moved(const Outside& outside) {
 }
 
 void Recorder::check_random() const {
-    RL_CHECK(
-        default_generator().get_state() == random_, throw_not_implemented,
-        "capture: the default generator was seeded or drawn from%s, by something other than an operator of the program\n"
-        "hint: seed it before the program runs",
-        here().c_str());
+    RL_CHECK(default_generator().get_state() == random_, throw_not_implemented,
+             "capture: the default generator was seeded, or numbers were drawn from it%s, by code other than "
+             "the operators of the program\n"
+             "hint: seed the generator before the program runs",
+             here().c_str());
 }
 
 // Returns the value of the program that has the same address and layout as `t`. Gradient formulas create such aliases
@@ -539,7 +542,8 @@ Program Recorder::finish(TensorList outputs, std::map<std::string, std::string> 
     std::unordered_set<ValueId> written;
     RL_CHECK(
         !seeded_, throw_not_implemented,
-        "capture: the default generator was seeded or drawn from by something other than an operator of the program");
+        "capture: the default generator was seeded, or numbers were drawn from it, by code other than the "
+        "operators of the program");
     for (const Outside& outside : outside_) {
         const Named& named = outside.named;
         RL_CHECK(
@@ -574,9 +578,10 @@ Program Recorder::finish(TensorList outputs, std::map<std::string, std::string> 
             while (!names.insert(constant.name).second);
             RL_CHECK(
                 !constant.written, throw_runtime,
-                "capture: a tensor of shape %s is written in place, and is neither an input nor a parameter or "
-                "buffer of the module\nhint: make it a buffer (register_buffer), or a fresh tensor with an "
-                "operator such as zeros()",
+                "capture: a tensor of shape %s is written in place, and is neither an input nor a parameter "
+                "or buffer of the module\n"
+                "hint: register the tensor as a buffer (register_buffer), or create it in the program with "
+                "an operator such as zeros()",
                 to_string(constants_[i].sizes()).c_str());
         }
         const auto [first, alone] = owner.emplace(constants_[i].impl()->storage(), i);
@@ -619,7 +624,7 @@ void Capture::start() {
     RL_CHECK(!recorder_->started, throw_runtime, "capture: was started already");
     RL_CHECK(!(dispatch_state.on & (bit(Stage::Autocast) | bit(Stage::Batch))), throw_not_implemented,
              "capture: cannot begin under autocast or inside of vmap\n"
-             "hint: use them inside of the captured function");
+             "hint: use autocast and vmap inside of the captured function");
     recorder_->started = true;
     recorder_->begin();
     watch_births(true);

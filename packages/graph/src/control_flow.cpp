@@ -116,14 +116,14 @@ std::string type_text(const Tensor& t) {
 }
 
 void check_types(const char* what, TensorList made, TensorList wanted, const char* whose) {
-    RL_CHECK(made.size() == wanted.size(), throw_runtime, "%s returns %zu tensors, %s %zu", what, made.size(),
-             whose, wanted.size());
+    RL_CHECK(made.size() == wanted.size(), throw_runtime, "%s returns %zu tensors, but %s %zu", what,
+             made.size(), whose, wanted.size());
     for (size_t i = 0; i < made.size(); ++i)
         RL_CHECK(made[i].defined() && made[i].dtype() == wanted[i].dtype() &&
                      made[i].device().type == wanted[i].device().type && made[i].shape() == wanted[i].shape(),
                  throw_runtime,
-                 "%s must return tensors of the same dtype, shape and device: tensor %zu is %s, %s %s", what,
-                 i, type_text(made[i]).c_str(), whose, type_text(wanted[i]).c_str());
+                 "%s must return tensors of the same dtype, shape and device: tensor %zu is %s, but %s %s",
+                 what, i, type_text(made[i]).c_str(), whose, type_text(wanted[i]).c_str());
 }
 
 void check_one_element(const char* what, const Tensor& t) {
@@ -191,7 +191,8 @@ std::vector<Tensor> capture_scan(const BlockFunction& combine_fn, TensorList ini
     std::vector<Tensor> given(init.begin(), init.end());
     for (const Tensor& x : xs) {
         RL_CHECK(x.dim() > 0 && x.sizes()[0] == xs[0].sizes()[0] && x.sizes()[0] > 0, throw_value,
-                 "scan(xs): the tensors must have one length of at least 1, got %s", type_text(x).c_str());
+                 "scan(xs): the tensors must have the same length, of at least 1, got %s",
+                 type_text(x).c_str());
         StagesOff untraced(kTracingStages);
         given.push_back(ops::select(x, 0, 0));
     }

@@ -335,7 +335,7 @@ Expression decode_expression(const At& at, uint32_t index, size_t symbols) {
         if (auto parts = at.optional(kJoins[static_cast<int>(kind)])) {
             const std::vector<uint32_t> indices = parts->indices();
             if (indices.size() != 2 || std::max(indices[0], indices[1]) >= index)
-                fail(parts->path, "two expressions that come before");
+                fail(parts->path, "two earlier expressions");
             return {kind, 0, indices[0], indices[1]};
         }
     fail(at.path, "an expression");
@@ -426,11 +426,11 @@ Graph decode(const Json& json) {
     Graph graph;
     graph.writer = root["writer"].string();
     const int64_t format = root["format"].integer();
-    RL_CHECK(
-        format >= kOldestFormat && format <= kFormat, throw_value,
-        "program: the file has format %lld, this library reads formats %lld to %lld\nhint: it was written by %s",
-        static_cast<long long>(format), static_cast<long long>(kOldestFormat),
-        static_cast<long long>(kFormat), graph.writer.c_str());
+    RL_CHECK(format >= kOldestFormat && format <= kFormat, throw_value,
+             "program: the file has format %lld, this library reads formats %lld to %lld\n"
+             "hint: read the file with the version that wrote it, %s",
+             static_cast<long long>(format), static_cast<long long>(kOldestFormat),
+             static_cast<long long>(kFormat), graph.writer.c_str());
     root["operators"].each([&](const At& at) {
         std::vector<At> parts;
         at.each([&](const At& part) { parts.push_back(part); });
@@ -455,7 +455,7 @@ Graph decode(const Json& json) {
     graph.texts.clear();
     root["texts"].each([&](const At& at) { graph.texts.push_back(at.string()); });
     if (graph.texts.empty() || !graph.texts[0].empty())
-        fail("graph.texts", "a list whose first text is empty");
+        fail("graph.texts", "a list whose first string is empty");
     const At metadata = root["metadata"];
     auto* members = metadata.json.as<Json::Object>();
     if (!members) fail(metadata.path, "an object");

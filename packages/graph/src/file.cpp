@@ -98,7 +98,7 @@ Extent read_extent(const std::string& name, const Json& json, size_t room) {
     if (!begin || !end || *begin < 0 || *end < *begin || static_cast<size_t>(*end) > room)
         fail("tensor '" + name + "' is outside of the file: the file is truncated, or its header is wrong");
     if (static_cast<size_t>(*end - *begin) != bytes)
-        fail("tensor '" + name + "' of the file has a length that does not fit its shape");
+        fail("tensor '" + name + "' of the file has a length that does not match its dtype and shape");
     extent.begin = static_cast<size_t>(*begin);
     extent.end = static_cast<size_t>(*end);
     return extent;
@@ -109,7 +109,7 @@ Tensor read_constant(const Constant& constant, const TensorType& type, const Ext
     if (extent.dtype != type.dtype || extent.sizes != type.sizes)
         fail("constant '" + constant.name + "' is " + to_text(type) + " in the graph and " +
              to_text(TensorType{extent.dtype, {}, extent.sizes}) +
-             " in the file, which may belong to another model");
+             " in the file; the file may belong to another model");
     if (type.device.type != DeviceType::CPU)
         throw_not_implemented("program: constant '%s' is on %s, but only constants on the CPU can be loaded",
                               constant.name.c_str(), name(type.device).c_str());
@@ -171,7 +171,7 @@ Contents read(const Shared& bytes) {
     } else if (auto at = extents.find(kKey); at != extents.end()) {
         text = {bytes->data + start + at->second.begin, at->second.end - at->second.begin};
     } else {
-        fail("the file contains tensors, but no program\nhint: a program is saved by export.save");
+        fail("the file contains tensors, but no program\nhint: save a program with export.save");
     }
     Contents contents{decode(Json::parse(text, "program: the graph")), {}};
     const Graph& graph = contents.graph;

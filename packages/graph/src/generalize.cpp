@@ -109,8 +109,8 @@ class Generalizer {
                 check_nodes(run, x.blocks[i].nodes, y.blocks[i].nodes);
         }
         if (first.size() != other.size())
-            fail_structure(run, first.size() > both ? a.describe(first[both], both) : "nothing more",
-                           other.size() > both ? b.describe(other[both], both) : "nothing more");
+            fail_structure(run, first.size() > both ? a.describe(first[both], both) : "no further operator",
+                           other.size() > both ? b.describe(other[both], both) : "no further operator");
     }
 
     void check_structure(size_t run) const {
@@ -126,8 +126,9 @@ class Generalizer {
         const auto same_value = [](const ValueInfo& x, const ValueInfo& y) { return x.memory == y.memory; };
         if (!std::ranges::equal(a.constants, b.constants, same_constant) || a.outputs != b.outputs ||
             !std::ranges::equal(a.values, b.values, same_value))
-            fail_structure(run, count(a), count(b) + ", which share memory in another way");
-        if (a.metadata != b.metadata) fail_structure(run, "results of one structure", "those of another");
+            fail_structure(run, count(a), count(b) + ", with other names or other shared memory");
+        if (a.metadata != b.metadata)
+            fail_structure(run, "results of one structure", "results of another structure");
     }
 
     // Returns an expression for an integer, or nothing if it is the same in all graphs.
@@ -137,7 +138,8 @@ class Generalizer {
         std::string all;
         for (size_t i = 0; i < seen.size(); ++i)
             all += (i ? "; " : "") + std::to_string(seen[i]) + " with " + sizes_of(i);
-        throw_runtime("capture: no expression of the sizes explains %s: %s", what.c_str(), all.c_str());
+        throw_runtime("capture: no expression of the input sizes gives the values of %s: %s", what.c_str(),
+                      all.c_str());
     }
 
     void generalize_value(ValueId id, const std::string& what) {
@@ -173,9 +175,10 @@ class Generalizer {
                     const auto* numbers = std::get_if<Numbers>(&argument);
                     const auto* number = std::get_if<int64_t>(&argument);
                     if (argument.index() != first.index() || (numbers && numbers->size() != items))
-                        fail_structure(run, what + " of one kind", "of another");
+                        fail_structure(run, what + " of one kind", "the same argument of another kind");
                     RL_CHECK(number || numbers, throw_runtime,
-                             "capture: %s changes with the sizes (%s and %s), and is not an integer",
+                             "capture: %s changes with the sizes (%s and %s), but only integers may depend "
+                             "on sizes",
                              what.c_str(), sizes_of(0).c_str(), sizes_of(run).c_str());
                     seen.push_back(number ? *number : (*numbers)[item]);
                 }
@@ -211,7 +214,7 @@ Graph generalize(const std::vector<Graph>& graphs, std::vector<Symbol> symbols,
              graphs.size());
     for (const auto& run : values)
         RL_CHECK(run.size() == symbols.size(), throw_value,
-                 "generalize: a graph has %zu values for %zu symbols", run.size(), symbols.size());
+                 "generalize: got %zu values for the %zu symbols of a graph", run.size(), symbols.size());
     return Generalizer(graphs, std::move(symbols), values).run();
 }
 

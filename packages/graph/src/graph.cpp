@@ -116,14 +116,14 @@ class Verifier {
         const TensorType& type = graph_.values[constant.value].type;
         if (constant.strides.empty()) return;
         if (constant.strides.size() != type.sizes.size())
-            fail("constant '%s' has %zu strides and %zu sizes", constant.name.c_str(),
+            fail("constant '%s' has %zu strides but %zu sizes", constant.name.c_str(),
                  constant.strides.size(), type.sizes.size());
         int64_t last = 0, step;
         for (size_t d = 0; d < type.sizes.size(); ++d)
             if (constant.strides[d] < 0 ||
                 __builtin_mul_overflow(constant.strides[d], std::max<int64_t>(type.sizes[d], 1) - 1, &step) ||
                 __builtin_add_overflow(last, step, &last) || last > kMostElements)
-                fail("constant '%s' has strides that no memory has", constant.name.c_str());
+                fail("constant '%s' has strides that are negative or too large", constant.name.c_str());
     }
 
     void check_node(const Node& node) {
@@ -384,16 +384,16 @@ std::vector<const Operator*> resolve(const Graph& graph) {
     std::vector<const Operator*> found;
     for (const OperatorRef& wanted : graph.operators) {
         const Operator* op = find_operator(wanted.name);
-        RL_CHECK(
-            op, throw_runtime,
-            "program: this library, rushlight %s, has no operator '%s'\nhint: the program was written by %s",
-            RUSHLIGHT_VERSION, wanted.name.c_str(), graph.writer.c_str());
-        RL_CHECK(
-            op->hash == wanted.hash, throw_runtime,
-            "program: operator '%s' of this library, rushlight %s, has a different schema from the program's "
-            "(hash %016llx, needs %016llx)\nhint: the program was written by %s",
-            wanted.name.c_str(), RUSHLIGHT_VERSION, static_cast<unsigned long long>(op->hash),
-            static_cast<unsigned long long>(wanted.hash), graph.writer.c_str());
+        RL_CHECK(op, throw_runtime,
+                 "program: this library, rushlight %s, has no operator '%s'\n"
+                 "hint: run the program with the version that wrote it, %s",
+                 RUSHLIGHT_VERSION, wanted.name.c_str(), graph.writer.c_str());
+        RL_CHECK(op->hash == wanted.hash, throw_runtime,
+                 "program: operator '%s' of this library, rushlight %s, has a different schema from the "
+                 "program's (hash %016llx, needs %016llx)\n"
+                 "hint: run the program with the version that wrote it, %s",
+                 wanted.name.c_str(), RUSHLIGHT_VERSION, static_cast<unsigned long long>(op->hash),
+                 static_cast<unsigned long long>(wanted.hash), graph.writer.c_str());
         found.push_back(op);
     }
     return found;

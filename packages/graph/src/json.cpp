@@ -37,7 +37,7 @@ class Parser {
         return true;
     }
     void word(std::string_view w) {
-        if (text_.substr(at_, w.size()) != w) fail("not JSON");
+        if (text_.substr(at_, w.size()) != w) fail("invalid JSON");
         at_ += w.size();
     }
 
@@ -65,7 +65,7 @@ class Parser {
             skip_space();
             if (at_ >= text_.size() || text_[at_] != '"') fail("a key must be a string");
             std::string key = string();
-            if (!keys.insert(key).second) fail("a key comes twice");
+            if (!keys.insert(key).second) fail("a key occurs twice");
             if (!take(':')) fail("':' is missing");
             members.emplace_back(std::move(key), read(depth + 1));
         } while (take(','));
@@ -87,7 +87,7 @@ class Parser {
         const auto digits = [&] {
             const size_t first = at_;
             while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') ++at_;
-            if (at_ == first) fail("not JSON");
+            if (at_ == first) fail("invalid JSON");
             return text_[first] == '0' && at_ > first + 1;
         };
         if (text_[at_] == '-') ++at_;
@@ -162,12 +162,12 @@ class Parser {
                 case 't': out += '\t'; break;
                 case 'u': {
                     unsigned code = hex4();
-                    if (code >= 0xdc00 && code < 0xe000) fail("half of a surrogate pair");
+                    if (code >= 0xdc00 && code < 0xe000) fail("an unpaired surrogate");
                     if (code >= 0xd800 && code < 0xdc00) {
-                        if (text_.substr(at_, 2) != "\\u") fail("half of a surrogate pair");
+                        if (text_.substr(at_, 2) != "\\u") fail("an unpaired surrogate");
                         at_ += 2;
                         const unsigned low = hex4();
-                        if (low < 0xdc00 || low >= 0xe000) fail("half of a surrogate pair");
+                        if (low < 0xdc00 || low >= 0xe000) fail("an unpaired surrogate");
                         code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
                     }
                     append_utf8(out, code);

@@ -193,12 +193,13 @@ Sizes Program::State::bind(TensorList inputs) const {
                      static_cast<long long>(size), static_cast<long long>(scale), symbol.name.c_str(),
                      static_cast<long long>(offset));
             RL_CHECK(here >= symbol.least && here <= symbol.most, throw_value,
-                     "program: size '%s' is %lld by dimension %u of input '%s', must be from %lld to %lld",
+                     "program: size '%s' is %lld in dimension %u of input '%s', but must be from %lld to "
+                     "%lld",
                      symbol.name.c_str(), static_cast<long long>(here), dim, name.c_str(),
                      static_cast<long long>(symbol.least), static_cast<long long>(symbol.most));
             RL_CHECK(
                 !value || *value == here, throw_value,
-                "program: size '%s' is %lld by dimension %u of input '%s', but %lld by another dimension",
+                "program: size '%s' is %lld in dimension %u of input '%s', but %lld in another dimension",
                 symbol.name.c_str(), static_cast<long long>(here), dim, name.c_str(),
                 static_cast<long long>(*value));
             value = here;
@@ -213,8 +214,8 @@ void Program::State::expect(const Step& step, size_t number, ValueId id, const T
     const ValueInfo& value = graph.values[id];
     RL_CHECK(
         t.defined() && has_type(t, value, sizes), throw_runtime,
-        "program: %s returned %s, but %s when the program was captured\nhint: a size or dtype of the program "
-        "depends on the values of its inputs",
+        "program: %s returned %s, but %s when the program was captured\n"
+        "hint: change the captured function so that no size or dtype depends on the values of its inputs",
         graph.describe(*step.node, number).c_str(), type_of(t).c_str(),
         to_text(type_in(value, sizes)).c_str());
 }

@@ -88,7 +88,7 @@ def test_batch_and_length_of_a_gpt() -> None:
     program = check(
         GPT().eval(), shapes, torch.randint(0, 13, (2, 5)), [torch.randint(0, 13, size) for size in sizes]
     )
-    with pytest.raises(ValueError, match="size 'length' is 33 by dimension 1 of input"):
+    with pytest.raises(ValueError, match="size 'length' is 33 in dimension 1 of input"):
         program.module()(torch.zeros(2, 33, dtype=torch.int64))
 
 

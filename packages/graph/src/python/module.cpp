@@ -25,7 +25,7 @@ bool core_fits() {
     if (std::strcmp(api->abi, RUSHLIGHT_ABI) != 0) {
         PyErr_Format(PyExc_ImportError,
                      "rushlight-graph was built for rushlight-core %s, but rushlight-core %s is installed\n"
-                     "hint: install packages of one release",
+                     "hint: install rushlight packages of the same release",
                      RUSHLIGHT_ABI, api->abi);
         return false;
     }

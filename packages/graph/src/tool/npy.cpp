@@ -68,7 +68,7 @@ Tensor read_npy(const std::string& path) {
     if (start > bytes.size()) fail(path, "it ends within its header");
     const std::string_view header(bytes.data() + (wide ? 12 : 10), length);
     std::string_view descr = entry(header, "descr", path);
-    if (!descr.starts_with('\'')) fail(path, "its elements are records");
+    if (!descr.starts_with('\'')) fail(path, "its elements are records, which are not supported");
     descr = descr.substr(1, descr.find('\'', 1) - 1);
     int dtype = 0;
     while (dtype < kNumDTypes && (!kNames[dtype] || descr != kNames[dtype])) ++dtype;
@@ -81,7 +81,7 @@ Tensor read_npy(const std::string& path) {
     for (int64_t size : stored) elements *= size;
     const size_t item = itemsize(static_cast<DType>(dtype));
     if (static_cast<size_t>(elements) != (bytes.size() - start) / item || (bytes.size() - start) % item)
-        fail(path, "its length does not fit its shape");
+        fail(path, "its length does not match its shape and dtype");
     Tensor t = make_tensor(stored, static_cast<DType>(dtype));
     if (elements) std::memcpy(t.data<void>(), bytes.data() + start, bytes.size() - start);
     if (!fortran) return t;

@@ -24,7 +24,7 @@ bool core_fits() {
         PyErr_Format(
             PyExc_ImportError,
             "rushlight-profiler was built for rushlight-core %s, but rushlight-core %s is installed\n"
-            "hint: install packages of one release",
+            "hint: install rushlight packages of the same release",
             RUSHLIGHT_ABI, api->abi);
         return false;
     }
@@ -43,8 +43,8 @@ PyObject* py_start(PyObject*, PyObject* args) {
     try {
         if (!start(wanted, capacity)) {
             PyErr_SetString(PyExc_RuntimeError,
-                            "profile.start(): another profile is recording\nhint: stop it first; a process "
-                            "has one at a time");
+                            "profile.start(): another profile is recording\n"
+                            "hint: stop the other profile first: a process can record only one at a time");
             return nullptr;
         }
     } catch (const std::exception& e) {
