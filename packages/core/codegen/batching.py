@@ -45,7 +45,7 @@ def load_batching(folder: Path, ops: list[Op]) -> dict[str, Batching]:
         scalars = entry.get("scalars", SCALARS[0])
         if scalars not in SCALARS or ("scalars" in entry and entry["rule"] != "dims"):
             raise EntryError(
-                f"{where}: `scalars` belongs to the rule dims, and must be one of {', '.join(SCALARS)}"
+                f"{where}: `scalars` is allowed only with the rule dims, and must be one of {', '.join(SCALARS)}"
             )
         for name in entry["ops"]:
             if name not in known:

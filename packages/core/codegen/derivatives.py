@@ -116,7 +116,7 @@ def load_derivatives(folder: Path, ops: list[Op]) -> list[Derivative]:
                 names = tuple(part.strip() for part in key.split(","))
                 for n in names:
                     if n not in tensors:
-                        raise fail(f"grad of {n!r}, which is not a tensor argument")
+                        raise fail(f"grad names {n!r}, which is not a tensor argument")
                 grads[names] = Formula.parse(text)
             refused = _names(entry, "not_differentiable")
             by_hand = _names(entry, "by_hand")
@@ -134,13 +134,13 @@ def load_derivatives(folder: Path, ops: list[Op]) -> list[Derivative]:
                 for names in grads:
                     for n in names:
                         if n not in jvp and n not in refused:
-                            raise fail(f"jvp lacks {n!r}: its tangent would be lost")
+                            raise fail(f"jvp has no formula for {n!r}, so the tangent of {n!r} would be lost")
             elif jvp not in ("pointwise", "linear", "constant", "view", ""):
                 raise fail(f"jvp must be pointwise, linear, constant, view or formulas, not {jvp!r}")
             mask = _mask(entry.get("mask"), grads)
             masked = Formula.parse(entry["masked"]) if "masked" in entry else None
             if masked is not None and len(grads) - len(refused) != 1:
-                raise fail("masked needs one formula in grad, for all arguments")
+                raise fail("masked needs exactly one formula in grad, which covers all arguments")
         except FormulaError as error:
             raise fail(str(error)) from None
         holomorphic = entry.get("holomorphic", True)
@@ -170,12 +170,14 @@ def _mask(entry: object, grads: dict[tuple[str, ...], Formula]) -> dict[str, For
         raise FormulaError(f"mask must map activation, low and high to formulas, not {entry!r}")
     parts = {key: Formula.parse(text) for key, text in entry.items() if key != "__line__"}
     if "activation" not in parts or set(parts) - {"activation", "low", "high"}:
-        raise FormulaError(f"mask needs activation, and may have low and high; it has {', '.join(parts)}")
+        raise FormulaError(
+            f"mask must have the key activation, and may have low and high, got {', '.join(parts)}"
+        )
     if len(grads) != 1 or not all(
         part.uses() <= next(iter(grads.values())).uses() for part in parts.values()
     ):
         raise FormulaError(
-            "mask needs a single argument, and may read only what the formula of its gradient reads"
+            "mask needs a single argument, and may read only values that the formula of its gradient reads"
         )
     return parts
 
@@ -187,7 +189,7 @@ def _check_complete(op: Op, given: list[str], refused: tuple[str, ...], constant
         if n not in [a.name for a in op.tensors]:
             raise FormulaError(f"{n!r} is not a tensor argument")
         if said.count(n) > 1:
-            raise FormulaError(f"{n!r} is named twice among grad, constant and not_differentiable")
+            raise FormulaError(f"{n!r} is listed more than once in grad, constant and not_differentiable")
     for a in op.tensors:
         if a.name not in said:
             raise FormulaError(

@@ -140,7 +140,7 @@ def _op(path: Path, entry: dict[str, object]) -> Op:
         return EntryError(f"{path}:{line}: {name}: {text}")
 
     if not isinstance(name, str):
-        raise fail("an entry begins with `op: name`")
+        raise fail("an entry must begin with `op: name`")
     for key in entry:
         if key not in _KEYS:
             raise fail(f"unknown key {key!r}; known are {', '.join(sorted(_KEYS))}")
@@ -209,7 +209,7 @@ def _op(path: Path, entry: dict[str, object]) -> Op:
     values["expects"] = tuple((argument, str(text)) for argument, text in expects.items())
     op = Op(name=name, schema=schema, family=path.stem, source=path, line=line, **values)
     if op.expects and op.kind not in ("custom", "dynamic", "composite", "storage"):
-        raise fail(f"kind {op.kind} has no key 'expects'")
+        raise fail(f"the key 'expects' is not allowed for the kind {op.kind}")
     try:
         checks_of(op)
         check_result(op)

@@ -33,7 +33,9 @@ def check_onnx(op: Op) -> None:
     if op.onnx in ("", FUNCTION):
         return
     if len(op.schema.returns) != 1:
-        raise OnnxRuleError(f"onnx {op.onnx!r}: an expression has one result; write `function`")
+        raise OnnxRuleError(
+            f"onnx {op.onnx!r}: an expression has only one result: use `function` for several"
+        )
     try:
         tree = ast.parse(op.onnx, mode="eval")
     except SyntaxError:

@@ -121,7 +121,7 @@ def cpp_default(a: Argument) -> str:
         return f'"{value}"'
     if isinstance(value, (list, tuple)):
         return f"kInts<{', '.join(map(str, value))}>" if value else "IntList()"
-    raise SchemaError(f"default {value!r} of {a.name} has no C++ form")
+    raise SchemaError(f"default {value!r} of {a.name} cannot be written in C++")
 
 
 _ARGUMENT = re.compile(

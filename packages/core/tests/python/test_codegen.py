@@ -319,14 +319,14 @@ def test_the_command_line(tmp_path: Path) -> None:
     [
         ("- op: add\n  grad:\n    input: grad\n  colour: red\n", r"wrong\.yaml:1: add: unknown key 'colour'"),
         ("- op: nothing\n  grad:\n    input: grad\n", r"wrong\.yaml:1: nothing: core has no such operator"),
-        ("- op: add\n  grad:\n    alpha: grad\n", r"wrong\.yaml:1: add: grad of 'alpha', which is not a tensor"),
+        ("- op: add\n  grad:\n    alpha: grad\n", r"wrong\.yaml:1: add: grad names 'alpha', which is not a tensor"),
         ("- op: add\n  grad:\n    input: grad +\n", r"wrong\.yaml:1: add: 'grad \+'"),
-        ("- op: exp\n  grad:\n    input: grad * result\n  jvp: {}\n", r"jvp lacks 'input': its tangent would be lost"),
+        ("- op: exp\n  grad:\n    input: grad * result\n  jvp: {}\n", r"jvp has no formula for 'input'"),
         ("- op: exp\n  grad: {input: grad}\n- op: exp\n  grad: {input: grad}\n", "is defined in .* already"),
         ("- op: add\n  grad: {input: grad}\n", r"wrong\.yaml:1: add: the tensor argument 'other' has no gradient"),
         ("- op: add\n  grad: {input: grad}\n  constant: [alpha, other]\n", "'alpha' is not a tensor argument"),
         ("- op: add\n  grad: {input: grad}\n  constant: other\n", "constant must be a list of arguments"),
-        ("- op: exp\n  grad: {input: grad}\n  not_differentiable: [input]\n", "'input' is named twice"),
+        ("- op: exp\n  grad: {input: grad}\n  not_differentiable: [input]\n", "'input' is listed more than once"),
     ],
 )  # fmt: skip
 def test_an_entry_that_is_wrong(ops: list[Op], tmp_path: Path, text: str, says: str) -> None:
@@ -351,9 +351,9 @@ def test_names_that_are_one_in_cpp_are_refused(tmp_path: Path) -> None:
         ("- {rule: dims, ops: [topk]}\n- {rule: front, ops: [topk]}", "topk has the rule 'dims' already"),
         (
             "- {rule: dims, scalars: sometimes, ops: [topk]}",
-            "`scalars` belongs to the rule dims, and must be one of element, refused",
+            "`scalars` is allowed only with the rule dims, and must be one of element, refused",
         ),
-        ("- {rule: front, scalars: refused, ops: [topk]}", "`scalars` belongs to the rule dims"),
+        ("- {rule: front, scalars: refused, ops: [topk]}", "`scalars` is allowed only with the rule dims"),
         ("- {rule: dims, scalar: refused, ops: [topk]}", "an entry needs `rule` and a list `ops`"),
     ],
 )
