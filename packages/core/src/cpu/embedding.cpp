@@ -75,7 +75,7 @@ void embedding_bag(KernelContext& ctx, const View& out, const View& weight, cons
     });
     for (int64_t i = 0; !fits && i < n; ++i)
         RL_CHECK(bag[i] >= 0 && bag[i] < count && (i == 0 || bag[i] >= bag[i - 1]), throw_runtime,
-                 "embedding_bag(bags): must be non-decreasing and below %lld, element %lld is %lld",
+                 "embedding_bag(bags): must be non-decreasing and below %lld, but element %lld is %lld",
                  static_cast<long long>(count), static_cast<long long>(i), static_cast<long long>(bag[i]));
     for (int64_t b = n == 0 ? -1 : bag[n - 1]; b < count; ++b) starts[b + 1] = n;
     if (out.numel == 0) return;

@@ -78,7 +78,8 @@ void for_each_element(KernelContext& ctx, const char* op, Group* groups, int64_t
         for (const View& v : g.given) {
             if (!v.defined()) continue;
             RL_CHECK(v.dtype == param.dtype && v.numel == param.numel, throw_runtime,
-                     "%s: parameter %lld is %s with %lld elements, but its gradient or state is %s with %lld",
+                     "%s: parameter %lld has dtype %s and %lld elements, but its gradient or state has dtype "
+                     "%s and %lld elements",
                      op, static_cast<long long>(i), name(param.dtype), static_cast<long long>(param.numel),
                      name(v.dtype), static_cast<long long>(v.numel));
             flat = flat && same_order(param, v);

@@ -139,8 +139,9 @@ void max_pool_backward(KernelContext& ctx, const char* op, int dims, const View&
     const PoolGeometry g = geometry(dims, grad_input, dy);
     with_type(op, dy.dtype, [&]<class T>(T) {
         RL_CHECK(loops<T>().max_backward(g, wide.view().as<T>(), dy.as<T>(), positions.as<int64_t>()),
-                 throw_index, "%s(indices): an index is out of range for the %lld elements of a plane", op,
-                 (long long)g.in_size());
+                 throw_index,
+                 "%s(indices): an index is out of range for the %lld elements of one channel of the input",
+                 op, (long long)g.in_size());
     });
     wide.finish();
 }

@@ -82,7 +82,7 @@ void gamma(KernelContext& ctx, const char* op, const View& out, const View& shap
     const double* shape = contiguous_in(ctx, shapes, DType::Float64).as<double>();
     for (int64_t i = 0; i < out.numel; ++i)
         RL_CHECK(shape[i] > 0 && std::isfinite(shape[i]), throw_runtime,
-                 "%s(input): shapes must be positive and finite, found %g", op, shape[i]);
+                 "%s(input): the shape parameters must be positive and finite, found %g", op, shape[i]);
     double* values = scratch<double>(ctx, out.numel);
     const Lanes lanes(ctx.random);
     blocks(out.numel, [&](int64_t first, int64_t n) {
@@ -274,7 +274,7 @@ void binomial(KernelContext& ctx, const View& out, const View& counts, const Vie
     const double* prob = contiguous_in(ctx, probs, DType::Float64).as<double>();
     for (int64_t i = 0; i < out.numel; ++i) {
         RL_CHECK(count[i] >= 0 && count[i] <= 0x1p53 && count[i] == std::floor(count[i]), throw_runtime,
-                 "binomial(count): numbers of trials must be whole, from 0 to 2^53, found %g", count[i]);
+                 "binomial(count): numbers of trials must be integers from 0 to 2^53, found %g", count[i]);
         RL_CHECK(prob[i] >= 0 && prob[i] <= 1, throw_runtime,
                  "binomial(prob): probabilities must lie between 0 and 1, found %g", prob[i]);
     }
@@ -296,7 +296,7 @@ void poisson(KernelContext& ctx, const View& out, const View& rates) {
     const double* rate = contiguous_in(ctx, rates, DType::Float64).as<double>();
     for (int64_t i = 0; i < out.numel; ++i)
         RL_CHECK(rate[i] >= 0 && std::isfinite(rate[i]), throw_runtime,
-                 "poisson(input): expected numbers must be finite and not negative, found %g", rate[i]);
+                 "poisson(input): rates must be finite and not negative, found %g", rate[i]);
     double* values = scratch<double>(ctx, out.numel);
     draw_counts(ctx, values, out.numel, [=](int64_t first) {
         return [=, law = Poisson(rate[first])](int64_t i) mutable -> Poisson& {

@@ -192,7 +192,9 @@ int64_t bincount_count(KernelContext& ctx, const View& input, const View&, int64
                       static_cast<long long>(*bad), static_cast<long long>(bad - x));
     }
     RL_CHECK(largest < std::numeric_limits<int64_t>::max(), throw_runtime,
-             "bincount(input): %lld is too large to count up to", static_cast<long long>(largest));
+             "bincount(input): the largest value, %lld, is too large: the result has one element for each "
+             "number up to it",
+             static_cast<long long>(largest));
     return std::max(largest + 1, minlength);
 }
 void bincount(KernelContext& ctx, const View& out, const View& input, const View& weights, int64_t) {

@@ -19,10 +19,10 @@ constinit std::atomic<Fallback> fallbacks[kNumStages] = {{}, {}, {}, {}, compute
 Operator& require(const char* who, std::string_view name, uint64_t schema_hash) {
     Operator* op = find_operator(name);
     RL_CHECK(op, throw_runtime, "%s: core has no operator '%.*s'", who, int(name.size()), name.data());
-    RL_CHECK(
-        op->hash == schema_hash, throw_runtime,
-        "%s: '%.*s' was built for a different schema from core's '%s'\nhint: install packages of one release",
-        who, int(name.size()), name.data(), op->schema);
+    RL_CHECK(op->hash == schema_hash, throw_runtime,
+             "%s: '%.*s' was built for a different schema from core's '%s'\n"
+             "hint: install rushlight packages of the same release",
+             who, int(name.size()), name.data(), op->schema);
     return *op;
 }
 }  // namespace

@@ -90,15 +90,16 @@ void check(const Operator& op, const Stack& stack) {
         op.form == Form::InPlace && !holds(written, joint))
         throw_runtime(
             "%s: strict mode: a result of dtype %s is written to a tensor of dtype %s\n"
-            "hint: convert the other operand if the loss is intended, as in %s.to(%s)",
+            "hint: convert the other operand if the loss of information is intended, as in %s.to(%s)",
             op.name, name(joint), name(written), argument_name(op, 1).c_str(), name(written));
     for (size_t i = 0; i < stack.size(); ++i) {
         const auto* t = stack[i].as<Tensor>();
         if (!t || selects(argument_name(op, i)) || holds(joint, t->dtype())) continue;
         const std::string argument = argument_name(op, i);
         throw_runtime(
-            "%s(%s): strict mode: not every %s is a %s, to which the operands are promoted\n"
-            "hint: convert it if the loss is intended, as in %s.to(%s)",
+            "%s(%s): strict mode: not every value of dtype %s is representable in %s, the dtype to which the "
+            "operands are promoted\n"
+            "hint: convert the argument if the loss of information is intended, as in %s.to(%s)",
             op.name, argument.c_str(), name(t->dtype()), name(joint), argument.c_str(), name(joint));
     }
 }

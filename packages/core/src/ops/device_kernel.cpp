@@ -46,8 +46,9 @@ void warn_once(const char* op, const std::string& where, size_t nbytes) {
         if (!warned.insert(op).second) return;
     }
     char text[300];
-    std::snprintf(text, sizeof text, "%s: no kernel for device %s: computed on the CPU with %zu bytes copied",
-                  op, where.c_str(), nbytes);
+    std::snprintf(text, sizeof text,
+                  "%s: no kernel for device %s: the operator ran on the CPU, and %zu bytes were copied", op,
+                  where.c_str(), nbytes);
     warn(text);
 }
 
@@ -110,10 +111,10 @@ void call_on_device(const char* op, Device device, const KernelSlots& slots, Ker
     KernelFn host = of_part[cpu].load(std::memory_order_acquire);
     const std::string where =
         name(device) + (lacked ? " and dtype " + std::string(name(dtype_of(args))) : std::string());
-    RL_CHECK(
-        host && device_fallback() == DeviceFallback::Warn, throw_not_implemented,
-        "%s: no kernel for device %s\nhint: rushlight.backends.device_fallback = \"warn\" lets the CPU compute it",
-        op, where.c_str());
+    RL_CHECK(host && device_fallback() == DeviceFallback::Warn, throw_not_implemented,
+             "%s: no kernel for device %s\n"
+             "hint: set rushlight.backends.device_fallback = \"warn\" to run the operator on the CPU",
+             op, where.c_str());
     call_on_copies(op, device, where, part == KernelPart::Run ? slots.before[cpu].load() : nullptr, host,
                    args, written);
 }

@@ -14,10 +14,10 @@ namespace rushlight {
 
 /// If `dtype` was given, the result has this dtype, and `out` must have it, too.
 inline void check_out_dtype(const char* op, DType wanted, const Tensor& out) {
-    RL_CHECK(
-        out.dtype() == wanted, throw_runtime,
-        "%s(dtype, out): the result has dtype %s, and out has %s\nhint: leave dtype out, or give an out of that dtype",
-        op, name(wanted), name(out.dtype()));
+    RL_CHECK(out.dtype() == wanted, throw_runtime,
+             "%s(dtype, out): the result has dtype %s, but out has dtype %s\n"
+             "hint: omit dtype, or pass an out tensor of that dtype",
+             op, name(wanted), name(out.dtype()));
 }
 /// Checks the options of a new tensor against `out`.
 inline void check_options(const char* op, std::optional<DType> dtype, std::optional<Device> device,
@@ -25,12 +25,12 @@ inline void check_options(const char* op, std::optional<DType> dtype, std::optio
     if (dtype) check_out_dtype(op, *dtype, out);
     RL_CHECK(!device || (device->type == out.device().type &&
                          (device->index < 0 || device->index == out.device().index)),
-             throw_runtime, "%s(device, out): device is %s, and out is on %s", op, name(*device).c_str(),
+             throw_runtime, "%s(device, out): device is %s, but out is on %s", op, name(*device).c_str(),
              name(out.device()).c_str());
-    RL_CHECK(
-        !requires_grad || is_differentiable(out.dtype()), throw_runtime,
-        "%s(requires_grad, out): only floating point and complex tensors can require gradients, out is %s",
-        op, name(out.dtype()));
+    RL_CHECK(!requires_grad || is_differentiable(out.dtype()), throw_runtime,
+             "%s(requires_grad, out): only floating point and complex tensors can require gradients, but out "
+             "has dtype %s",
+             op, name(out.dtype()));
 }
 
 inline void check_inplace(const char* op, const Tensor& target, const Tensor& result) {

@@ -97,7 +97,7 @@ class Launch {
     void param(double v) { next(Param::Kind::Float).floating = v; }
     /// Adds a real number. Raises NotImplementedError for complex numbers.
     void param(Scalar v) {
-        RL_CHECK(!v.is_complex(), throw_not_implemented, "%s: takes real numbers, got a complex one", op_);
+        RL_CHECK(!v.is_complex(), throw_not_implemented, "%s: takes real numbers, got a complex number", op_);
         v.is_floating() ? param(v.to<double>()) : param(v.to<int64_t>());
     }
     /// Adds a number for kernels that also support complex numbers.

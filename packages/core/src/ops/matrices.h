@@ -65,6 +65,6 @@ void check_info(const char* op, const Tensor& info, const char* format);
 inline constexpr const char* kSingular =
     "is singular: element %lld of the diagonal of its triangular factor is zero";
 inline constexpr const char* kNotPositive =
-    "is not positive-definite: its leading minor of order %lld is not";
+    "is not positive-definite: its leading minor of order %lld is not positive";
 
 }  // namespace rushlight

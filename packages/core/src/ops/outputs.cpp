@@ -84,7 +84,8 @@ void check_writable(const char* op, const Tensor& t) {
 
 void check_out(const char* op, const Tensor& out, IntList sizes, DType result) {
     RL_CHECK(can_cast(result, out.dtype()), throw_runtime,
-             "%s(out): a result of dtype %s cannot be cast to out's %s", op, name(result), name(out.dtype()));
+             "%s(out): a result of dtype %s cannot be cast to out's dtype %s", op, name(result),
+             name(out.dtype()));
     check_writable(op, out);
     RL_CHECK(has_shape(out, sizes) || !out.impl()->is_view() || out.numel() == 0, throw_runtime,
              "%s(out): a view of shape %s cannot be resized to %s", op, to_string(out.sizes()).c_str(),
@@ -99,7 +100,7 @@ void prepare_out(const char* op, const Tensor& out, IntList sizes, DType result)
         const std::string text = "An output with one or more elements was resized since it had shape " +
                                  to_string(out.sizes()) +
                                  ", which does not match the required output shape " + to_string(sizes) +
-                                 " of " + op + "(out)\nhint: out.resize_(0) first";
+                                 " of " + op + "(out)\nhint: call out.resize_(0) first";
         warn(text.c_str());
     }
     resize_out(op, out, sizes, result);

@@ -24,10 +24,10 @@ void check_params(const PointwiseDesc& desc, const Scalar* params, DType compute
     for (int i = 0; i < desc.num_params; ++i) {
         if (!(desc.castable_params >> i & 1)) continue;
         bool fits = category(params[i].dtype()) <= std::max(category(compute), DTypeCategory::Integral);
-        RL_CHECK(
-            fits, throw_runtime,
-            "%s: a %s parameter does not fit operands of dtype %s\nhint: convert the operands to a floating dtype first",
-            desc.name, name(params[i].dtype()), name(compute));
+        RL_CHECK(fits, throw_runtime,
+                 "%s: a parameter of dtype %s does not fit operands of dtype %s\n"
+                 "hint: convert the operands to a floating dtype first",
+                 desc.name, name(params[i].dtype()), name(compute));
     }
 }
 
@@ -246,8 +246,8 @@ struct General {
             if (in[k].is_tensor()) only = only ? nullptr : &in[k].tensor();
         if (only) so_far = only->sizes();
         throw_runtime(
-            "%s(%s): shapes %s and %s do not broadcast: dimension %d is %lld against %lld\n"
-            "hint: sizes are compared from the last dimension; they must be equal or one of them 1",
+            "%s(%s): shapes %s and %s do not broadcast: dimension %d has sizes %lld and %lld\n"
+            "hint: sizes are compared from the last dimension, and must be equal unless one of the two is 1",
             desc.name, names.c_str(), to_string(so_far).c_str(), to_string(t.sizes()).c_str(), d,
             (long long)a, (long long)b);
     }

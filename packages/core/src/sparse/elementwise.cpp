@@ -172,7 +172,7 @@ std::optional<TensorOrScalar> as_number(const TensorOrScalar& v) {
 // Returns the elements of `other`, broadcast to the shape of `t`, at the positions of `t`.
 Tensor values_at(const char* op, const Tensor& other, const Tensor& t) {
     RL_CHECK(other.dim() <= t.dim(), throw_not_implemented,
-             "%s: a sparse tensor of shape %s does not broadcast to a plain one of shape %s", op,
+             "%s: a sparse tensor of shape %s does not broadcast to a plain tensor of shape %s", op,
              to_string(t.sizes()).c_str(), to_string(other.sizes()).c_str());
     for (int64_t d = 1; d <= other.dim(); ++d)
         RL_CHECK(other.size(-d) == 1 || other.size(-d) == t.size(-d), throw_runtime,

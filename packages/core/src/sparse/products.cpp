@@ -37,7 +37,7 @@ void check_product(const char* op, const Tensor& a, const Tensor& b) {
     RL_CHECK(a.dim() == 2 && b.dim() == 2, throw_runtime, "%s: needs two matrices, got shapes %s and %s", op,
              to_string(a.sizes()).c_str(), to_string(b.sizes()).c_str());
     RL_CHECK(a.size(1) == b.size(0), throw_runtime,
-             "%s: shapes %s and %s do not fit: %lld columns against %lld rows", op,
+             "%s: shapes %s and %s cannot be multiplied: %lld columns do not match %lld rows", op,
              to_string(a.sizes()).c_str(), to_string(b.sizes()).c_str(), (long long)a.size(1),
              (long long)b.size(0));
     RL_CHECK(a.dtype() == b.dtype(), throw_runtime, "%s: expected tensors of one dtype, got %s and %s", op,

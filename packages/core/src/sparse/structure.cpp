@@ -85,7 +85,7 @@ void check_coo(const char* op, IntList size, const SparseParts& parts, bool valu
     if (!parts.coalesced || indices.size(1) < 2) return;
     sparse::Coordinates c{indices, parts.values, {size.begin(), size.end()}, true};
     RL_CHECK(number(ops::amin(ops::diff(c.positions()))) > 0, throw_runtime,
-             "%s(is_coalesced): the indices are not sorted, or one occurs twice", op);
+             "%s(is_coalesced): the indices are not sorted, or an index occurs twice", op);
 }
 
 void check_compressed(const char* op, IntList size, const SparseParts& parts, bool values) {
@@ -99,7 +99,8 @@ void check_compressed(const char* op, IntList size, const SparseParts& parts, bo
         size.size() == 2 && compressed.dim() == 1 && plain.dim() == 1 &&
             parts.values.dim() == (blocks ? 3 : 1),
         throw_not_implemented,
-        "%s: needs a matrix, %s and %s of one dimension, and values of %s; got size %s and shapes %s, %s and %s",
+        "%s: the tensor must be a matrix, %s and %s must have one dimension, and values must have %s; got "
+        "size %s and shapes %s, %s and %s",
         op, first, second, blocks ? "three" : "one dimension", to_string(size).c_str(),
         to_string(compressed.sizes()).c_str(), to_string(plain.sizes()).c_str(),
         to_string(parts.values.sizes()).c_str());
@@ -179,7 +180,8 @@ Tensor to_sparse_coo(const Tensor& t, int64_t sparse_dim) {
     if (is_sparse(t)) {
         const sparse::Coordinates c = sparse::coordinates(t);
         RL_CHECK(sparse_dim == c.sparse_dim(), throw_not_implemented,
-                 "to_sparse(sparse_dim): a sparse tensor with %lld sparse dimensions cannot be given %lld",
+                 "to_sparse(sparse_dim): a sparse tensor with %lld sparse dimensions cannot be converted to "
+                 "%lld sparse dimensions",
                  (long long)c.sparse_dim(), (long long)sparse_dim);
         return sparse_parts(t).layout == Layout::Coo ? t : sparse::from_coordinates(c);
     }

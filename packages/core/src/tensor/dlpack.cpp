@@ -48,7 +48,7 @@ DType dtype_of(DataType t, const char* op) {
 Device device_of(rushlight::Device device, const char* op) {
     if (device.type == DeviceType::CPU) return {kCPU, 0};
     if (device.type == DeviceType::CUDA) return {kCUDA, resolve(device).index};
-    throw_buffer("%s: DLPack has no device for a tensor on %s", op, name(device).c_str());
+    throw_buffer("%s: DLPack has no device type for a tensor on %s", op, name(device).c_str());
 }
 
 namespace {

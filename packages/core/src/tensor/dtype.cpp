@@ -80,7 +80,7 @@ void Scalar::fail_complex() const {
 
 void set_default_dtype(DType t) {
     RL_CHECK(is_floating(t) && !is_float8(t), throw_type,
-             "set_default_dtype(d): d must be a floating point dtype that is computed with, got %s", name(t));
+             "set_default_dtype(d): d must be a floating point dtype other than float8, got %s", name(t));
     default_dtype_.store(t, std::memory_order_relaxed);
 }
 

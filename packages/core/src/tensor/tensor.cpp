@@ -62,8 +62,8 @@ int64_t checked_extent(IntList sizes, IntList strides) {
         overflow |= __builtin_add_overflow(last, step, &last);
     }
     RL_CHECK(!overflow && last < kMaxElements, throw_runtime,
-             "shape %s with strides %s reaches beyond a 64-bit integer", to_string(sizes).c_str(),
-             to_string(strides).c_str());
+             "shape %s with strides %s needs offsets beyond the range of a 64-bit integer",
+             to_string(sizes).c_str(), to_string(strides).c_str());
     return empty ? 0 : last + 1;
 }
 
@@ -107,7 +107,7 @@ void set_batch_table(const BatchTable& table) { batch_table = table; }
 void fail_batched(const char* op) {
     throw_runtime(
         "%s: inside vmap a tensor represents one example of a batch, so its values cannot be read\n"
-        "hint: compute with operators: torch.where(condition, a, b) for `if`, masks for results whose shape "
+        "hint: use torch.where(condition, a, b) instead of `if`, and masks instead of results whose shape "
         "depends on values",
         op);
 }

@@ -111,10 +111,10 @@ void check_ldl_pivots(const int32_t* pivots, int64_t n) {
         const bool pair = pivots[i] < 0;
         bool fits = pivots[i] != 0 && std::abs(int64_t{pivots[i]}) <= n;
         if (pair) fits = fits && ++i < n && pivots[i] < 0 && -int64_t{pivots[i]} <= n;
-        RL_CHECK(
-            fits, throw_runtime,
-            "linalg.ldl_solve(pivots): must be the pivots of ldl_factor: rows from 1 to %lld, or pairs of negative numbers",
-            (long long)n);
+        RL_CHECK(fits, throw_runtime,
+                 "linalg.ldl_solve(pivots): must be pivots that ldl_factor returned: row numbers from 1 to "
+                 "%lld, or pairs of negative row numbers",
+                 (long long)n);
     }
 }
 
@@ -154,8 +154,8 @@ void pivots_to_order(KernelContext& ctx, const View& order, const View& pivots, 
         std::iota(positions, positions + rows, int64_t{0});
         for (int64_t i = 0; i < k; ++i) {
             RL_CHECK(exchanged[i] >= 1 && exchanged[i] <= rows, throw_runtime,
-                     "lu_unpack(LU_pivots): must be between 1 and the %lld rows, found %d", (long long)rows,
-                     exchanged[i]);
+                     "lu_unpack(LU_pivots): must be between 1 and the number of rows, %lld, found %d",
+                     (long long)rows, exchanged[i]);
             std::swap(positions[i], positions[exchanged[i] - 1]);
         }
     }

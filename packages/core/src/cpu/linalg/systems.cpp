@@ -45,7 +45,7 @@ class Factors {
     void take(T* data, const int32_t* exchanged) {
         for (int64_t i = 0; i < n_; ++i)
             RL_CHECK(exchanged[i] >= 1 && exchanged[i] <= n_, throw_runtime,
-                     "linalg.solve(pivots): must be rows from 1 to %lld, found %d", (long long)n_,
+                     "linalg.solve(pivots): must be row numbers from 1 to %lld, found %d", (long long)n_,
                      exchanged[i]);
         data_ = data;
         if (is_small()) std::copy_n(exchanged, n_, few_);
@@ -321,7 +321,7 @@ void linalg_lstsq(KernelContext&, const View& solution, const View& rank, const 
                     if (info.get() > 0 && driver == Gels)
                         throw_linalg(
                             "linalg.lstsq(A): matrix %lld of the batch does not have full rank\n"
-                            "hint: the drivers 'gelsy', 'gelsd' and 'gelss' do not need it",
+                            "hint: pass driver='gelsy', 'gelsd' or 'gelss', which do not require full rank",
                             (long long)i);
                     if (info.get() > 0)
                         throw_linalg(

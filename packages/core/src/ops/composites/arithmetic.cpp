@@ -60,7 +60,8 @@ Tensor float_power(const TensorOrScalar& input, const TensorOrScalar& exponent) 
 }
 Tensor float_power_(const Tensor& input, const TensorOrScalar& exponent) {
     RL_CHECK(input.dtype() == DType::Float64 || input.dtype() == DType::Complex128, throw_runtime,
-             "float_power_(input): needs a float64 tensor, got %s\nhint: float_power() returns a new one",
+             "float_power_(input): needs a float64 tensor, got %s\n"
+             "hint: use float_power(), which returns a new tensor",
              name(input.dtype()));
     return ops::pow_(input, AsDouble(exponent).operand);
 }

@@ -139,7 +139,8 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
         RL_CHECK(
             key.size(-3) > 0 && query.size(-3) % key.size(-3) == 0 && key.size(-3) == value.size(-3),
             throw_runtime,
-            "scaled_dot_product_attention(enable_gqa): query must have a multiple of the %lld heads of key, got %lld",
+            "scaled_dot_product_attention(enable_gqa): the number of heads of query must be a multiple of "
+            "the %lld heads of key, got %lld",
             (long long)key.size(-3), (long long)query.size(-3));
     if (!differentiated(attn_mask) && !differentiated_forward(query, key, value) &&
         is_plain(query, key, value) && (!shared || enable_gqa) &&

@@ -25,7 +25,7 @@ namespace rushlight::composites {
 
 Tensor tensordot(const Tensor& a, const Tensor& b, IntList dims_a, IntList dims_b) {
     RL_CHECK(dims_a.size() == dims_b.size(), throw_runtime,
-             "tensordot(dims): needs as many dimensions of a as of b, got %s and %s",
+             "tensordot(dims): must list equally many dimensions for `a` and `b`, got %s and %s",
              to_string(dims_a).c_str(), to_string(dims_b).c_str());
     bool summed_a[kMaxDims] = {}, summed_b[kMaxDims] = {};
     std::vector<int64_t> order_a, order_b, inner_a, inner_b, alone_a, alone_b, shape;
@@ -82,7 +82,7 @@ Tensor vdot(const Tensor& input, const Tensor& other) { return ops::dot(ops::con
 
 Tensor linalg_cross(const Tensor& input, const Tensor& other, int64_t dim) {
     RL_CHECK(input.dim() == other.dim(), throw_runtime,
-             "linalg.cross(input, other): must have as many dimensions, got shapes %s and %s",
+             "linalg.cross(input, other): must have the same number of dimensions, got shapes %s and %s",
              to_string(input.sizes()).c_str(), to_string(other.sizes()).c_str());
     const int64_t d = wrap_dim("linalg.cross", dim, input.dim());
     RL_CHECK(input.dim() > 0 && input.sizes()[d] == 3 && other.sizes()[d] == 3, throw_runtime,
@@ -113,7 +113,8 @@ Tensor addr(const Tensor& input, const Tensor& vec1, const Tensor& vec2, Scalar 
     const DType dtype = promote(promote(vec1.dtype(), vec2.dtype()), input.dtype());
     if (!is_differentiable(dtype)) {
         RL_CHECK(!alpha.is_floating() && !beta.is_floating(), throw_runtime,
-                 "addr(beta, alpha): floats do not fit tensors of dtype %s\nhint: convert the tensors first",
+                 "addr(beta, alpha): must be integers for tensors of dtype %s\n"
+                 "hint: convert the tensors first",
                  name(dtype));
         if (dtype == DType::Bool) {
             alpha = Scalar(alpha.to<bool>());
@@ -167,12 +168,12 @@ Tensor kron(const Tensor& input, const Tensor& other) {
         right.insert(right.end(), {1, b});
         int64_t both;
         RL_CHECK(!__builtin_mul_overflow(a, b, &both), throw_runtime,
-                 "kron(input, other): shapes %s and %s have too many elements together",
+                 "kron(input, other): the result for shapes %s and %s would have too many elements",
                  to_string(input.sizes()).c_str(), to_string(other.sizes()).c_str());
         joined.push_back(both);
     }
-    RL_CHECK(left.size() <= kMaxDims, throw_runtime, "kron(input, other): at most %d dimensions, got %lld",
-             kMaxDims / 2, (long long)n);
+    RL_CHECK(left.size() <= kMaxDims, throw_runtime,
+             "kron(input, other): must have at most %d dimensions, got %lld", kMaxDims / 2, (long long)n);
     // For rows as short as those of `other`, the overhead per row exceeds the cost of the multiplications. If each row is
     // used often, the operands are repeated so that the rows become longer.
     constexpr int64_t kShort = 64, kOften = 4;

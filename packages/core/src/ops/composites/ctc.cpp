@@ -45,8 +45,8 @@ Tensor rows_of(const Tensor& targets, const Tensor& lengths, int64_t classes, in
     const bool joined = targets.dim() == 1;
     if (!has_values(targets) || !has_values(lengths)) {
         RL_CHECK(joined || targets.size(0) == batch, throw_runtime,
-                 "%s(targets): shape %s does not hold %lld targets", kOp, to_string(targets.sizes()).c_str(),
-                 (long long)batch);
+                 "%s(targets): shape %s does not have one row for each of the %lld targets", kOp,
+                 to_string(targets.sizes()).c_str(), (long long)batch);
         const int64_t sizes[] = {batch, targets.size(-1)};
         return make_tensor(sizes, DType::Int64, Device{DeviceType::Meta});
     }
@@ -56,8 +56,9 @@ Tensor rows_of(const Tensor& targets, const Tensor& lengths, int64_t classes, in
     for (int64_t n = 0; n < batch; ++n) longest = std::max(longest, length[n]), total += length[n];
     RL_CHECK(joined ? given.numel() == total : given.size(0) == batch && given.size(1) >= longest,
              throw_runtime,
-             "%s(targets): shape %s does not hold %lld targets of up to %lld labels, %lld in all", kOp,
-             to_string(targets.sizes()).c_str(), (long long)batch, (long long)longest, (long long)total);
+             "%s(targets): shape %s does not match target_lengths: %lld targets of up to %lld labels, %lld "
+             "labels in total",
+             kOp, to_string(targets.sizes()).c_str(), (long long)batch, (long long)longest, (long long)total);
     const int64_t sizes[] = {batch, longest};
     Tensor rows = make_tensor(sizes, DType::Int64);
     const int64_t* from = given.impl()->view().as<int64_t>();
@@ -91,8 +92,9 @@ Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& in
     const bool batched = log_probs.dim() == 3;
     Tensor probs = batched ? log_probs : ops::unsqueeze(log_probs, 1);
     const int64_t classes = probs.size(2), batch = probs.size(1);
-    RL_CHECK(blank >= 0 && blank < classes, throw_runtime, "%s(blank): got %lld, needs one of %lld classes",
-             kOp, (long long)blank, (long long)classes);
+    RL_CHECK(blank >= 0 && blank < classes, throw_runtime,
+             "%s(blank): class %lld is out of range for %lld classes", kOp, (long long)blank,
+             (long long)classes);
     Tensor in = lengths_of("input_lengths", input_lengths, batch, probs.size(0));
     Tensor lengths = lengths_of("target_lengths", target_lengths, batch, std::numeric_limits<int32_t>::max());
     const Tensor rows = rows_of(targets, lengths, classes, blank);

@@ -73,7 +73,8 @@ Tensor fill_diagonal_(const Tensor& input, Scalar value, bool wrap) {
     if (input.dim() > 2) {
         RL_CHECK(std::ranges::all_of(input.sizes(), [&](int64_t s) { return s == input.size(0); }),
                  throw_runtime,
-                 "fill_diagonal_(input): more than two dimensions must be of equal size, got shape %s",
+                 "fill_diagonal_(input): all dimensions must have the same size if there are more than two, "
+                 "got shape %s",
                  to_string(input.sizes()).c_str());
         Tensor main = ops::diagonal(input, 0, 0, 1);
         while (main.dim() > 1) main = ops::diagonal(main, 0, 0, -1);

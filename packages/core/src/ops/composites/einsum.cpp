@@ -98,8 +98,9 @@ int dots_of(std::string_view equation, const Labels& labels, const Tensor& t) {
     const auto named = std::ranges::count_if(labels, [](int label) { return label != kEllipsis; });
     const bool dots = static_cast<size_t>(named) != labels.size();
     if (dots ? t.dim() < named : t.dim() != named)
-        fail(equation, "an operand of shape " + to_string(t.sizes()) + " has " + std::to_string(named) +
-                           (dots ? " letters at least" : " letters"));
+        fail(equation, "the operand of shape " + to_string(t.sizes()) + " must have " +
+                           std::to_string(named) +
+                           (dots ? " or more dimensions" : " dimensions, one for each letter"));
     return static_cast<int>(t.dim() - named);
 }
 

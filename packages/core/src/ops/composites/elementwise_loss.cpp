@@ -85,7 +85,8 @@ Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Ten
                             int64_t reduction) {
     RL_CHECK(are_probabilities(input), throw_runtime,
              "binary_cross_entropy(input): all elements of input should be between 0 and 1\n"
-             "hint: binary_cross_entropy_with_logits takes any numbers, and needs no sigmoid before it");
+             "hint: use binary_cross_entropy_with_logits, which applies the sigmoid itself, for other "
+             "inputs");
     RL_CHECK(are_probabilities(target), throw_runtime,
              "binary_cross_entropy(target): all elements of target should be between 0 and 1");
     Tensor losses = ops::_binary_cross_entropy(input, target);

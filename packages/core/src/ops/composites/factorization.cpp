@@ -275,7 +275,8 @@ Tensor ormqr(const Tensor& input, const Tensor& tau, const Tensor& other, bool l
     IntList batch = batch_of(input), others = batch_of(other);
     RL_CHECK(other.size(left ? -2 : -1) == input.size(-2) && tau.size(-1) <= input.size(-2) &&
                  std::equal(batch.begin(), batch.end(), others.begin(), others.end()),
-             throw_runtime, "ormqr(other): reflectors of shape %s and a matrix of shape %s do not fit",
+             throw_runtime,
+             "ormqr(other): reflectors of shape %s cannot be multiplied with a matrix of shape %s",
              to_string(input.sizes()).c_str(), to_string(other.sizes()).c_str());
     if (!differentiated(input, tau, other)) return ops::_ormqr(input, tau, other, left, transpose);
     if (!left) return ops::adjoint(ormqr(input, tau, ops::adjoint(other), true, !transpose));
@@ -379,11 +380,11 @@ namespace {
 // A matrix without columns has no elements, so Q does not depend on the matrix.
 bool has_columns(const Tensor& Q, const Tensor& R) {
     if (R.size(-1) == 0) return false;
-    RL_CHECK(
-        Q.size(-1) == R.size(-1), throw_not_implemented,
-        "linalg.qr(mode): 'complete' has no derivative here: Q of shape %s has columns that the matrix does "
-        "not determine\nhint: use mode='reduced'",
-        to_string(Q.sizes()).c_str());
+    RL_CHECK(Q.size(-1) == R.size(-1), throw_not_implemented,
+             "linalg.qr(mode): 'complete' has no derivative for this shape: Q of shape %s has columns that "
+             "the matrix does not determine\n"
+             "hint: use mode='reduced'",
+             to_string(Q.sizes()).c_str());
     return true;
 }
 

@@ -113,7 +113,7 @@ struct Positions {
             for (int64_t d : *dim) dims.push_back(dimension(op, input, d));
         } else if (s) {
             RL_CHECK(static_cast<int64_t>(s->size()) <= ndim, throw_runtime,
-                     "fft.%s(s): %zu lengths for a tensor of %lld dimensions", op, s->size(),
+                     "fft.%s(s): got %zu lengths for a tensor of %lld dimensions", op, s->size(),
                      (long long)ndim);
             for (size_t i = 0; i < s->size(); ++i) dims.push_back(ndim - static_cast<int64_t>(s->size() - i));
         } else {
@@ -308,7 +308,7 @@ Tensor padded(const Tensor& x, int64_t many, std::string_view mode) {
     const int64_t n = x.sizes()[1], both[] = {many, many}, time[] = {1};
     if (mode == "constant") return ops::constant_pad_nd(x, both, Scalar(0));
     RL_CHECK(mode != "reflect" || many < n, throw_runtime,
-             "stft(input): %lld samples cannot be reflected by %lld at both ends\n"
+             "stft(input): %lld samples are too few for reflection padding by %lld at both ends\n"
              "hint: pass a smaller n_fft, another pad_mode, or center=False",
              (long long)n, (long long)many);
     Tensor parts[] = {Tensor(), x, Tensor()};
@@ -340,7 +340,8 @@ Tensor stft(const Tensor& input, int64_t n_fft, std::optional<int64_t> hop_lengt
     const bool complex = is_complex(input.dtype()) || (window.defined() && is_complex(window.dtype()));
     RL_CHECK(
         return_complex || complex, throw_runtime,
-        "stft(return_complex): must be given for real inputs\nhint: pass return_complex=True; view_as_real() gives pairs");
+        "stft(return_complex): must be given for real inputs\n"
+        "hint: pass return_complex=True, and call view_as_real() on the result to get pairs of real numbers");
     RL_CHECK(input.dim() == 1 || input.dim() == 2, throw_runtime,
              "stft(input): needs shape (time) or (batch, time), got %s", to_string(input.sizes()).c_str());
     RL_CHECK(is_differentiable(input.dtype()), throw_runtime,

@@ -33,9 +33,10 @@ Tensor spread_index(const char* op, const Tensor& input, int64_t dim, const Tens
     bool fits = source.dim() == input.dim();
     for (int k = 0; fits && k < input.dim(); ++k)
         fits = source.sizes()[k] == (k == d ? index.numel() : input.sizes()[k]);
-    RL_CHECK(
-        fits, throw_runtime, "%s(source): shape %s does not fit input %s and %lld indices along dimension %d",
-        op, to_string(source.sizes()).c_str(), to_string(input.sizes()).c_str(), (long long)index.numel(), d);
+    RL_CHECK(fits, throw_runtime,
+             "%s(source): shape %s does not match an input of shape %s with %lld indices along dimension %d",
+             op, to_string(source.sizes()).c_str(), to_string(input.sizes()).c_str(),
+             (long long)index.numel(), d);
     std::vector<int64_t> shape(static_cast<size_t>(source.dim()), 1);
     if (!shape.empty()) shape[static_cast<size_t>(d)] = index.numel();
     return ops::expand(ops::reshape(index, shape), source.sizes(), false);

@@ -46,7 +46,7 @@ class Numbers {
             // A mask of size 0 selects nothing and fits every dimension, as in the array API standard.
             RL_CHECK(d < input.sizes().size() && (input.sizes()[d] == t.sizes()[k] || t.sizes()[k] == 0),
                      throw_index,
-                     "%s: a mask of shape %s does not fit the indexed tensor of shape %s at dimension %zu",
+                     "%s: a mask of shape %s does not match the indexed tensor of shape %s at dimension %zu",
                      op, to_string(t.sizes()).c_str(), to_string(input.sizes()).c_str(), d);
         }
         Tensor found = ops::nonzero(t);

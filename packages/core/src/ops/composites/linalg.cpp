@@ -147,10 +147,9 @@ Tensor linalg_norm(const Tensor& input, std::optional<Scalar> ord, std::optional
 
 Tensor linalg_norm_name(const Tensor& input, std::string_view ord, std::optional<IntList> dim, bool keepdim,
                         std::optional<DType> dtype) {
-    RL_CHECK(
-        dim || input.dim() == 2, throw_runtime,
-        "linalg.norm(ord): '%.*s' is a norm of matrices, got shape %s\nhint: give dim, with two dimensions",
-        static_cast<int>(ord.size()), ord.data(), to_string(input.sizes()).c_str());
+    RL_CHECK(dim || input.dim() == 2, throw_runtime,
+             "linalg.norm(ord): '%.*s' is a norm of matrices, got shape %s\nhint: pass two dimensions as dim",
+             static_cast<int>(ord.size()), ord.data(), to_string(input.sizes()).c_str());
     return linalg_matrix_norm_name(input, ord, dim ? *dim : kInts<-2, -1>, keepdim, dtype);
 }
 

@@ -40,7 +40,8 @@ Tensor complex_rms_norm(const Tensor& input, IntList normalized_shape, const Ten
         fits = input.size(d) == normalized_shape[static_cast<size_t>(d + count)];
         dims.push_back(d);
     }
-    RL_CHECK(fits, throw_runtime, "rms_norm(normalized_shape): got %s for a tensor of shape %s",
+    RL_CHECK(fits, throw_runtime,
+             "rms_norm(normalized_shape): %s must equal the last dimensions of the input, which has shape %s",
              to_string(normalized_shape).c_str(), to_string(input.sizes()).c_str());
     RL_CHECK(!weight.defined() || std::ranges::equal(weight.sizes(), normalized_shape), throw_runtime,
              "rms_norm(weight): needs shape %s, got %s", to_string(normalized_shape).c_str(),

@@ -33,8 +33,8 @@ Tensor repeat_index(const Tensor& repeats, int64_t size, std::optional<int64_t> 
         return rules::_repeat_index(repeats, size, *output_size).make(0);
     Tensor index = ops::_repeat_index(repeats, size);
     RL_CHECK(!output_size || *output_size == index.numel(), throw_runtime,
-             "repeat_interleave(output_size): the repeats add up to %lld, not %lld", (long long)index.numel(),
-             (long long)output_size.value_or(0));
+             "repeat_interleave(output_size): the repeats add up to %lld, but output_size is %lld",
+             (long long)index.numel(), (long long)output_size.value_or(0));
     return index;
 }
 

@@ -219,13 +219,15 @@ struct Network {
         const auto given = static_cast<int64_t>(params.size());
         RL_CHECK(num_layers > 0, throw_runtime, "%s(num_layers): needs at least one layer, got %lld", op,
                  (long long)num_layers);
-        RL_CHECK(num_layers <= given, throw_runtime, "%s(params): %lld layers need more tensors than %lld",
-                 op, (long long)num_layers, (long long)given);
+        RL_CHECK(num_layers <= given, throw_runtime,
+                 "%s(params): %lld layers need at least one tensor each, got %lld tensors", op,
+                 (long long)num_layers, (long long)given);
         const int64_t total = num_layers * directions(), least = has_biases ? 4 : 2;
         const bool projected = cell == Cell::Lstm && given == total * (least + 1);
         RL_CHECK(given == total * least || projected, throw_runtime,
-                 "%s(params): %lld layers and directions need %lld tensors each, got %lld in all", op,
-                 (long long)total, (long long)least, (long long)given);
+                 "%s(params): %lld layers, counted for each direction, need %lld tensors each, got %lld in "
+                 "total",
+                 op, (long long)total, (long long)least, (long long)given);
         RL_CHECK(hx.h.dim() == 3 && hx.h.size(0) == total, throw_runtime,
                  "%s(hx): needs shape (%lld, batch, hidden), layers times directions first, got %s", op,
                  (long long)total, to_string(hx.h.sizes()).c_str());
@@ -236,7 +238,8 @@ struct Network {
         const int64_t width = (hx.c.defined() ? hx.c : hx.h).size(2), out = hx.h.size(2);
         const size_t each = static_cast<size_t>(least + projected);
         RL_CHECK(projected || width == out, throw_runtime,
-                 "%s(hx): hidden states of %lld features and cell states of %lld features need a projection",
+                 "%s(hx): hidden states have %lld features and cell states have %lld, but only an LSTM with "
+                 "a projection allows a difference",
                  op, (long long)out, (long long)width);
         int64_t in = data.size(1);
         for (int64_t i = 0; i < total; ++i) {

@@ -88,8 +88,8 @@ void check_elements(const Tensor& input, double order, const std::optional<IntLi
         for (int64_t d : *dim) empty |= input.dim() > 0 && input.size(wrap_dim("norm", d, input.dim())) == 0;
     RL_CHECK(
         !empty, throw_runtime,
-        "norm(input): shape %s has no elements along a reduced dimension, and zero elements have no norm "
-        "of order %g",
+        "norm(input): shape %s has no elements along a reduced dimension, and the norm of order %g is not "
+        "defined for zero elements",
         to_string(input.sizes()).c_str(), order);
 }
 
@@ -107,7 +107,8 @@ Tensor norm(const Tensor& input, Scalar p, std::optional<IntList> dim, bool keep
             std::optional<DType> dtype) {
     DType computed = dtype.value_or(input.dtype());
     RL_CHECK(is_differentiable(computed), throw_runtime,
-             "norm(input): needs a floating-point tensor, got %s\nhint: give dtype, or convert it first",
+             "norm(input): needs a floating-point tensor, got %s\n"
+             "hint: pass dtype, or convert the input first",
              name(computed));
     RL_CHECK(is_complex(computed) || !is_complex(input.dtype()), throw_runtime,
              "norm(dtype): must be complex for a complex input, got %s", name(computed));

@@ -54,7 +54,8 @@ Tensor unflatten(const Tensor& input, int64_t dim, IntList sizes) {
     bool fits = overflow        ? false
                 : inferred == 0 ? known == have
                                 : inferred == 1 && known > 0 && have % known == 0;
-    RL_CHECK(fits, throw_runtime, "unflatten(sizes): %s does not multiply up to dimension %d of size %lld",
+    RL_CHECK(fits, throw_runtime,
+             "unflatten(sizes): the product of %s must be the size of dimension %d, which is %lld",
              to_string(sizes).c_str(), at, (long long)have);
     std::vector<int64_t> shape(input.sizes().begin(), input.sizes().begin() + at);
     for (int64_t s : sizes) shape.push_back(s == -1 ? have / known : s);

@@ -59,7 +59,7 @@ Tensor covered(const char* op, const Tensor& input, int64_t dim, const Tensor& i
     const bool flat =
         input.dim() + index.dim() + src.dim() <= 3 && input.dim() <= 1 && index.dim() <= 1 && src.dim() <= 1;
     RL_CHECK(flat || (index.dim() == input.dim() && src.dim() == input.dim()), throw_runtime,
-             "%s(index, src): must have as many dimensions as input, got shapes %s, %s and %s", op,
+             "%s(index, src): must have the same number of dimensions as input, got shapes %s, %s and %s", op,
              to_string(input.sizes()).c_str(), to_string(index.sizes()).c_str(),
              to_string(src.sizes()).c_str());
     if (index.dim() == 0) return ops::reshape(ops::narrow(ops::reshape(src, kInts<-1>), 0, 0, 1), {});
@@ -77,10 +77,10 @@ Tensor covered(const char* op, const Tensor& input, int64_t dim, const Tensor& i
     return part;
 }
 std::string_view add_or_multiply(const char* op, std::string_view reduce) {
-    RL_CHECK(
-        reduce == "add" || reduce == "multiply", throw_runtime,
-        "%s(reduce): must be 'add' or 'multiply', got '%.*s'\nhint: scatter_reduce() supports more reductions",
-        op, static_cast<int>(reduce.size()), reduce.data());
+    RL_CHECK(reduce == "add" || reduce == "multiply", throw_runtime,
+             "%s(reduce): must be 'add' or 'multiply', got '%.*s'\n"
+             "hint: use scatter_reduce() for other reductions",
+             op, static_cast<int>(reduce.size()), reduce.data());
     return reduce == "add" ? "sum" : "prod";
 }
 
@@ -200,7 +200,8 @@ Tensor take_along_dim(const Tensor& input, const Tensor& indices, std::optional<
         return ops::gather(ops::flatten(input), 0,
                            ops::flatten(from_the_front("take_along_dim", "indices", indices, input.numel())));
     RL_CHECK(indices.dim() == input.dim(), throw_runtime,
-             "take_along_dim(indices): must have as many dimensions as input, got shapes %s and %s",
+             "take_along_dim(indices): must have the same number of dimensions as input, got shapes %s and "
+             "%s",
              to_string(indices.sizes()).c_str(), to_string(input.sizes()).c_str());
     const auto d = static_cast<size_t>(wrap_dim("take_along_dim", *dim, input.dim()));
     if (input.dim() == 0)

@@ -135,7 +135,7 @@ std::vector<Tensor> unravel_index(const Tensor& indices, IntList shape) {
              "unravel_index(indices): must be an integer tensor, got %s", name(indices.dtype()));
     int64_t count = 1;
     for (int64_t n : shape) {
-        RL_CHECK(n >= 0, throw_value, "unravel_index(shape): must not be negative, got %s",
+        RL_CHECK(n >= 0, throw_value, "unravel_index(shape): sizes must not be negative, got %s",
                  to_string(shape).c_str());
         count *= n != 0;
     }

@@ -68,7 +68,7 @@ Tensor sparse_mask_values(const Tensor& input, const Tensor& pattern) {
     if (same_indices(sparse_parts(input), sparse_parts(pattern))) return ops::_sparse_values(input);
     const sparse::Coordinates given = sparse::coalesced(input);
     RL_CHECK(given.sparse_dim() == at.sparse_dim(), throw_runtime,
-             "sparse_mask(mask): needs %lld sparse dimensions, as the tensor has, got %lld",
+             "sparse_mask(mask): must have %lld sparse dimensions, like the input, got %lld",
              (long long)given.sparse_dim(), (long long)at.sparse_dim());
     if (given.nnz() == 0)
         return as_values(ops::zeros(at.values.sizes(), input.dtype(), input.device()), pattern);

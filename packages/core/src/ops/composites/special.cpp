@@ -67,7 +67,7 @@ Tensor logit(const Tensor& input, std::optional<double> eps) {
 Tensor _no_gradient(const Tensor&, std::string_view op, std::string_view argument) {
     throw_not_implemented(
         "%.*s: the derivative with respect to %.*s is not implemented\n"
-        "hint: detach() that argument where it is a constant",
+        "hint: call detach() on this argument if it is a constant",
         static_cast<int>(op.size()), op.data(), static_cast<int>(argument.size()), argument.data());
 }
 

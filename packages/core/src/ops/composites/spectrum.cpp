@@ -304,7 +304,8 @@ std::tuple<Tensor, Tensor, Tensor> svd_forward(const Tensor& tangent, const Tens
                                                const Tensor& all_Vh) {
     const int64_t m = all_U.size(-2), n = all_Vh.size(-1), k = S.size(-1);
     RL_CHECK(all_U.size(-1) == k && all_Vh.size(-2) == k, throw_not_implemented,
-             "linalg.svd(full_matrices): the columns beyond the singular values have no tangent\n"
+             "linalg.svd(full_matrices): True has no forward-mode derivative, because A does not determine "
+             "all columns of U and Vh\n"
              "hint: use full_matrices=False");
     const Tensor &u = all_U, &vh = all_Vh;
     const Tensor uh = ops::adjoint(u), v = ops::adjoint(vh), scale = scale_of(S),
@@ -331,7 +332,8 @@ std::tuple<Tensor, Tensor, Tensor> svd_forward(const Tensor& tangent, const Tens
 
 Tensor _linalg_pinv(const Tensor& A, const Tensor& atol, const Tensor& rtol, bool hermitian) {
     RL_CHECK(std::max(atol.dim(), rtol.dim()) <= A.dim() - 2, throw_runtime,
-             "linalg_pinv(atol, rtol): shapes %s and %s have more dimensions than the batch of %s",
+             "linalg_pinv(atol, rtol): shapes %s and %s have more dimensions than the batch of A, which has "
+             "shape %s",
              to_string(atol.sizes()).c_str(), to_string(rtol.sizes()).c_str(), to_string(A.sizes()).c_str());
     if (A.numel() == 0) {
         std::vector<int64_t> sizes = A.shape();

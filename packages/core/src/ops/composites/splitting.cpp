@@ -54,7 +54,7 @@ int rank_checked(const char* op, const Tensor& input, int64_t least, int64_t dim
 std::vector<Tensor> equally(const char* op, const Tensor& input, int64_t sections, int dim) {
     RL_CHECK(sections > 0 && input.sizes()[dim] % sections == 0, throw_runtime,
              "%s(sections): dimension %d of size %lld cannot be split into %lld equal sections\n"
-             "hint: tensor_split() makes sections of different sizes",
+             "hint: use tensor_split() for sections of different sizes",
              op, dim, (long long)input.sizes()[dim], (long long)sections);
     return into(op, input, sections, dim);
 }
@@ -66,8 +66,8 @@ int dsplit_dim(const Tensor& input) { return rank_checked("dsplit", input, 3, 2)
 // Raises if there are so many tensors that they would fill the memory.
 void check_pieces(const char* op, int64_t count) {
     constexpr int64_t kMost = int64_t{1} << 24;
-    RL_CHECK(count <= kMost, throw_runtime, "%s: makes at most %lld tensors, not %lld", op, (long long)kMost,
-             (long long)count);
+    RL_CHECK(count <= kMost, throw_runtime, "%s: can return at most %lld tensors, but would return %lld", op,
+             (long long)kMost, (long long)count);
 }
 
 }  // namespace

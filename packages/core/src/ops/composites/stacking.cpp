@@ -145,7 +145,8 @@ Tensor combinations(const Tensor& input, int64_t r, bool with_replacement) {
         rows =
             rows * (static_cast<double>(std::max(r, more)) + static_cast<double>(i)) / static_cast<double>(i);
     RL_CHECK(rows * static_cast<double>(r) < 1e17, throw_runtime,
-             "combinations(input, r): %lld of %lld elements make too many rows", (long long)r, (long long)n);
+             "combinations(input, r): choosing %lld of %lld elements gives too many rows", (long long)r,
+             (long long)n);
     const auto count = static_cast<int64_t>(std::llround(rows));
     const int64_t sizes[] = {count, r}, total = count * r;
     Tensor index = make_tensor(IntList(&total, 1), DType::Int64);

@@ -187,7 +187,7 @@ std::tuple<Tensor, Tensor> aminmax(const Tensor& input, std::optional<int64_t> d
 
 Tensor cov(const Tensor& input, int64_t correction, const Tensor& fweights, const Tensor& aweights) {
     RL_CHECK(input.dim() <= 2, throw_runtime,
-             "cov(input): needs variables in rows, at most 2 dimensions, got shape %s",
+             "cov(input): must have at most 2 dimensions, with one variable in each row, got shape %s",
              to_string(input.sizes()).c_str());
     RL_CHECK(input.dtype() != DType::Bool, throw_runtime, "cov(input): not defined for dtype bool");
     if (is_half(input.dtype()) && (!aweights.defined() || aweights.dtype() == input.dtype())) {
@@ -234,7 +234,7 @@ Tensor cov(const Tensor& input, int64_t correction, const Tensor& fweights, cons
 
 Tensor corrcoef(const Tensor& input) {
     RL_CHECK(input.dim() <= 2, throw_runtime,
-             "corrcoef(input): needs variables in rows, at most 2 dimensions, got shape %s",
+             "corrcoef(input): must have at most 2 dimensions, with one variable in each row, got shape %s",
              to_string(input.sizes()).c_str());
     if (is_half(input.dtype())) return ops::_to_copy(corrcoef(widened(input)), input.dtype());
     Tensor joint = cov(input, 1, Tensor(), Tensor());

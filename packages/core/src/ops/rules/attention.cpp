@@ -17,7 +17,7 @@ void check(const Tensor& query, const Tensor& key, const Tensor& value, const Te
     const IntList q = query.sizes(), k = key.sizes(), v = value.sizes();
     const bool fits = q[0] == k[0] && k[0] == v[0] && k[1] == v[1] && k[1] > 0 && q[1] % k[1] == 0 &&
                       q[3] == k[3] && k[2] == v[2];
-    RL_CHECK(fits, throw_runtime, "%s(query, key, value): shapes %s, %s and %s do not fit", op,
+    RL_CHECK(fits, throw_runtime, "%s(query, key, value): shapes %s, %s and %s are not compatible", op,
              to_string(q).c_str(), to_string(k).c_str(), to_string(v).c_str());
     const int64_t whole[] = {q[0], q[1], q[2], k[2]};
     RL_CHECK(dropout_p >= 0 && dropout_p < 1, throw_value,

@@ -39,13 +39,13 @@ Outputs convolution(const Tensor& input, const Tensor& weight, const Tensor& bia
 
     IntList w = weight.sizes(), x = input.sizes();
     RL_CHECK(w[1] <= INT64_MAX / groups, throw_runtime,
-             "convolution(weight, groups): %lld groups of %lld channels are too many", (long long)groups,
-             (long long)w[1]);
+             "convolution(weight, groups): %lld groups of %lld channels have too many channels in total",
+             (long long)groups, (long long)w[1]);
     const int64_t channels = transposed ? w[0] : w[1] * groups;
     RL_CHECK(
         x[1] == channels, throw_runtime,
-        "convolution(input, weight): weight of shape %s with %lld group(s) needs %lld channels, input of shape %s "
-        "has %lld",
+        "convolution(input, weight): weight of shape %s with %lld group(s) needs %lld channels, but input of "
+        "shape %s has %lld",
         to_string(w).c_str(), (long long)groups, (long long)channels, to_string(x).c_str(), (long long)x[1]);
     RL_CHECK(w[0] % groups == 0, throw_runtime,
              "convolution(weight, groups): %lld filters cannot be split into %lld groups", (long long)w[0],
@@ -75,10 +75,10 @@ Outputs convolution(const Tensor& input, const Tensor& weight, const Tensor& bia
                      "convolution(output_padding): %lld must be smaller than the stride or the dilation",
                      (long long)extra);
             sizes[d + 2] = (in - 1) * step - 2 * pad + reach + extra;
-            RL_CHECK(
-                sizes[d + 2] > 0, throw_runtime,
-                "convolution(input): an input of shape %s gives an output of size %lld along dimension %d",
-                to_string(x).c_str(), (long long)sizes[d + 2], d + 2);
+            RL_CHECK(sizes[d + 2] > 0, throw_runtime,
+                     "convolution(input): for an input of shape %s, the output would have size %lld along "
+                     "dimension %d, but sizes must be at least 1",
+                     to_string(x).c_str(), (long long)sizes[d + 2], d + 2);
         } else {
             RL_CHECK(
                 in + 2 * pad >= reach, throw_runtime,

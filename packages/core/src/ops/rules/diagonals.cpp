@@ -42,7 +42,8 @@ Outputs triangle_indices(const char* op, __int128 count, std::optional<DType> dt
     const DType result = dtype.value_or(DType::Int64);
     RL_CHECK(is_integral(result), throw_not_implemented, "%s(dtype): must be an integer dtype, got %s", op,
              name(result));
-    RL_CHECK(!requires_grad, throw_runtime, "%s(requires_grad): integers have no gradient", op);
+    RL_CHECK(!requires_grad, throw_runtime,
+             "%s(requires_grad): must be False, because integers have no gradient", op);
     RL_CHECK(count <= INT64_MAX / 2, throw_runtime, "%s(row, col): too many elements", op);
     const int64_t shape[] = {2, static_cast<int64_t>(count)};
     Outputs outs;

@@ -33,8 +33,8 @@ Outputs embedding_bag(const Tensor& weight, const Tensor& indices, const Tensor&
     check_indices(op, indices);
     RL_CHECK(indices.dim() == 1 && bags.dim() == 1 && bags.dtype() == DType::Int64 &&
                  bags.numel() == indices.numel(),
-             throw_runtime, "%s(bags): needs an int64 number for each of the row numbers %s, got %s %s", op,
-             to_string(indices.sizes()).c_str(), name(bags.dtype()), to_string(bags.sizes()).c_str());
+             throw_runtime, "%s(bags): must be int64 and have the shape of the row numbers, %s, got %s %s",
+             op, to_string(indices.sizes()).c_str(), name(bags.dtype()), to_string(bags.sizes()).c_str());
     RL_CHECK(count >= 0, throw_runtime, "%s(count): must not be negative, got %lld", op, (long long)count);
     Outputs outs;
     const int64_t sizes[] = {count, weight.impl()->size(1)};
@@ -48,7 +48,7 @@ Outputs embedding_dense_backward(const Tensor& grad, const Tensor& indices, int6
     check_indices("embedding_dense_backward", indices);
     RL_CHECK(grad.dim() == indices.dim() + 1 &&
                  std::equal(indices.sizes().begin(), indices.sizes().end(), grad.sizes().begin()),
-             throw_runtime, "embedding_dense_backward(grad): shape %s does not fit indices of shape %s",
+             throw_runtime, "embedding_dense_backward(grad): shape %s does not match indices of shape %s",
              to_string(grad.sizes()).c_str(), to_string(indices.sizes()).c_str());
     Outputs outs;
     const int64_t sizes[] = {num_weights, grad.size(-1)};

@@ -62,7 +62,8 @@ Outputs geqrf(const Tensor& input) {
 Outputs householder_product(const Tensor& A, const Tensor& tau) {
     RL_CHECK(
         A.size(-1) <= A.size(-2) && tau.size(-1) <= A.size(-1), throw_runtime,
-        "householder_product(A, tau): %lld reflectors do not fit A of shape %s, which needs rows >= columns >= reflectors",
+        "householder_product(A, tau): %lld reflectors and A of shape %s do not satisfy rows >= columns >= "
+        "reflectors",
         (long long)tau.size(-1), to_string(A.sizes()).c_str());
     Outputs out;
     out.like(A);

@@ -27,7 +27,7 @@ Outputs index_select(const Tensor& input, int64_t dim, const Tensor& index) {
     integers_only(op, index);
     const int d = wrap_dim(op, dim, input.dim());
     RL_CHECK(input.dim() > 0 || index.numel() == 1, throw_runtime,
-             "index_select(index): a 0-d input has one element to select, got %lld indices",
+             "index_select(index): must have one element if the input is 0-d, got %lld indices",
              (long long)index.numel());
     int64_t sizes[kMaxDims];
     std::copy(input.sizes().begin(), input.sizes().end(), sizes);
@@ -42,17 +42,19 @@ Outputs index_add_(const Tensor& input, int64_t dim, const Tensor& index, const 
     const char* op = "index_add_";
     const int d = wrap_dim(op, dim, input.dim());
     integers_only(op, index);
-    RL_CHECK(
-        category(alpha.dtype()) <= std::max(category(input.dtype()), DTypeCategory::Integral), throw_runtime,
-        "index_add_(alpha): a %s number does not fit a tensor of dtype %s\nhint: convert the tensors first",
-        name(alpha.dtype()), name(input.dtype()));
+    RL_CHECK(category(alpha.dtype()) <= std::max(category(input.dtype()), DTypeCategory::Integral),
+             throw_runtime,
+             "index_add_(alpha): a number of dtype %s does not fit a tensor of dtype %s\n"
+             "hint: convert the tensors first",
+             name(alpha.dtype()), name(input.dtype()));
     check_index(op, index);
     same_dtype_as_input(op, input, source);
     bool fits = source.dim() == input.dim() && (input.dim() > 0 || index.numel() == 1);
     for (int64_t k = 0; fits && k < input.dim(); ++k)
         fits = source.sizes()[k] == (k == d ? index.numel() : input.sizes()[k]);
     RL_CHECK(fits, throw_runtime,
-             "index_add_(source): shape %s does not fit input %s and %lld indices along dim %d",
+             "index_add_(source): shape %s does not match an input of shape %s with %lld indices along "
+             "dimension %d",
              to_string(source.sizes()).c_str(), to_string(input.sizes()).c_str(), (long long)index.numel(),
              d);
     return {};
@@ -74,7 +76,7 @@ Outputs index_copy_(const Tensor& input, int64_t dim, const Tensor& index, const
     for (int k = 0; fits && k < source.dim() && k < input.dim(); ++k)
         fits = k == d || source.sizes()[k] == input.sizes()[k];
     RL_CHECK(fits, throw_runtime,
-             "index_copy_(source): slices of shape %s do not fit those of %s along dimension %d",
+             "index_copy_(source): shape %s must equal the input's shape %s except along dimension %d",
              to_string(source.sizes()).c_str(), to_string(input.sizes()).c_str(), d);
     return {};
 }

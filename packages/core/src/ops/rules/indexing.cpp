@@ -19,8 +19,9 @@ std::vector<int64_t> joined(const char* op, IntList a, IntList b) {
 
 // If the indices are adjacent, their shape replaces the indexed dimensions in place. Otherwise it comes first.
 std::vector<int64_t> indexed_shape(const char* op, IntList sizes, TensorList indices) {
-    RL_CHECK(indices.size() <= sizes.size(), throw_index, "%s: %zu indices for a tensor of shape %s", op,
-             indices.size(), to_string(sizes).c_str());
+    RL_CHECK(indices.size() <= sizes.size(), throw_index,
+             "%s: got %zu indices, too many for a tensor of shape %s", op, indices.size(),
+             to_string(sizes).c_str());
     size_t first = sizes.size(), last = 0, count = 0;
     std::vector<int64_t> joint;
     for (size_t d = 0; d < indices.size(); ++d) {
@@ -37,8 +38,8 @@ std::vector<int64_t> indexed_shape(const char* op, IntList sizes, TensorList ind
     shape.insert(shape.end(), joint.begin(), joint.end());
     for (size_t d = split; d < sizes.size(); ++d)
         if (d >= indices.size() || !indices[d].defined()) shape.push_back(sizes[d]);
-    RL_CHECK(shape.size() <= kMaxDims, throw_index, "%s: the result would have %zu dimensions", op,
-             shape.size());
+    RL_CHECK(shape.size() <= kMaxDims, throw_index,
+             "%s: the result would have %zu dimensions, more than a tensor can have", op, shape.size());
     return shape;
 }
 

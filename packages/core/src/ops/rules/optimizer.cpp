@@ -11,10 +11,10 @@ void check_parallel(const char* op, const char* argument, TensorList list, Tenso
     for (size_t i = 0; i < list.size(); ++i) {
         RL_CHECK(std::equal(list[i].sizes().begin(), list[i].sizes().end(), params[i].sizes().begin(),
                             params[i].sizes().end()),
-                 throw_runtime, "%s(%s): tensor %zu has shape %s, but its parameter has %s", op, argument, i,
-                 to_string(list[i].sizes()).c_str(), to_string(params[i].sizes()).c_str());
+                 throw_runtime, "%s(%s): tensor %zu has shape %s, but its parameter has shape %s", op,
+                 argument, i, to_string(list[i].sizes()).c_str(), to_string(params[i].sizes()).c_str());
         RL_CHECK(list[i].dtype() == params[i].dtype(), throw_runtime,
-                 "%s(%s): tensor %zu has dtype %s, but its parameter has %s", op, argument, i,
+                 "%s(%s): tensor %zu has dtype %s, but its parameter has dtype %s", op, argument, i,
                  name(list[i].dtype()), name(params[i].dtype()));
     }
 }

@@ -30,7 +30,7 @@ Outputs topk(const Tensor& input, int64_t k, int64_t dim, bool, bool) {
     const int d = wrap_dim("topk", dim, input.dim());
     const int64_t n = input.dim() ? input.sizes()[d] : 1;
     RL_CHECK(k >= 0 && k <= n, throw_runtime,
-             "topk(k): must be between 0 and the %lld elements of dimension %d, got %lld", (long long)n, d,
+             "topk(k): must be between 0 and %lld, the size of dimension %d, got %lld", (long long)n, d,
              (long long)k);
     // The result for a 0-d tensor is its only element, whatever k is.
     return ordered("topk", input, d, k);

@@ -7,13 +7,13 @@ namespace {
 void check_matrix(const char* op, const char* name, const Tensor& t, int64_t dims) {
     RL_CHECK(t.dim() == dims, throw_runtime, "%s(%s): needs %lld dimensions, got shape %s%s", op, name,
              (long long)dims, to_string(t.sizes()).c_str(),
-             dims > 1 ? "\nhint: matmul() takes any number of dimensions" : "");
+             dims > 1 ? "\nhint: use matmul() for other numbers of dimensions" : "");
 }
 
 void check_inner(const char* op, const char* names, const Tensor& a, const Tensor& b, int64_t inner) {
     RL_CHECK(a.size(-1) == inner, throw_runtime,
-             "%s(%s): shapes %s and %s cannot be multiplied: %lld against %lld", op, names,
-             to_string(a.sizes()).c_str(), to_string(b.sizes()).c_str(), (long long)a.size(-1),
+             "%s(%s): shapes %s and %s cannot be multiplied: the inner dimensions have sizes %lld and %lld",
+             op, names, to_string(a.sizes()).c_str(), to_string(b.sizes()).c_str(), (long long)a.size(-1),
              (long long)inner);
 }
 
@@ -66,7 +66,7 @@ Outputs bmm(const Tensor& input, const Tensor& mat2) {
     check_matrix("bmm", "mat2", mat2, 3);
     same_dtype("bmm", "input", input, "mat2", mat2);
     RL_CHECK(input.size(0) == mat2.size(0), throw_runtime,
-             "bmm(input, mat2): batches of %lld and %lld matrices differ", (long long)input.size(0),
+             "bmm(input, mat2): the batch sizes %lld and %lld differ", (long long)input.size(0),
              (long long)mat2.size(0));
     check_inner("bmm", "input, mat2", input, mat2, mat2.size(1));
     const int64_t sizes[] = {input.size(0), input.size(1), mat2.size(2)};
@@ -84,7 +84,7 @@ Outputs baddbmm(const Tensor& input, const Tensor& batch1, const Tensor& batch2,
     same_dtype("baddbmm", "input", input, "batch1", batch1);
     check_defined(batch1.dtype() != DType::Bool, "baddbmm", batch1.dtype());
     RL_CHECK(batch1.size(0) == batch2.size(0), throw_runtime,
-             "baddbmm(batch1, batch2): batches of %lld and %lld matrices differ", (long long)batch1.size(0),
+             "baddbmm(batch1, batch2): the batch sizes %lld and %lld differ", (long long)batch1.size(0),
              (long long)batch2.size(0));
     check_inner("baddbmm", "batch1, batch2", batch1, batch2, batch2.size(1));
     const int64_t sizes[] = {batch1.size(0), batch1.size(1), batch2.size(2)};
@@ -127,7 +127,8 @@ Outputs linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
     const int64_t features = is_row ? 1 : weight.impl()->size(0);
     const int64_t width = weight.impl()->size(is_row ? 0 : 1);
     RL_CHECK(input.impl()->size(input.dim() - 1) == width, throw_runtime,
-             "linear(input, weight): shapes %s and %s do not fit: the last dimensions are %lld against %lld",
+             "linear(input, weight): the last dimensions of shapes %s and %s must be equal, got sizes %lld "
+             "and %lld",
              to_string(input.sizes()).c_str(), to_string(weight.sizes()).c_str(), (long long)input.size(-1),
              (long long)width);
     if (bias.defined()) {

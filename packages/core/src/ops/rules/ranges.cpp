@@ -35,7 +35,8 @@ NewTensor between(const char* op, Scalar start, Scalar end, int64_t steps, std::
     if (!start.is_complex() && !end.is_complex())
         return of_length(steps, dtype.value_or(default_dtype()), device);
     const DType result = dtype.value_or(complex_dtype(default_dtype()));
-    RL_CHECK(is_complex(result), throw_runtime, "%s(dtype): complex ends do not fit %s", op, name(result));
+    RL_CHECK(is_complex(result), throw_runtime,
+             "%s(dtype): must be complex, because start or end is complex, got %s", op, name(result));
     return of_length(steps, result, device);
 }
 

@@ -10,7 +10,8 @@ void check_gates(const char* op, const char* argument, const Tensor& gates, int6
     same_dtype(op, argument, gates, "state", state);
     RL_CHECK(gates.dim() == 2 && state.dim() == 2 && gates.size(0) == state.size(0) &&
                  gates.size(1) == count * state.size(1),
-             throw_runtime, "%s(%s): %lld gates of states %s need shape (batch, %lld x hidden), got %s", op,
+             throw_runtime,
+             "%s(%s): %lld gates for states of shape %s need shape (batch, %lld x hidden), got %s", op,
              argument, (long long)count, to_string(state.sizes()).c_str(), (long long)count,
              to_string(gates.sizes()).c_str());
 }

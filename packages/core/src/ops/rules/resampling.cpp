@@ -40,7 +40,7 @@ Outputs resample_backward(const Tensor& grad, int64_t dim, int64_t size, int64_t
 Outputs grid_sample(const Tensor& input, const Tensor& grid, int64_t, int64_t, bool) {
     RL_CHECK((input.dim() == 4 || input.dim() == 5) && grid.dim() == input.dim() &&
                  grid.sizes().back() == input.dim() - 2,
-             throw_runtime, "grid_sample(input, grid): shapes %s and %s do not fit",
+             throw_runtime, "grid_sample(input, grid): shapes %s and %s do not match",
              to_string(input.sizes()).c_str(), to_string(grid.sizes()).c_str());
     for (int64_t n : input.sizes().subspan(2))
         RL_CHECK(n > 0, throw_runtime, "grid_sample(input): shape %s has no elements to sample",

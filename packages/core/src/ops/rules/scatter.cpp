@@ -18,7 +18,7 @@ void check_along(const char* op, const Tensor& input, int64_t dim, const Tensor&
     RL_CHECK(is_integral(index.dtype()), throw_runtime, "%s(index): must be an integer tensor, got %s", op,
              name(index.dtype()));
     RL_CHECK(dims_of(index) == dims_of(input), throw_runtime,
-             "%s(index): needs as many dimensions as the tensor, got shapes %s and %s", op,
+             "%s(index): must have the same number of dimensions as the tensor, got shapes %s and %s", op,
              to_string(index.sizes()).c_str(), to_string(input.sizes()).c_str());
     for (int64_t k = 0; k < index.dim(); ++k)
         RL_CHECK(k == d || input.dim() == 0 || index.sizes()[k] <= input.sizes()[k], throw_runtime,
@@ -83,15 +83,17 @@ Outputs _scatter_reduce_(const Tensor& input, int64_t dim, const Tensor& index, 
     RL_CHECK(!(mean && input.dtype() == DType::Bool), throw_not_implemented,
              "%s(reduce): the mean of bools is not defined", op);
     RL_CHECK(!(extreme && is_complex(input.dtype())), throw_not_implemented,
-             "%s(reduce): complex numbers have no order", op);
+             "%s(reduce): amax and amin are not defined for complex dtypes", op);
     const int d = wrap_dim(op, dim, input.dim());
     if (index.numel() == 0) return {};  // may have any shape and dtype
     RL_CHECK(index.dtype() == DType::Int64 || index.dtype() == DType::Int32, throw_runtime,
              "%s(index): must be an int64 or int32 tensor, got %s", op, name(index.dtype()));
     bool fits = dims_of(index) == dims_of(input) && std::ranges::equal(index.sizes(), src.sizes());
     for (int k = 0; fits && k < index.dim(); ++k) fits = k == d || index.sizes()[k] <= size_of(input, k);
-    RL_CHECK(fits, throw_runtime, "%s(index, src): shapes %s and %s do not fit %s", op,
-             to_string(index.sizes()).c_str(), to_string(src.sizes()).c_str(),
+    RL_CHECK(fits, throw_runtime,
+             "%s(index, src): shapes %s and %s must be equal, and no larger than input's shape %s outside of "
+             "dim",
+             op, to_string(index.sizes()).c_str(), to_string(src.sizes()).c_str(),
              to_string(input.sizes()).c_str());
     return {};
 }

@@ -64,8 +64,8 @@ Outputs kthvalue(const Tensor& input, int64_t k, int64_t dim, bool keepdim) {
     const int d = wrap_dim("kthvalue", dim, input.dim());
     const int64_t n = input.dim() ? input.sizes()[d] : 1;
     RL_CHECK(k >= 1 && k <= n, throw_runtime,
-             "kthvalue(k): must be between 1 and the %lld elements of dimension %d, got %lld", (long long)n,
-             d, (long long)k);
+             "kthvalue(k): must be between 1 and %lld, the size of dimension %d, got %lld", (long long)n, d,
+             (long long)k);
     no_bools("kthvalue", input);
     return outs;
 }

@@ -42,8 +42,9 @@ Tensor view_as_complex(const Tensor& input) {
     for (size_t d = 0; d < n; ++d) strides[d] = input.strides()[d] / 2;
     RL_CHECK(
         can_regroup(input, 2), throw_runtime,
-        "view_as_complex(input): the last stride must be 1, the others and the offset divisible by 2, got %s and "
-        "%lld\nhint: use contiguous() first",
+        "view_as_complex(input): the last stride must be 1, and the other strides and the offset must be "
+        "divisible by 2, got strides %s and offset %lld\n"
+        "hint: use contiguous() first",
         to_string(input.strides()).c_str(), (long long)input.impl()->offset());
     return seen_as(input, input.sizes().first(n), IntList(strides, n), input.impl()->offset() / 2,
                    complex_dtype(input.dtype()));

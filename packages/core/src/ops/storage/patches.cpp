@@ -23,7 +23,8 @@ struct Windows {
             stride[d] = strided[d];
             RL_CHECK(
                 kernel[d] > 0 && dilation[d] > 0 && stride[d] > 0 && padding[d] >= 0, throw_runtime,
-                "%s(kernel_size, dilation, padding, stride): must be positive, the padding not negative; got %s, %s, %s, %s",
+                "%s(kernel_size, dilation, padding, stride): must be positive, except that padding may be 0; "
+                "got %s, %s, %s, %s",
                 op, to_string(kernel_size).c_str(), to_string(dilated).c_str(), to_string(padded).c_str(),
                 to_string(strided).c_str());
             constexpr int64_t kMost = int64_t{1} << 31;
@@ -90,11 +91,11 @@ Tensor col2im(const Tensor& input, IntList output_size, IntList kernel_size, Int
              "fold(input): needs (N, C * kernel, windows) or (C * kernel, windows), got shape %s",
              to_string(input.sizes()).c_str());
     const Windows w("fold", output_size, kernel_size, dilation, padding, stride);
-    RL_CHECK(
-        input.size(-2) % w.taps() == 0 && input.size(-1) == w.columns(), throw_runtime,
-        "fold(input): an image of %s has %lld by %lld windows of %lld elements per channel, got shape %s",
-        to_string(output_size).c_str(), (long long)w.positions[0], (long long)w.positions[1],
-        (long long)w.taps(), to_string(input.sizes()).c_str());
+    RL_CHECK(input.size(-2) % w.taps() == 0 && input.size(-1) == w.columns(), throw_runtime,
+             "fold(input): an output of size %s needs %lld by %lld windows of %lld elements per channel, got "
+             "shape %s",
+             to_string(output_size).c_str(), (long long)w.positions[0], (long long)w.positions[1],
+             (long long)w.taps(), to_string(input.sizes()).c_str());
     const bool batched = input.dim() == 3;
     const int64_t n = batched ? input.size(0) : 1, channels = input.size(-2) / w.taps();
     const int64_t height = w.size[0] + 2 * w.padding[0], width = w.size[1] + 2 * w.padding[1];

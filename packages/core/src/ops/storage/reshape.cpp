@@ -20,10 +20,10 @@ void check_truths(const Tensor& input) {
     const auto* bytes = dense.data<uint8_t>();
     uint8_t all = 0;
     for (size_t i = 0; i < static_cast<size_t>(dense.numel()) * itemsize(dense.dtype()); ++i) all |= bytes[i];
-    RL_CHECK(
-        all <= 1, throw_runtime,
-        "view(dtype): %s with bytes other than 0 and 1 cannot be viewed as bool\nhint: compare it with 0 instead",
-        name(input.dtype()));
+    RL_CHECK(all <= 1, throw_runtime,
+             "view(dtype): a tensor of dtype %s with bytes other than 0 and 1 cannot be viewed as bool\n"
+             "hint: compare the tensor with 0 instead",
+             name(input.dtype()));
 }
 
 }  // namespace
@@ -45,7 +45,8 @@ Tensor view_dtype(const Tensor& input, DType dtype) {
                  old_name, new_name);
         RL_CHECK(
             strides.back() == 1 || sizes.back() == 1 || input.numel() == 0, throw_runtime,
-            "view(dtype): %s of strides %s cannot be viewed as %s: the last dimension must be contiguous\n"
+            "view(dtype): a tensor of dtype %s and strides %s cannot be viewed as %s: the last dimension "
+            "must be contiguous\n"
             "hint: use contiguous() first",
             old_name, to_string(input.strides()).c_str(), new_name);
         const bool empty = input.numel() == 0;  // then no element is read, and only the last size must fit
@@ -53,8 +54,8 @@ Tensor view_dtype(const Tensor& input, DType dtype) {
             sizes.back() * from % to == 0 && (empty || can_regroup(input, std::max<int64_t>(1, to / from)));
         RL_CHECK(
             fits, throw_runtime,
-            "view(dtype): %s of shape %s, strides %s and offset %lld cannot be viewed as %s: the last size, the offset and "
-            "all strides must be divisible by %lld",
+            "view(dtype): a tensor of dtype %s, shape %s, strides %s and offset %lld cannot be viewed as %s: "
+            "the last size, the offset and all strides must be divisible by %lld",
             old_name, to_string(input.sizes()).c_str(), to_string(input.strides()).c_str(),
             (long long)input.impl()->offset(), new_name, (long long)(to / from));
         // Converts to bytes, and then to elements of the new size.

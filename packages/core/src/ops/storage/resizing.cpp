@@ -36,7 +36,8 @@ Tensor resize_(const Tensor& input, IntList size, std::optional<std::string_view
     int64_t bytes;
     RL_CHECK(!__builtin_add_overflow(offset, plan.numel(), &bytes) &&
                  !__builtin_mul_overflow(bytes, static_cast<int64_t>(itemsize(input.dtype())), &bytes),
-             throw_runtime, "resize_(size): the bytes of %s do not fit an int64", to_string(size).c_str());
+             throw_runtime, "resize_(size): the number of bytes of shape %s exceeds a 64-bit integer",
+             to_string(size).c_str());
     if (plan.numel() > 0 && static_cast<size_t>(bytes) > storage->nbytes()) {
         check_writable("resize_", input);
         storage->resize(static_cast<size_t>(bytes));

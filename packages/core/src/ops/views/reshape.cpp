@@ -23,9 +23,10 @@ void resolve(const char* op, const Tensor& input, IntList size, ViewSpec& v) {
         v.push(n, 0);
     }
     bool fits = inferred < 0 ? (zero ? 0 : known) == input.numel() : !zero && input.numel() % known == 0;
-    RL_CHECK(fits, throw_runtime, "%s(size): %s does not hold the %lld elements of shape %s%s", op,
+    RL_CHECK(fits, throw_runtime,
+             "%s(size): a tensor of shape %s cannot hold the %lld elements of shape %s%s", op,
              to_string(size).c_str(), (long long)input.numel(), to_string(input.sizes()).c_str(),
-             inferred >= 0 && zero ? "\nhint: -1 is ambiguous beside a size of 0" : "");
+             inferred >= 0 && zero ? "\nhint: replace -1 by a number: it is ambiguous next to a 0" : "");
     if (inferred >= 0) v.sizes[inferred] = input.numel() / known;
 }
 
@@ -123,10 +124,11 @@ ViewSpec expand(const Tensor& input, IntList size, bool) {
         int64_t want = size[d];
         int64_t have = d < lead ? 1 : input.sizes()[d - lead];
         if (want == -1 && d >= lead) want = have;
-        RL_CHECK(want >= 0 && (want == have || have == 1), throw_runtime,
-                 "expand(size): shape %s cannot be expanded to %s: dimension %d is %lld%s",
-                 to_string(input.sizes()).c_str(), to_string(size).c_str(), d, (long long)have,
-                 want == -1 ? "\nhint: -1 is not allowed for a new dimension" : "");
+        RL_CHECK(
+            want >= 0 && (want == have || have == 1), throw_runtime,
+            "expand(size): shape %s cannot be expanded to %s: dimension %d is %lld%s",
+            to_string(input.sizes()).c_str(), to_string(size).c_str(), d, (long long)have,
+            want == -1 ? "\nhint: replace -1 by a number, because a new dimension has no size to keep" : "");
         v.push(want, d < lead || want != have ? 0 : input.strides()[d - lead]);
     }
     return v;

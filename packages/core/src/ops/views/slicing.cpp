@@ -88,7 +88,7 @@ ViewSpec unfold(const Tensor& input, int64_t dimension, int64_t size, int64_t st
     int d = wrap_dim("unfold", dimension, input.dim());
     int64_t available = input.dim() ? input.sizes()[d] : 1;
     RL_CHECK(size >= 0 && size <= available, throw_runtime,
-             "unfold(size): must be between 0 and the %lld elements of dimension %d, got %lld",
+             "unfold(size): must be between 0 and %lld, the size of dimension %d, got %lld",
              (long long)available, d, (long long)size);
     RL_CHECK(step > 0, throw_runtime, "unfold(step): must be positive, got %lld", (long long)step);
     ViewSpec v(input);
