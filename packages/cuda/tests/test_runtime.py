@@ -102,7 +102,7 @@ def test_out_of_memory_says_what_is_held(driver):
 
 
 def test_an_ordinal_out_of_range(driver):
-    with pytest.raises(RuntimeError, match="cuda:5: the index is out of range, this machine has 1"):
+    with pytest.raises(RuntimeError, match="cuda:5: the index is out of range, because this machine has 1"):
         torch.ones(1, device="cuda:5")
 
 

@@ -107,7 +107,7 @@ with warnings.catch_warnings(record=True) as caught:
     assert y.sqrt().device == y.device
     assert y.t().sqrt_().cpu().tolist() == [[0.0, 2.0], [1.0, 3.0]]
 assert [str(w.message) for w in caught] == [
-    "sqrt: no kernel for device small:0: computed on the CPU with 32 bytes copied"
+    "sqrt: no kernel for device small:0: the operator ran on the CPU, and 32 bytes were copied"
 ], [str(w.message) for w in caught]
 warnings.simplefilter("ignore")
 assert y.cpu().tolist() == [[0.0, 1.0], [2.0, 3.0]]
@@ -182,7 +182,7 @@ with warnings.catch_warnings(record=True) as caught:
     assert (double + 1).cpu().tolist() == [2.0, 2.0]
     assert (x + 1).cpu().tolist() == [[2.0] * 3] * 2
 assert [str(w.message) for w in caught] == [
-    "add: no kernel for device small:0 and dtype float64: computed on the CPU with 32 bytes copied"
+    "add: no kernel for device small:0 and dtype float64: the operator ran on the CPU, and 32 bytes were copied"
 ], [str(w.message) for w in caught]
 """,
         library,

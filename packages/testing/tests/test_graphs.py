@@ -222,7 +222,7 @@ def test_calls_out_of_order() -> None:
     with pytest.raises(RuntimeError, match="default stream"):
         graph.capture_begin()
     with Capture(graph):
-        with pytest.raises(RuntimeError, match="has recorded work already"):
+        with pytest.raises(RuntimeError, match="has already recorded operators"):
             graph.capture_begin()
         with pytest.raises(RuntimeError, match="another graph records this stream"):
             Graph(TOY).capture_begin()
@@ -230,7 +230,7 @@ def test_calls_out_of_order() -> None:
             graph.reset()
         with pytest.raises(RuntimeError, match="replay"):
             graph.replay()
-    with pytest.raises(RuntimeError, match="has recorded work already"), Capture(graph):
+    with pytest.raises(RuntimeError, match="has already recorded operators"), Capture(graph):
         pass
     graph.reset()
     graph.reset()

@@ -45,7 +45,8 @@ Tensor tensor_over(const rl_array& array, const char* where) {
     int64_t elements = 1, reach = 1, step = 1;
     for (size_t d = n; d-- > 0;) {
         RL_CHECK(sizes[d] >= 0 && !__builtin_mul_overflow(elements, sizes[d], &elements), throw_value,
-                 "%s.sizes: %s is not a shape", where, to_string(sizes).c_str());
+                 "%s.sizes: sizes must be at least 0, and their product below 2^63, got %s", where,
+                 to_string(sizes).c_str());
         strides[d] = array.strides ? array.strides[d] : step;
         int64_t extent = 0;
         RL_CHECK(strides[d] >= 0 &&
@@ -53,7 +54,8 @@ Tensor tensor_over(const rl_array& array, const char* where) {
                      !__builtin_add_overflow(reach, extent, &reach) &&
                      !__builtin_mul_overflow(step, std::max<int64_t>(sizes[d], 1), &step),
                  throw_value,
-                 "%s.strides: the stride of dimension %zu must be at least 0 and within memory, got %lld",
+                 "%s.strides: the stride of dimension %zu must be at least 0 and must not overflow 64-bit "
+                 "offsets, got %lld",
                  where, d, (long long)strides[d]);
     }
     int64_t nbytes = 0;

@@ -31,7 +31,7 @@ void check_count(const Operator& op, const char* what, size_t got, size_t least,
     if (got >= least && got <= most) return;
     const std::string wanted =
         least == most ? std::to_string(least) : std::to_string(least) + " to " + std::to_string(most);
-    throw_type("%s: %s %s are needed, got %zu\nhint: the schema is %s", op.name, wanted.c_str(), what, got,
+    throw_type("%s: needs %s %s, got %zu\nhint: the schema is %s", op.name, wanted.c_str(), what, got,
                op.schema);
 }
 

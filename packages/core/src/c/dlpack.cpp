@@ -80,7 +80,7 @@ RL_API rl_status rl_tensor_to_dlpack_unversioned(rl_tensor* tensor, struct DLMan
         const Tensor t = shareable(tensor, kName);
         RL_CHECK(!t.impl()->storage()->read_only(), throw_buffer,
                  "%s(tensor): the memory is read-only, which DLPack before version 1.0 cannot express\n"
-                 "hint: rl_tensor_to_dlpack, or a clone",
+                 "hint: call rl_tensor_to_dlpack, or export a clone of the tensor",
                  kName);
         *result =
             reinterpret_cast<DLManagedTensor*>(dlpack::share(t, "rl_tensor_to_dlpack_unversioned(tensor)"));

@@ -55,8 +55,8 @@ std::vector<Tensor> tensors_of(rl_tensor* const* tensors, size_t count, bool opt
 
 IntList integers_of(const int64_t* integers, size_t count, const char* function, const char* argument) {
     if (count) require(integers, function, argument);
-    RL_CHECK(count <= PTRDIFF_MAX / sizeof(int64_t), throw_value, "%s(%s): an array cannot have %zu integers",
-             function, argument, count);
+    RL_CHECK(count <= PTRDIFF_MAX / sizeof(int64_t), throw_value,
+             "%s(%s): the number of integers, %zu, is too large for memory", function, argument, count);
     return {std::span<const int64_t>(integers, count)};
 }
 

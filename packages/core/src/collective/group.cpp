@@ -99,7 +99,8 @@ bool ProcessGroup::is_member() const { return getpid() == process_; }
 void ProcessGroup::check_member() const {
     RL_CHECK(is_member(), throw_runtime,
              "ProcessGroup: this process was forked from rank %d and is not a member of the group\n"
-             "hint: start the process before init_process_group(), or call it in the new process",
+             "hint: start the process before the call of init_process_group(), or call init_process_group() "
+             "in the new process",
              rank_);
 }
 

@@ -104,7 +104,7 @@ void check_capability(int device) {
     if (10 * major + minor < kOldestCapability)
         fail(BackendStatus::Runtime,
              "device cuda:%d has compute capability %d.%d, and this package is built for %d.%d and newer\n"
-             "hint: CUDA_VISIBLE_DEVICES chooses among devices",
+             "hint: set CUDA_VISIBLE_DEVICES to hide this device",
              device, major, minor, kOldestCapability / 10, kOldestCapability % 10);
 }
 
@@ -112,9 +112,9 @@ BackendStatus init(const HostTable* table) {
     host = table;
     return guarded([table] {
         if (table->struct_size < offsetof(HostTable, record_use) + sizeof(void*) || !table->create_allocator)
-            fail(
-                BackendStatus::Runtime,
-                "this version of rushlight-core has no allocator for devices\nhint: install packages of one release");
+            fail(BackendStatus::Runtime,
+                 "this version of rushlight-core has no allocator for devices\n"
+                 "hint: install rushlight packages of the same release");
         int count = 0;
         check(driver.count(&count), "counting devices");
         std::vector<Memory>& all = memories();

@@ -33,9 +33,11 @@ const char* missing() {
     constexpr int kNoDevice = 100;
     const int started = init(0);
     if (started == kNoDevice || (started == 0 && count(&number) == 0 && number == 0))
-        return "the NVIDIA driver finds no device\nhint: CUDA_VISIBLE_DEVICES may hide them";
+        return "the NVIDIA driver finds no device\n"
+               "hint: check that CUDA_VISIBLE_DEVICES does not hide all devices";
     if (started != 0) {
-        std::snprintf(text, sizeof text, "the NVIDIA driver does not start: cuInit gives error %d", started);
+        std::snprintf(text, sizeof text, "the NVIDIA driver cannot be initialised: cuInit returned error %d",
+                      started);
         return text;
     }
     return nullptr;

@@ -16,7 +16,7 @@ namespace rushlight {
 
 // Used by parameters of functors. Core's definition is in another library.
 void Scalar::fail_complex() const {
-    cuda::fail(BackendStatus::Runtime, "a complex number does not convert to a real one: %g%+gj",
+    cuda::fail(BackendStatus::Runtime, "a complex number cannot be converted to a real number: %g%+gj",
                to<Complex<double>>().re, to<Complex<double>>().im);
 }
 

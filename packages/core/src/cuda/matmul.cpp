@@ -65,7 +65,8 @@ void queue_product(const KernelArgs& args, const View& out, const View& a, const
     if (k == 0 && (!input || beta == 0)) return queue_zeros(out, args.context);
     if (k == 0 && beta == 1) return;
     if (k == 0)
-        fail(BackendStatus::NotImplemented, "a product over no elements has no kernel with beta %g", beta);
+        fail(BackendStatus::NotImplemented,
+             "products with an inner dimension of size 0 are not supported with beta=%g", beta);
     Product p;
     p.dtype = p.result = out.dtype;
     p.count = out.ndim == 3 ? out.sizes[0] : 1;
@@ -84,7 +85,8 @@ void queue_product(const KernelArgs& args, const View& out, const View& a, const
 }
 
 double real_number(const Param& p) {
-    if (p.kind == Param::Kind::Complex) fail(BackendStatus::NotImplemented, "complex factors have no kernel");
+    if (p.kind == Param::Kind::Complex)
+        fail(BackendStatus::NotImplemented, "complex values of alpha and beta are not supported");
     return p.as_float();
 }
 

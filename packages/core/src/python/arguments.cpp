@@ -130,10 +130,11 @@ bool says_how_it_is_made(const char* op, const Signature& s, PyObject* key, PyOb
         makes_tensors |= s.args[i].type == ArgType::OptDevice && s.args[i].flags & ArgSpec::kKeywordOnly;
     if (!makes_tensors) return false;
     if (PyUnicode_CompareWithASCIIString(key, "layout") == 0) {
-        RL_CHECK(
-            value == Py_None || std::strcmp(Py_TYPE(value)->tp_name, "layout") == 0, throw_not_implemented,
-            "%s(layout): must be torch.strided\nhint: sparse_coo_tensor and to_sparse make sparse tensors",
-            op);
+        RL_CHECK(value == Py_None || std::strcmp(Py_TYPE(value)->tp_name, "layout") == 0,
+                 throw_not_implemented,
+                 "%s(layout): must be torch.strided\n"
+                 "hint: use sparse_coo_tensor() or to_sparse() to create a sparse tensor",
+                 op);
         return true;
     }
     if (PyUnicode_CompareWithASCIIString(key, "pin_memory") == 0) {
@@ -445,7 +446,8 @@ void Parser::fail(const char* name, const Signature* signatures, int count, cons
         if (std::strcmp(Py_TYPE(args[i])->tp_name, "OtherDtype") == 0) {
             const Object dtype = Object::steal(PyObject_Repr(args[i]));
             throw_type(
-                "%s(dtype): there are no tensors of %s\nhint: docs/differences.md lists what is missing",
+                "%s(dtype): tensors of dtype %s are not supported\n"
+                "hint: see docs/differences.md for the dtypes that are missing",
                 name, utf8(dtype.get()));
         }
     auto reason = [&](const Signature& s, const Failure& f) -> std::string {

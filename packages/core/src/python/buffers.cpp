@@ -64,7 +64,7 @@ void check_exportable(const Tensor& t, const char* op) {
         "%s: this tensor requires grad, and writes by other libraries cannot be recorded\nhint: use detach()",
         op);
     RL_CHECK(t.device().type == DeviceType::CPU, throw_buffer,
-             "%s: this tensor is on %s, only CPU memory can be shared\nhint: use cpu() first", op,
+             "%s: this tensor is on %s, but only CPU memory can be shared\nhint: use cpu() first", op,
              name(t.device()).c_str());
     require_values(op, t);
     RL_CHECK(format_of(t.dtype()), throw_buffer,
@@ -202,7 +202,8 @@ DType element_type(PyObject* array, const Py_buffer& view, bool& swapped, const 
         if (found) return *found;
     }
     throw_type(
-        "%s: no tensor dtype corresponds to %s\nhint: supported are bool, integers, float16, float32 and float64",
+        "%s: no tensor dtype corresponds to %s\n"
+        "hint: convert the array to bool, an integer type, float16, float32 or float64 first",
         op, dtype_text(array, view).c_str());
 }
 
@@ -322,10 +323,10 @@ PyObject* as_numpy(PyObject* self, const char* op) {
         "%s: this tensor requires grad, but NumPy's operations are not recorded\nhint: use detach().numpy(), or "
         "numpy(force=True)",
         op);
-    RL_CHECK(
-        t.device().type == DeviceType::CPU, throw_type,
-        "%s: this tensor is on %s, NumPy supports only CPU memory\nhint: use cpu() first, or numpy(force=True)",
-        op, name(t.device()).c_str());
+    RL_CHECK(t.device().type == DeviceType::CPU, throw_type,
+             "%s: this tensor is on %s, but NumPy supports only CPU memory\n"
+             "hint: use cpu() first, or numpy(force=True)",
+             op, name(t.device()).c_str());
     RL_CHECK(format_of(t.dtype()), throw_type, "%s: NumPy has no dtype %s\nhint: use float() first", op,
              name(t.dtype()));
     static constinit Lookup asarray{"numpy", "asarray"};  // NumPy is imported when it is first needed
@@ -365,7 +366,7 @@ PyObject* method_array(PyObject* self, PyObject* args, PyObject* kwargs) {
     Object keywords = Object::steal(Py_BuildValue("{s:O}", "copy", always ? Py_True : Py_False));
     Object converted = Object::steal(PyObject_Call(method.get(), positional.get(), keywords.get()));
     RL_CHECK(copy != Py_False || converted.get() == array.get(), throw_value,
-             "__array__(dtype, copy): another dtype needs a copy, which copy=False forbids");
+             "__array__(dtype, copy): conversion to another dtype needs a copy, which copy=False forbids");
     return converted.release();
     RL_PY_CATCH
 }
@@ -432,14 +433,17 @@ PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
              "frombuffer(offset): must be at least 0 and below the buffer's %lld bytes, got %lld",
              (long long)total, offset);
     RL_CHECK(count > 0 || (total - offset) % item == 0, throw_value,
-             "frombuffer(buffer): the %lld bytes after the offset are not a multiple of the %lld of one %s",
+             "frombuffer(buffer): the length after the offset, %lld bytes, is not a multiple of the element "
+             "size, %lld bytes for %s",
              (long long)(total - offset), (long long)item, name(dtype));
     int64_t n = count < 0 ? (total - offset) / item : count;
     RL_CHECK(n <= (total - offset) / item, throw_value,
              "frombuffer(count): %lld elements of %s from offset %lld need more than the buffer's %lld bytes",
              (long long)n, name(dtype), offset, (long long)total);
     RL_CHECK(reinterpret_cast<uintptr_t>(data) % itemsize(is_complex(dtype) ? DType::Float32 : dtype) == 0,
-             throw_value, "frombuffer(offset): the elements are not aligned to the %lld bytes of one %s",
+             throw_value,
+             "frombuffer(offset): the address of the elements is not a multiple of the element size, %lld "
+             "bytes for %s",
              (long long)item, name(dtype));
     storage = Storage::wrap(
         data, static_cast<size_t>(n * item), Device{}, StorageKind::Foreign,

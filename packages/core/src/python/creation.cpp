@@ -50,7 +50,7 @@ struct Scan {
             const Tensor& tensor = unwrap(o);
             RL_CHECK(tensor.numel() == 1, throw_value,
                      "tensor(data): a tensor inside a sequence must have one element, this one has shape %s\n"
-                     "hint: torch.stack joins tensors",
+                     "hint: use torch.stack to join tensors",
                      to_string(tensor.sizes()).c_str());
             t = tensor.dtype();
         } else {

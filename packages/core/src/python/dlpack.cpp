@@ -58,8 +58,9 @@ PyObject* method_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
                  "__dlpack__(dl_device): must be None or a tuple of two ints");
         if (type != here.type || id != here.id) {
             RL_CHECK(type == kCPU, throw_buffer,
-                     "__dlpack__(dl_device): the tensor is on %s, it cannot be exported to "
-                     "device (%lld, %lld)\nhint: move it with to() first",
+                     "__dlpack__(dl_device): the tensor is on %s, and cannot be exported to device (%lld, "
+                     "%lld)\n"
+                     "hint: move it with to() first",
                      name(t.device()).c_str(), (long long)type, (long long)id);
             RL_CHECK(
                 copy != Py_False, throw_buffer,
@@ -71,7 +72,7 @@ PyObject* method_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
         }
     }
     RL_CHECK(here.type != kCPU || stream == Py_None, throw_buffer,
-             "__dlpack__(stream): the CPU has no streams");
+             "__dlpack__(stream): must be None for a tensor on the CPU, which has no streams");
     if (copied) {
         Tensor fresh = make_tensor(t.sizes(), t.dtype(), here.type == kCPU ? Plain{} : t.device());
         copy_into(fresh, t);
@@ -169,7 +170,8 @@ PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
     run_waiting_releases();
     if (PyCapsule_CheckExact(producer)) {
         RL_CHECK(device == Py_None && copy == Py_None, throw_type,
-                 "from_dlpack(device, copy): only for objects with __dlpack__, not for a capsule");
+                 "from_dlpack(device, copy): can be given only for objects with __dlpack__, not for a "
+                 "capsule");
         return wrap(import_capsule(producer));
     }
     RL_CHECK(PyObject_HasAttrString(producer, "__dlpack__"), throw_type,

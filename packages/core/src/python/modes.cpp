@@ -42,7 +42,7 @@ PyObject* scope_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     Py_ssize_t given = PyTuple_GET_SIZE(args) + (kwargs ? PyDict_GET_SIZE(kwargs) : 0);
     PyObject* function = given == 1 && !kwargs ? PyTuple_GET_ITEM(args, 0) : nullptr;
     if (given && !(function && PyCallable_Check(function))) {
-        PyErr_Format(PyExc_TypeError, "%s(): takes no arguments but the function that it decorates",
+        PyErr_Format(PyExc_TypeError, "%s(): takes only one argument, the function that it decorates",
                      type->tp_name);
         return nullptr;
     }

@@ -13,7 +13,9 @@ namespace {
 
 bool refuse_modulus(PyObject* modulus) {
     if (modulus == Py_None) return false;
-    PyErr_SetString(PyExc_TypeError, "pow(): a tensor takes no modulus\nhint: (a ** b) % modulus");
+    PyErr_SetString(PyExc_TypeError,
+                    "pow(): the third argument, a modulus, is not supported for tensors\n"
+                    "hint: use (a ** b) % modulus");
     return true;
 }
 

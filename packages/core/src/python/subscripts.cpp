@@ -107,9 +107,9 @@ class RecordedView {
 
 [[noreturn]] void too_many(const Tensor& t, const IndexExpression& index) {
     RL_CHECK(t.dim() > 0, throw_index,
-             "index: a 0-d tensor has no dimension to index\nhint: item() gives its number");
-    throw_index("index: %lld indices for a tensor of %lld dimensions", (long long)index.consumed(0),
-                (long long)t.dim());
+             "index: a 0-d tensor has no dimension to index\nhint: use item() to read its value");
+    throw_index("index: got %lld indices, too many for a tensor of %lld dimensions",
+                (long long)index.consumed(0), (long long)t.dim());
 }
 
 // x[True] is x[None], from which the only row is selected. x[False] selects no row.
@@ -191,7 +191,7 @@ Tensor view_of(const Tensor& t, const IndexExpression& index, std::vector<Tensor
 
 Tensor selected(const Tensor& t, int64_t i) {
     RL_CHECK(t.dim() > 0, throw_index,
-             "index: a 0-d tensor has no dimension to index\nhint: item() gives its number");
+             "index: a 0-d tensor has no dimension to index\nhint: use item() to read its value");
     if (stages_of(t)) return ops::select(t, 0, wrap_index(i, t.sizes()[0], 0));
     PlainView view(t);
     view.select(0, wrap_index(i, view.size(0), 0));

@@ -424,7 +424,7 @@ RL_GETTER(get_conjugate_transpose) {
     RL_PY_TRY
     const Tensor& t = unwrap(self);
     RL_CHECK(t.dim() == 2 || t.dim() == 0, throw_runtime,
-             "H: needs a matrix, got shape %s\nhint: mH transposes the last two dimensions",
+             "H: needs a matrix, got shape %s\nhint: use mH to transpose the last two dimensions",
              to_string(t.sizes()).c_str());
     return wrap(ops::conj(ops::t(t)));
     RL_PY_CATCH

@@ -70,8 +70,8 @@ inline const Attached& resolve_attached(Device& device) {
     const Attached& owner = require_attached(device.type);
     if (device.index < 0) device.index = static_cast<int8_t>(current_device(device.type));
     RL_CHECK(device.index < owner.count, throw_runtime,
-             "device %s: the index is out of range, this machine has %d such devices", name(device).c_str(),
-             owner.count);
+             "device %s: the index is out of range, because this machine has %d such devices",
+             name(device).c_str(), owner.count);
     return owner;
 }
 

@@ -44,9 +44,10 @@ const Attached& require_attached_slow(DeviceType type) {
                  "device %s: a forked process cannot use the devices of its parent\n"
                  "hint: start processes with multiprocessing's method 'spawn'",
                  device.c_str());
-        throw_runtime(
-            "device %s: no backend is attached\nhint: %s", device.empty() ? "of a plug-in" : device.c_str(),
-            type == DeviceType::CUDA ? "pip install rushlight[cuda]" : "load_backend(path) attaches one");
+        throw_runtime("device %s: no backend is attached\nhint: %s",
+                      device.empty() ? "of a plug-in" : device.c_str(),
+                      type == DeviceType::CUDA ? "pip install rushlight[cuda]"
+                                               : "call load_backend(path) to attach a backend");
     }
     return *found;
 }
@@ -86,8 +87,9 @@ thread_local std::vector<StreamChoice> current_streams;  // the devices whose st
 void check_contract(const Backend& b) {
     RL_CHECK(
         b.abi == kBackendAbi, throw_runtime,
-        "register_backend(backend): the plug-in was built for version %u of the backend contract, and core supports "
-        "version %u\nhint: install packages of one release",
+        "register_backend(backend): the plug-in was built for version %u of the backend contract, and core "
+        "supports version %u\n"
+        "hint: install rushlight packages of the same release",
         b.abi, kBackendAbi);
     RL_CHECK(b.name && *b.name, throw_value, "register_backend(backend): the plug-in has no name");
     RL_CHECK(b.type == DeviceType::CUDA || b.type == DeviceType::Plugin, throw_value,
@@ -228,8 +230,8 @@ const Backend& register_backend(const Backend& given) {
     auto& slot = attached[static_cast<int>(b.type)];
     if (const Attached* former = slot.load()) {
         RL_CHECK(former->original == &given, throw_runtime,
-                 "register_backend(backend): '%s' cannot attach, '%s' already serves its device type", b.name,
-                 former->backend.name);
+                 "register_backend(backend): '%s' cannot attach, because '%s' already serves its device type",
+                 b.name, former->backend.name);
         return former->backend;
     }
     for (int i = 0; i < kMaxDevices; ++i)
@@ -241,7 +243,7 @@ const Backend& register_backend(const Backend& given) {
     check_backend(b.probe(&host_table), b, "probing the machine");
     check_backend(b.init(&host_table), b, "starting");
     check_backend(b.device_count(&fresh->count), b, "counting devices");
-    RL_CHECK(fresh->count >= 1, throw_runtime, "register_backend(backend): '%s' finds no device", b.name);
+    RL_CHECK(fresh->count >= 1, throw_runtime, "register_backend(backend): '%s' found no device", b.name);
     fresh->count = std::min(fresh->count, kMaxDevices);
     check_memory(*fresh);
     watch_forks();
@@ -372,7 +374,7 @@ DeviceProperties device_properties(Device device) {
 void memory_info(Device device, uint64_t& free, uint64_t& total) {
     device = resolve(device);
     const Backend& b = require_backend(device.type);
-    require_function(b, b.memory_info, "count of its memory");
+    require_function(b, b.memory_info, "function for its free and total memory");
     check_backend(b.memory_info(device.index, &free, &total), b, "querying memory");
 }
 

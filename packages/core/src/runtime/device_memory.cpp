@@ -254,7 +254,7 @@ void* backend_allocate(Device device, size_t nbytes, void (**release)(void*, voi
         const std::string text = std::move(backend_error);
         throw_out_of_memory(
             "%s: out of memory: %s\nhint: drop tensors that are no longer needed, or use smaller batches",
-            name(device).c_str(), text.empty() ? "the device has none left" : text.c_str());
+            name(device).c_str(), text.empty() ? "the device has no memory left" : text.c_str());
     }
     check_backend(status, owner.backend, "allocating memory");
     if (nbytes >= kSiteBytes) {

@@ -88,7 +88,7 @@ uint64_t capture_of(Device device, void* stream) {
 void refuse_in_capture_slow(const char* what, Device device, void* stream) {
     RL_CHECK(!capture_of(device, stream), throw_runtime,
              "%s: cannot be recorded in a graph, because it waits for %s\n"
-             "hint: do it before the capture, or after a replay",
+             "hint: call it before the capture, or after a replay",
              what, name(device).c_str());
 }
 
@@ -98,7 +98,8 @@ void refuse_in_capture(const char* what, Device device) {
     std::lock_guard lock(all.mutex);
     for (const auto& one : all.list)
         RL_CHECK(one.graph->device() != device, throw_runtime,
-                 "%s: cannot wait for %s while a graph of it is recorded", what, name(device).c_str());
+                 "%s: cannot wait for device %s while a graph of this device is recorded", what,
+                 name(device).c_str());
 }
 
 void keep_in_capture(const Storage& storage, Device device, void* stream) {
@@ -118,7 +119,8 @@ void move_key_to_device(const char* op, Device device, DeviceCall& call, PhiloxK
     const auto is_zero = [](const PhiloxKey& k) { return k.seed == 0 && k.offset == 0; };
     if (is_zero(key) && !is_zero(begin)) return;  // the operator draws no random numbers
     RL_CHECK(key.seed == begin.seed && key.offset >= begin.offset, throw_not_implemented,
-             "%s: a graph can record random numbers only of the default generator, seeded before the capture",
+             "%s: a graph can record random numbers only from the default generator, and only if it was "
+             "seeded before the capture",
              op);
     key.offset -= begin.offset;
     call.random_base = static_cast<const PhiloxKey*>(Captures::key(*one->graph)->data());
@@ -132,8 +134,8 @@ void join_capture(uint64_t id, Device device, void* stream) {
         if (each.id == id) one = &each;
     if (!one || std::ranges::count(one->streams, stream)) return;
     RL_CHECK(one->graph->device() == device, throw_not_implemented,
-             "wait: a graph of %s cannot record work of %s", name(one->graph->device()).c_str(),
-             name(device).c_str());
+             "wait: a graph of device %s cannot record operators of device %s",
+             name(one->graph->device()).c_str(), name(device).c_str());
     one->streams.push_back(stream);
     graph_memory(device).begin_capture(one->graph->pool(), reinterpret_cast<StreamId>(stream));
 }
@@ -154,10 +156,11 @@ void DeviceGraph::destroy(DeviceGraph* graph) {
 
 void DeviceGraph::begin(void* stream, uint64_t pool) {
     RL_CHECK(state_ == State::Empty, throw_runtime,
-             "capture_begin: the graph has recorded work already\nhint: reset() it, or make another graph");
+             "capture_begin: the graph has already recorded operators\n"
+             "hint: call reset() on the graph, or create another graph");
     RL_CHECK(stream, throw_runtime,
              "capture_begin: the default stream cannot be captured\n"
-             "hint: make another one current, as the context manager of graphs does");
+             "hint: make another stream current, as the context manager cuda.graph does");
     const Attached& owner = with_graphs(device_);
     check_stream("capture_begin", device_, stream);
     // Allocated before the capture, so that it does not belong to a pool of graphs.

@@ -83,7 +83,7 @@ const Library* find_library() {
     if (const char* path = std::getenv("RUSHLIGHT_LAPACK"); path && *path) {
         const Library* found = open_library(path, why);
         RL_CHECK(found, throw_runtime,
-                 "linear algebra: RUSHLIGHT_LAPACK names no library that can be used: %s\n"
+                 "linear algebra: RUSHLIGHT_LAPACK does not name a usable library: %s\n"
                  "hint: set it to the path of a shared library with LAPACK, or unset it to use NumPy's",
                  why.c_str());
         return found;
@@ -95,8 +95,8 @@ const Library* find_library() {
         if (const Library* found = open_library(path, why)) return found;
     throw_runtime(
         "linear algebra: no library with LAPACK was found\n"
-        "hint: install NumPy from a wheel (pip install numpy), which brings one, or a system's OpenBLAS "
-        "(libopenblas.so.0), or set RUSHLIGHT_LAPACK to the path of one");
+        "hint: install NumPy from a wheel (pip install numpy), which contains LAPACK, or install OpenBLAS "
+        "(libopenblas.so.0), or set RUSHLIGHT_LAPACK to the path of a library with LAPACK");
 }
 
 void watch_forks();

@@ -108,8 +108,8 @@ std::optional<DeviceType> find_pinning_device() {
 DeviceType pinning_device() {
     if (auto found = find_pinning_device()) return *found;
     throw_runtime(
-        "pin_memory: there is no device whose copies would use pinned memory\n"
-        "hint: load_backend(path) attaches a device");
+        "pin_memory: no device is attached that uses pinned memory for copies\n"
+        "hint: call load_backend(path) to attach a device");
 }
 
 Ref<Storage> allocate_pinned(size_t nbytes, DeviceType type) {

@@ -142,7 +142,8 @@ void Generator::set_state(std::span<const uint8_t> bytes) {
     }
     SavedState saved;
     RL_CHECK(bytes.size() == sizeof saved, throw_runtime,
-             "set_state(state): got %zu bytes, needs the %zu of get_state(), or the %zu of PyTorch's",
+             "set_state(state): got %zu bytes, but a state from get_state() has %zu bytes, or %zu bytes if "
+             "it is from PyTorch",
              bytes.size(), sizeof saved, MersenneTwister::kStateBytes);
     std::memcpy(&saved, bytes.data(), sizeof saved);
     RL_CHECK(std::memcmp(saved.magic, kMagic, sizeof kMagic) == 0, throw_runtime,

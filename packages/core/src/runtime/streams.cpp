@@ -107,8 +107,9 @@ void Event::record(void* stream) {
 }
 
 void Event::wait(Device device, void* stream) const {
-    RL_CHECK(device.type == device_.type, throw_value, "wait: an event of %s cannot order streams of %s",
-             name(device_).c_str(), name(device).c_str());
+    RL_CHECK(device.type == device_.type, throw_value,
+             "wait: an event of device %s cannot be used with a stream of device %s", name(device_).c_str(),
+             name(device).c_str());
     if (capture_) join_capture(capture_, device, stream);
     check_backend(backend_->wait_event(device.index, event_, stream), *backend_, "waiting for an event");
 }
@@ -135,7 +136,7 @@ double Event::elapsed_ms(const Event& end) const {
         RL_CHECK(e->timing_, throw_value, "elapsed_time: both events must be made with enable_timing=True");
         RL_CHECK(e->recorded_, throw_value, "elapsed_time: both events must be recorded");
         RL_CHECK(e->query(), throw_runtime,
-                 "elapsed_time: an event has not been reached\nhint: synchronize() it first");
+                 "elapsed_time: an event has not completed yet\nhint: call synchronize() on the event first");
     }
     RL_CHECK(device_ == end.device_, throw_value,
              "elapsed_time: both events must be of one device, got %s and %s", name(device_).c_str(),

@@ -235,10 +235,10 @@ def kind(number: int, **payload: Any) -> Value:
         (lambda: failing("Linear", X, X), 1, "did you mean 'linear'?"),
         (lambda: failing("view.dty", X), 1, "did you mean 'view.dtype'?"),
         (lambda: failing("x" * 5000), 1, "there is no operator 'xxx"),
-        (lambda: failing("add", X), TYPE, "add: 2 to 3 arguments are needed, got 1"),
-        (lambda: failing("add", X, 1, 1, 1), TYPE, "add: 2 to 3 arguments are needed, got 4"),
-        (lambda: failing("add", X, 1, results=0), TYPE, "add: 1 results are needed, got 0"),
-        (lambda: failing("add", X, 1, results=2), TYPE, "add: 1 results are needed, got 2"),
+        (lambda: failing("add", X), TYPE, "add: needs 2 to 3 arguments, got 1"),
+        (lambda: failing("add", X, 1, 1, 1), TYPE, "add: needs 2 to 3 arguments, got 4"),
+        (lambda: failing("add", X, 1, results=0), TYPE, "add: needs 1 results, got 0"),
+        (lambda: failing("add", X, 1, results=2), TYPE, "add: needs 1 results, got 2"),
         (
             lambda: failing("add", X, None),
             TYPE,
@@ -258,7 +258,7 @@ def kind(number: int, **payload: Any) -> Value:
         (
             lambda: failing("reshape", X, kind(9, count=1 << 62, integers=(c_int64 * 1)(6))),
             VALUE,
-            "reshape(shape): an array cannot have 4611686018427387904 integers",
+            "reshape(shape): the number of integers, 4611686018427387904, is too large for memory",
         ),
         (
             lambda: failing("einsum", kind(5, count=2), [X]),

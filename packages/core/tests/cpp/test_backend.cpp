@@ -222,7 +222,7 @@ TEST(structs_that_break_the_contract) {
             [](Backend& b) { b.create_event = [](int32_t, int32_t, void**) { return BackendStatus::Ok; }; });
     refused(NotImplemented, "fake: probing the machine failed: the device said no",
             [](Backend&) { next_status = BackendStatus::NotImplemented; });
-    refused(Runtime, "'fake' finds no device", [](Backend& b) {
+    refused(Runtime, "'fake' found no device", [](Backend& b) {
         b.device_count = [](int32_t* count) {
             *count = 0;
             return BackendStatus::Ok;
@@ -242,7 +242,7 @@ TEST(a_backend_attaches_once) {
     CHECK(parse_device("fake:1") == kSecond);
     Backend other = make_backend();
     other.name = "other";
-    CHECK_RAISES(Runtime, "'other' cannot attach, 'fake' already serves", register_backend(other));
+    CHECK_RAISES(Runtime, "'other' cannot attach, because 'fake' already serves", register_backend(other));
     // Core requests each kernel once for all forms of an operator.
     CHECK(asked == std::set<std::string>({"add", "relu", "relu before"}));
     CHECK(takes_formats(DeviceType::Plugin, kTakesChannelsLast));
@@ -269,7 +269,7 @@ TEST(an_older_plugin_has_less) {
 
 TEST(devices_are_resolved_for_each_thread) {
     CHECK(resolve(kCurrent) == kFirst);
-    CHECK_RAISES(Runtime, "device fake:2: the index is out of range, this machine has 2 such devices",
+    CHECK_RAISES(Runtime, "device fake:2: the index is out of range, because this machine has 2 such devices",
                  resolve({DeviceType::Plugin, 2}));
     set_current_device(kSecond);
     CHECK(resolve(kCurrent) == kSecond);

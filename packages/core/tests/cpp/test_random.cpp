@@ -192,7 +192,7 @@ TEST(states_are_restored) {
     bad[0] ^= 1;
     CHECK_RAISES(Runtime, "not a state of this generator", other->set_state(bad));
     bad.pop_back();
-    CHECK_RAISES(Runtime, "got 23 bytes, needs the 24", other->set_state(bad));
+    CHECK_RAISES(Runtime, "got 23 bytes, but a state from get_state() has 24", other->set_state(bad));
     CHECK_RAISES(Runtime, "got 0 bytes", other->set_state({}));
     CHECK(other->get_state() == before);
 }

@@ -95,7 +95,7 @@ def test_an_empty_mask_chooses_nothing() -> None:
     assert t[core.ones(0, 4, dtype=core.bool)].shape == (0,)
     t[mask] = 5.0
     assert t.tolist() == a.tolist()
-    with pytest.raises(IndexError, match="does not fit"):
+    with pytest.raises(IndexError, match="does not match"):
         t[core.ones(0, 3, dtype=core.bool)]
 
 
@@ -142,9 +142,9 @@ def test_slices_take_tensors() -> None:
         (5, IndexError, "5 is out of bounds for dimension 0 of size 2"),
         ((0, 9), IndexError, "9 is out of bounds for dimension 1 of size 3"),
         ((..., -7), IndexError, "-7 is out of bounds for dimension 1 of size 3"),
-        ((0, 0, 0), IndexError, "3 indices for a tensor of 2 dimensions"),
-        ((0, ..., 0, 0), IndexError, "3 indices for a tensor of 2 dimensions"),
-        ((..., 0, ..., 0, 0), IndexError, "3 indices for a tensor of 2 dimensions"),
+        ((0, 0, 0), IndexError, "3 indices, too many for a tensor of 2 dimensions"),
+        ((0, ..., 0, 0), IndexError, "3 indices, too many for a tensor of 2 dimensions"),
+        ((..., 0, ..., 0, 0), IndexError, "3 indices, too many for a tensor of 2 dimensions"),
         (1.0, IndexError, "not float"),
         (1j, IndexError, "not complex"),
         ("x", IndexError, "not str"),

@@ -16,7 +16,7 @@ def test_broadcast_shapes() -> None:
     assert rl.broadcast_shapes() == rl.Size([])
     assert rl.broadcast_shapes((0, 1), (1, 4)) == rl.Size([0, 4])
     with pytest.raises(
-        RuntimeError, match=re.escape("(2, 3), (4,) do not broadcast: dimension 1 is 3 against 4")
+        RuntimeError, match=re.escape("(2, 3), (4,) do not broadcast: dimension 1 has sizes 3 and 4")
     ):
         rl.broadcast_shapes((2, 3), (4,))
     with pytest.raises(RuntimeError, match="negative"):

@@ -140,9 +140,9 @@ def test_bad_parts(maker: str, first: Any, second: Any, values: Any, size: Any, 
 
 
 def test_blocks_need_three_dimensions() -> None:
-    with pytest.raises(NotImplementedError, match="values of three"):
+    with pytest.raises(NotImplementedError, match="values must have three"):
         core.sparse_bsr_tensor([0, 1], [0], [1.0], (1, 1))
-    with pytest.raises(NotImplementedError, match="values of one dimension"):
+    with pytest.raises(NotImplementedError, match="values must have one dimension"):
         core.sparse_csc_tensor([0, 1], [0], [[1.0]], (1, 1))
 
 

@@ -62,7 +62,8 @@ def test_dtypes(one: str, other: str, passes: bool) -> None:
                 assert (a + b).dtype == core.promote_types(a.dtype, b.dtype)
                 continue
             with pytest.raises(
-                RuntimeError, match=r"add\(\w+\): strict mode: not every int\d+ is a float\d+"
+                RuntimeError,
+                match=r"add\(\w+\): strict mode: not every value of dtype int\d+ is .* in float\d+",
             ):
                 a + b
 
@@ -70,7 +71,9 @@ def test_dtypes(one: str, other: str, passes: bool) -> None:
 def test_a_tensor_without_dimensions_can_lose_digits() -> None:
     with (
         core.strict(),
-        pytest.raises(RuntimeError, match=r"mul\(other\): strict mode: not every float64 is a float32"),
+        pytest.raises(
+            RuntimeError, match=r"mul\(other\): strict mode: not every value .* float64 is .* in float32"
+        ),
     ):
         A * core.tensor(0.1, dtype=core.float64)
 

@@ -161,7 +161,8 @@ void queue_steps(const KernelArgs& args, const Step& step, const Lists& lists, c
             const View& v = lists.list[k][i];
             if (v.dtype != param.dtype || v.numel != param.numel)
                 fail(BackendStatus::Runtime,
-                     "parameter %lld is %s with %lld elements, but its gradient or state is %s with %lld",
+                     "parameter %lld has dtype %s and %lld elements, but its gradient or state has dtype %s "
+                     "and %lld elements",
                      (long long)i, dtype_name(param.dtype), (long long)param.numel, dtype_name(v.dtype),
                      (long long)v.numel);
             batch.data[rows][k] = v.data;
