@@ -39,7 +39,7 @@ def confined(threads: int, cpus: list[int] | None = None) -> Iterator[list[int]]
     chosen = sorted(cpus if cpus is not None else before)[-threads:]
     if len(chosen) < threads or not set(chosen) <= before:
         raise ValueError(
-            f"threads={threads}: this process may use {len(before)} processors, {sorted(before)}"
+            f"threads={threads}: too few processors; this process may use {len(before)}: {sorted(before)}"
         )
     settings = {name: str(threads) for name in _THREAD_VARIABLES} | dict([_SPIN_VARIABLE])
     saved = {name: os.environ.get(name) for name in settings}

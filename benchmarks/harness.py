@@ -185,16 +185,18 @@ def compare(row: Row, got: Any, expected: Any, *, same_type: bool = True) -> Non
     """Raise `WrongResultError` unless shapes, dtypes (if same_type) and values agree within the row's tolerances."""
     ours, theirs = to_numpy(got), to_numpy(expected)
     if len(ours) != len(theirs):
-        raise WrongResultError(f"{row.name}: {len(ours)} results against {len(theirs)}")
+        raise WrongResultError(f"{row.name}: expected {len(theirs)} results, got {len(ours)}")
     for index, (left, right) in enumerate(zip(ours, theirs, strict=True)):
         if left.shape != right.shape or (same_type and left.dtype != right.dtype):
             raise WrongResultError(
-                f"{row.name}: result {index} is {left.dtype}{list(left.shape)} against "
-                f"{right.dtype}{list(right.shape)}"
+                f"{row.name}: result {index} must be {right.dtype}{list(right.shape)}, got "
+                f"{left.dtype}{list(left.shape)}"
             )
         if not np.allclose(left, right, rtol=row.rtol, atol=row.atol, equal_nan=True):
             worst = float(np.max(np.abs(left.astype(np.float64) - right.astype(np.float64))))
-            raise WrongResultError(f"{row.name}: result {index} differs by up to {worst:.3g}")
+            raise WrongResultError(
+                f"{row.name}: result {index} differs from the expected values by up to {worst:.3g}"
+            )
 
 
 def result_expression(row: Row) -> str | None:

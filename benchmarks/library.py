@@ -22,7 +22,7 @@ class Library:
         self.module.set_num_threads(threads)
         actual = self.module.get_num_threads()
         if actual != threads:
-            raise RuntimeError(f"{name}.set_num_threads({threads}): {actual} threads are in use")
+            raise RuntimeError(f"{name}.set_num_threads({threads}): the library still uses {actual} threads")
 
     @property
     def version(self) -> str:

@@ -81,7 +81,9 @@ def ratios(subject: Sequence[float], peer: Sequence[float]) -> Samples:
     """Return subject / peer for each round. Both come from the same round, so a slowdown of both cancels."""
     top, bottom = np.asarray(subject, dtype=np.float64), np.asarray(peer, dtype=np.float64)
     if top.shape != bottom.shape:
-        raise ValueError(f"ratios(subject, peer): {top.size} rounds against {bottom.size}")
+        raise ValueError(
+            f"ratios(subject, peer): must have the same number of rounds, got {top.size} and {bottom.size}"
+        )
     if not (bottom > 0).all():
         raise ValueError(
             "ratios(subject, peer): the peer's time is not positive in every round\n"

@@ -93,7 +93,7 @@ def problems(library: Path, native: bool) -> Iterator[str]:
         if other.startswith(("libgomp", "libomp", "libiomp")) and name != "librushlight.so":
             yield f"needs {other}: only librushlight.so may"
         if other.startswith("libdnnl"):
-            yield f"needs {other}: oneDNN is opened on first use, under our own name for it"
+            yield f"needs {other}: oneDNN must be opened on first use, under the name of our own copy"
     if name.startswith("_cpu.") and (found := newer_instructions(library)):
         yield f"uses {', '.join(sorted(found))}, before it is known that the CPU has them"
     if not native:

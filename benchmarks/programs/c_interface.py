@@ -19,7 +19,7 @@ def over_typed_call(send: process.Send) -> None:
 
     compiler = shutil.which(os.environ.get("CXX", "c++"))
     if compiler is None:
-        raise RuntimeError("programs: needs a C++ compiler: the one that CXX names, or c++")
+        raise RuntimeError("programs: no C++ compiler was found\nhint: install c++, or set the variable CXX")
     (core,) = [folder for folder in map(Path, rushlight_core.__path__) if (folder / "include").is_dir()]
     with tempfile.TemporaryDirectory() as folder:
         built = str(Path(folder, "c_calls"))
@@ -35,4 +35,4 @@ def nanoseconds_over(text: str) -> float:
     for part in text.split(";"):
         if part.split()[:1] == ["rl_call"]:
             return float(part.rsplit("+", 1)[1])
-    raise RuntimeError(f"programs: c_calls printed {text!r}")
+    raise RuntimeError(f"programs: c_calls printed no figure for rl_call, but {text!r}")

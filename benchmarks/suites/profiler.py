@@ -40,7 +40,7 @@ def run(options: Options) -> dict[str, Any]:
                         logs[key].append([float(np.log(_ratio(row, other, absent, plan))) for row in rows])
                         if absent.loaded(options.profiler):
                             raise RuntimeError(
-                                f"{options.module} loads {options.profiler} by itself: nothing to compare"
+                                f"{options.module} imports {options.profiler} itself, so there is nothing to compare"
                             )
                 print(f"  {key} pair {len(logs[key])} of {pairs}", file=sys.stderr, flush=True)
     except RuntimeError as error:

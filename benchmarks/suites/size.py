@@ -149,7 +149,7 @@ def _find(name: str, path: list[str]) -> metadata.Distribution:
         return candidate
     raise RuntimeError(
         f"size: the distribution {name} is not installed\n"
-        "hint: name its environment's interpreter with --python or --peer-python"
+        "hint: pass the interpreter of its environment with --python or --peer-python"
     )
 
 

@@ -72,7 +72,7 @@ class Training:
     def _answer(self) -> object:
         try:
             if not self._connection.poll(self._patience):
-                raise FailedError(f"the process gave no answer in {self._patience:.0f} s")
+                raise FailedError(f"the process did not answer within {self._patience:.0f} s")
             kind, value = self._connection.recv()
         except (EOFError, ConnectionResetError):
             raise self._ended() from None

@@ -204,14 +204,14 @@ def test_disagreeing_results_are_refused() -> None:
     row = Row("row", "a + b")
     a = np.ones(3, dtype=np.float32)
     compare(row, [a, (2.0, None)], [a + np.float32(1e-7), (2.0, None)])
-    with pytest.raises(WrongResultError, match=r"differs by up to 0\.5"):
+    with pytest.raises(WrongResultError, match=r"differs from the expected values by up to 0\.5"):
         compare(row, a, a + np.float32(0.5))
-    with pytest.raises(WrongResultError, match=r"float32\[3\] against float64\[3\]"):
+    with pytest.raises(WrongResultError, match=r"must be float64\[3\], got float32\[3\]"):
         compare(row, a, a.astype(np.float64))
     compare(row, a, a.astype(np.float64), same_type=False)
-    with pytest.raises(WrongResultError, match=r"float32\[3\] against float32\[1, 3\]"):
+    with pytest.raises(WrongResultError, match=r"must be float32\[1, 3\], got float32\[3\]"):
         compare(row, a, a[None])
-    with pytest.raises(WrongResultError, match="2 results against 1"):
+    with pytest.raises(WrongResultError, match="expected 1 results, got 2"):
         compare(row, [a, a], [a])
 
 

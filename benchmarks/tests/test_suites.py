@@ -94,7 +94,7 @@ def test_a_failing_row_costs_only_itself(libraries: None) -> None:
     )
     assert sent[0] == ("versions", {"fake_ours": "1.0", "fake_theirs": "1.0", "numpy": np.__version__})
     wrong, missing, right = (value for _, value in sent[1:])
-    assert wrong["problem"].startswith("WrongResultError: wrong: result 0 differs by up to")
+    assert wrong["problem"].startswith("WrongResultError: wrong: result 0 differs from")
     assert missing["problem"].startswith("AttributeError")
     assert "problem" not in right
     assert right["ratio"]["value"] > 0

@@ -37,7 +37,7 @@ def prepare(request: Request) -> Callable[[], float]:
         for name, parameter in model.named_parameters():
             parameter.copy_(torch.from_numpy(weights.pop(name)))
     if weights:
-        raise ValueError(f"weights that the model does not have: {', '.join(weights)}")
+        raise ValueError(f"the model has no weights of these names: {', '.join(weights)}")
     batch = tuple(torch.from_numpy(array) for array in arrays)
     if not request.dropout:
         for module in model.modules():

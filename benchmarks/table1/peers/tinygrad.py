@@ -91,7 +91,7 @@ class Operations:
 
     def normed_attention(self, queries: Tensor, keys: Tensor, name: str) -> Tensor:
         raise NotImplementedError(
-            "this benchmark has no LSTM for tinygrad, which this attention is used with"
+            "this benchmark has no LSTM for tinygrad, and this attention is used only with LSTMs"
         )
 
     def self_attention(self, qkv: Tensor, heads: int, causal: bool, p: float) -> Tensor:
