@@ -58,12 +58,12 @@ def test_levels_are_closed_from_the_innermost() -> None:
     outer, inner = enter_dual_level(), enter_dual_level()
     try:
         assert (outer, inner) == (0, 1)
-        with pytest.raises(RuntimeError, match="level 0 is not the innermost open level"):
+        with pytest.raises(RuntimeError, match="level 0 is not the innermost of the 2 open levels"):
             exit_dual_level(level=outer)
     finally:
         exit_dual_level(level=inner)
         exit_dual_level()
-    with pytest.raises(RuntimeError, match="0 are open"):
+    with pytest.raises(RuntimeError, match="the 0 open levels"):
         exit_dual_level()
 
 

@@ -144,7 +144,7 @@ class InPlace(Function):
 def test_writing_in_place_is_refused() -> None:
     with forward_ad.dual_level():
         x = forward_ad.make_dual(core.ones(2), core.ones(2))
-        with pytest.raises(NotImplementedError, match="writes an argument in place"):
+        with pytest.raises(NotImplementedError, match="changes an argument in place"):
             InPlace.apply(x)
 
 

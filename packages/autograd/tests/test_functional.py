@@ -46,7 +46,7 @@ def test_a_vector_may_be_left_out_of_one_element() -> None:
     assert close(functional.jvp(lambda x: x**2, one)[1], 2 * one)
     with pytest.raises(RuntimeError, match=r"vjp\(v\): may be left out only if the output"):
         functional.vjp(linear, X)
-    with pytest.raises(RuntimeError, match=r"jvp\(v\): needs the shapes of the input"):
+    with pytest.raises(RuntimeError, match=r"jvp\(v\): must have the shapes of the input"):
         functional.jvp(linear, X, core.ones(3))
 
 

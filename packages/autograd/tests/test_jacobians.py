@@ -263,7 +263,7 @@ def test_functions_that_say_nothing_of_batches() -> None:
     class Both(Scale):
         generate_vmap_rule = True
 
-    with pytest.raises(RuntimeError, match="needs one of them"):
+    with pytest.raises(RuntimeError, match="must have only one of them"):
         vmap(lambda x: Both.apply(x, 2))(X)
 
 

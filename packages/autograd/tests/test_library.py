@@ -85,9 +85,9 @@ def test_writing_an_argument() -> None:
     assert fill(core.ones(2), t) is None
     assert t.tolist() == [2.0, 2.0]
     assert t._version > before  # so that a graph that has saved the tensor detects the write
-    with pytest.raises(RuntimeError, match=r"argument 'out', which is written, requires grad\nhint: "):
+    with pytest.raises(RuntimeError, match=r"argument 'out' requires grad, but .* in place\nhint: "):
         fill(core.ones(2), leaf(2))
-    with pytest.raises(RuntimeError, match="that writes its arguments has no derivative"):
+    with pytest.raises(RuntimeError, match="in place cannot have a derivative"):
         fill.register_autograd(lambda ctx, g: g)
     with pytest.raises(ValueError, match="names 'y', which is not an argument"):
         custom_op("tests::bad", lambda x: x, mutates_args=("y",))
@@ -96,7 +96,7 @@ def test_writing_an_argument() -> None:
 def test_other_devices() -> None:
     assert power(core.ones(2, 3, device="meta")).shape == (2, 3)
     op = custom_op("tests::here", lambda x: x * 2, mutates_args=(), device_types="cpu")
-    with pytest.raises(NotImplementedError, match="device 'meta', and the operator has no register_fake"):
+    with pytest.raises(NotImplementedError, match=r"device 'meta', but .*\nhint: .*\.register_fake"):
         op(core.ones(2, device="meta"))
     register_fake(op, lambda x: x.new_empty(x.shape))
     assert op(core.ones(2, device="meta")).device.type == "meta"

@@ -179,7 +179,7 @@ def test_constant_functions() -> None:
         (lambda x: grad(lambda x: x.sum())(x.long()), "floating point"),
         (lambda x: grad(lambda x: x.sum())("x"), "must contain only Tensors, got str"),
         (lambda x: vjp(lambda x: x, x)[1]((x,)), "like the output"),
-        (lambda x: vjp(lambda x: x, x)[1](x.sum()), "shapes of the output"),
+        (lambda x: vjp(lambda x: x, x)[1](x.sum()), "shape of the output"),
         (lambda x: jvp(lambda x: x, x, (x,)), "must be a tuple"),
         (lambda x: jvp(lambda x: x, (x,), (x, x)), "like primals"),
         (lambda x: jvp(lambda x: x, (x,), (x.float(),)), "shape and dtype"),

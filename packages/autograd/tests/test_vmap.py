@@ -434,14 +434,14 @@ def test_random_numbers_of_chunks(chunk: int) -> None:
     ("call", "text"),
     [
         (lambda: vmap(lambda x: x, "0")(X), "in_dims must be an int or a tuple, got str"),
-        (lambda: vmap(lambda x: x, (0, 0))(X), "container like the positional arguments"),
+        (lambda: vmap(lambda x: x, (0, 0))(X), "nested like the positional arguments"),
         (lambda: vmap(lambda x: x, 2)(X), r"dimension 2 is out of range for an argument of shape \(4, 3\)"),
-        (lambda: vmap(lambda x, y: x, (0, 0))(X, X[:3]), "differ in their number of examples, 4 and 3"),
+        (lambda: vmap(lambda x, y: x, (0, 0))(X, X[:3]), "must have the same size, got 4 and 3"),
         (lambda: vmap(lambda x, y: x, (0, 0))(X, 3), "an argument of type int"),
         (lambda: vmap(lambda x: x, (None,))(X), "no argument is a Tensor to be batched"),
         (lambda: vmap(lambda: X)(), "called without arguments"),
         (lambda: vmap(lambda x: 3.0)(X), "must return only Tensors, got float"),
-        (lambda: vmap(lambda x: x, out_dims=(0, 0))(X), "out_dims must be a container like the result"),
+        (lambda: vmap(lambda x: x, out_dims=(0, 0))(X), "out_dims must be nested like the result"),
         (
             lambda: vmap(lambda x: x, out_dims=3)(X),
             r"dimension 3 is out of range for a result whose examples have shape \(3,\)",

@@ -70,7 +70,7 @@ class Graph:
                 raise TypeError(f"outputs must be Tensors, not {type(tensor).__name__}")
             if tensor.grad_fn is None:
                 raise ValueError(
-                    f"output {i} (shape {tuple(tensor.shape)}) has no graph: it is a leaf, or was computed without grad"
+                    f"output {i} (shape {tuple(tensor.shape)}) has no graph: it is a leaf, or does not require grad"
                 )
             name = self.names.get(id(tensor), "output" if len(tensors) == 1 else f"output {i}")
             box = self._add(_Box("output", [name, _shape(tensor)]))

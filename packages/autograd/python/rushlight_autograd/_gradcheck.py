@@ -358,7 +358,7 @@ def _of_plain(
         return func, args
     if not masked:
         raise NotImplementedError(
-            f"{name}(masked): gradients of sparse tensors have elements only where the tensors have them; pass masked=True"
+            f"{name}(masked): must be True for sparse inputs, since their gradients have the same indices as the inputs"
         )
     return core.sparse._of_values(func, args)
 

@@ -22,8 +22,9 @@ def warn(site: str, extended: bool, sample: Any, graphs: int) -> None:
     file, _, line = site.rpartition(":")
     file = file.rpartition(" at ")[2]
     warnings.warn_explicit(
-        f"the value that this line computes refers to {graphs} results{made} and to all nodes of their graphs, which"
-        " backward() has used up; it grows with every iteration and can never be differentiated\n"
+        f"the value that this line computes keeps {graphs} results{made} and all nodes of their graphs in memory."
+        " backward() has used these graphs already, so the value can never be differentiated, and it grows with every"
+        " iteration\n"
         "hint: accumulate loss.item() or loss.detach() instead of loss",
         UserWarning,
         file or "<unknown>",

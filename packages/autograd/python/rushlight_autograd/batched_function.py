@@ -32,7 +32,7 @@ def apply(function: type[Function], args: tuple[Any, ...]) -> Any:
     own = function.vmap is not Function.vmap
     if own and function.generate_vmap_rule:
         raise RuntimeError(
-            f"{function.__name__}: has both a static method vmap and generate_vmap_rule=True; needs one of them"
+            f"{function.__name__}: has both a static method vmap and generate_vmap_rule=True, must have only one of them"
         )
     if not own and not function.generate_vmap_rule:
         raise RuntimeError(
@@ -100,7 +100,7 @@ class _Context:
 
     def mark_dirty(self, *tensors: Tensor) -> None:
         raise NotImplementedError(
-            "mark_dirty: a Function with generate_vmap_rule=True must not write its arguments"
+            "mark_dirty: a Function with generate_vmap_rule=True must not change its arguments in place"
         )
 
 

@@ -177,7 +177,7 @@ def _arguments(
     dims = broadcast_prefix(in_dims if isinstance(in_dims, int) else tuple(in_dims), tree)
     if dims is None:
         raise ValueError(
-            f"{who}: in_dims must be a container like the positional arguments, {tree}, or have fewer levels"
+            f"{who}: in_dims must be nested like the positional arguments, {tree}, or have fewer levels"
         )
     # A number applies to all arguments that are tensors.
     if isinstance(in_dims, int):
@@ -203,11 +203,13 @@ def _arguments(
         if d is None:
             continue
         if x.dim() == 0:
-            raise ValueError(f"{who}: a keyword argument is a 0-d Tensor, which has no examples")
+            raise ValueError(
+                f"{who}: a keyword argument is a 0-d Tensor, which has no dimension to batch over"
+            )
         if size not in (-1, x.shape[d]):
             sizes = [tuple(y.shape) for y, e in zip(leaves, dims, strict=True) if e is not None]
             raise ValueError(
-                f"{who}: the arguments differ in their number of examples, {size} and {x.shape[d]}: shapes {sizes}"
+                f"{who}: the batched dimensions must have the same size, got {size} and {x.shape[d]} in shapes {sizes}"
             )
         size = x.shape[d]
     if size < 0:
@@ -251,7 +253,7 @@ def _places(func: Callable[..., Any], out_dims: Any, results: list[Any], tree: T
         (wanted,) = out_dims
     dims = broadcast_prefix(wanted, tree)
     if dims is None:
-        raise ValueError(f"{who}: out_dims must be a container like the result, {tree}, or have fewer levels")
+        raise ValueError(f"{who}: out_dims must be nested like the result, {tree}, or have fewer levels")
     for y, d in zip(results, dims, strict=True):
         if d is None:
             continue

@@ -103,9 +103,11 @@ def checkpoint(
             function, args, kwargs, context_fn, determinism_check == "default", preserve_rng_state, early_stop
         )
     if kwargs:
-        raise ValueError(f"checkpoint(use_reentrant=True): takes no keywords, got {', '.join(kwargs)}")
+        raise ValueError(
+            f"checkpoint(use_reentrant=True): takes no keyword arguments, got {', '.join(kwargs)}"
+        )
     if context_fn is not noop_context_fn:
-        raise ValueError("checkpoint(context_fn): only with use_reentrant=False")
+        raise ValueError("checkpoint(context_fn): requires use_reentrant=False")
     return _Reentrant.apply(function, preserve_rng_state, *args)
 
 
@@ -324,7 +326,7 @@ def _checkpoint_by_hooks(
         if slot not in computed:
             raise CheckpointError(
                 "checkpoint(): the function saved fewer tensors when it was computed again\n"
-                "hint: it must save the same tensors both times, even if it reads state besides its arguments"
+                "hint: the function must not depend on state that changes between the two computations"
             )
         return computed.pop(slot)
 
@@ -352,7 +354,7 @@ def _checkpoint_by_hooks(
 
         def refuse(_: None) -> Tensor:
             raise CheckpointError(
-                "checkpoint(): a backward pass inside of the function needs use_reentrant=True"
+                "checkpoint(): a function that calls backward() requires use_reentrant=True"
             )
 
         now = core.get_rng_state() if state is not None else None

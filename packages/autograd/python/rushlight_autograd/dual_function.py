@@ -16,7 +16,7 @@ def apply(function: type[Function], args: tuple[Any, ...], level: int) -> Any:
     output, found = _function_jvp(function, args, tangents, level)
     if any(isinstance(x, Tensor) and x._version != v for x, v in zip(args, versions, strict=True)):
         raise NotImplementedError(
-            f"{function.__name__}: forward writes an argument in place, which jvp cannot follow\n"
+            f"{function.__name__}: forward changes an argument in place, which is not supported together with jvp\n"
             "hint: return a new tensor"
         )
     outputs = output if isinstance(output, tuple) else (output,)

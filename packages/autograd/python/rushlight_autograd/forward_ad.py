@@ -77,7 +77,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
     if innermost < 0 or level not in (None, innermost):
         asked = max(innermost, 0) if level is None else level
         raise RuntimeError(
-            f"exit_dual_level(level): level {asked} is not the innermost open level; {innermost + 1} are open"
+            f"exit_dual_level(level): level {asked} is not the innermost of the {innermost + 1} open levels"
         )
     _leave_forward_mode(_levels.open.pop())
 

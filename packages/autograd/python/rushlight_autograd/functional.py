@@ -43,7 +43,7 @@ def _vectors(name: str, v: Any, like: tuple[Tensor, ...], what: str) -> tuple[Te
     vectors = _tuple(v)
     if [tuple(x.shape) for x in vectors] != [tuple(x.shape) for x in like]:
         raise RuntimeError(
-            f"{name}(v): needs the shapes of {what}, {[tuple(x.shape) for x in like]},"
+            f"{name}(v): must have the shapes of {what}, {[tuple(x.shape) for x in like]},"
             f" got {[tuple(x.shape) for x in vectors]}"
         )
     return vectors

@@ -81,8 +81,8 @@ class CustomOpDef:
             written = bound.arguments[name]
             if isinstance(written, Tensor) and written.requires_grad and is_grad_enabled():
                 raise RuntimeError(
-                    f"{self._name}: argument '{name}', which is written, requires grad\n"
-                    "hint: an operator that writes its arguments has no derivative; use no_grad(), or a clone()"
+                    f"{self._name}: argument '{name}' requires grad, but the operator changes it in place\n"
+                    "hint: such operators have no derivative; call it under no_grad(), or pass a clone()"
                 )
         try:
             return self._function.apply(*values)
@@ -103,7 +103,9 @@ class CustomOpDef:
         `keyword_only_inputs`, it receives the keyword-only arguments.
         """
         if self._mutates:
-            raise RuntimeError(f"{self._name}: an operator that writes its arguments has no derivative")
+            raise RuntimeError(
+                f"{self._name}: an operator that changes its arguments in place cannot have a derivative"
+            )
         self._backward, self._setup_context = backward, setup_context
 
     def register_fake(self, fn: Callable[..., Any], /) -> Callable[..., Any]:
@@ -146,12 +148,12 @@ class CustomOpDef:
         for i, made in enumerate(result if isinstance(result, (tuple, list)) else (result,)):
             if made is not None and not isinstance(made, (Tensor, int, float, bool)):
                 raise TypeError(
-                    f"{self._name}: result {i} is {type(made).__name__}; an operator returns Tensors and numbers"
+                    f"{self._name}: result {i} must be a Tensor or a number, got {type(made).__name__}"
                 )
             if isinstance(made, Tensor) and any(_share_memory(made, t) for t in given):
                 raise RuntimeError(
                     f"{self._name}: result {i} shares the memory of an argument\n"
-                    "hint: return a clone(), or write in place and name the argument in mutates_args"
+                    "hint: return a clone(), or change the argument in place and list its name in mutates_args"
                 )
         return tuple(result) if isinstance(result, list) else result
 
@@ -162,7 +164,8 @@ class CustomOpDef:
         if "meta" in devices and "meta" not in self._kernels:
             if self._fake is None:
                 raise NotImplementedError(
-                    f"{self._name}: an argument is on the device 'meta', and the operator has no register_fake"
+                    f"{self._name}: an argument is on the device 'meta', but the operator has no function for it\n"
+                    f"hint: register one with {self.__name__}.register_fake"
                 )
             return self._fake
         kernel = self._kernels.get(devices[0] if devices else None) or self._kernels.get(None)
@@ -198,7 +201,7 @@ class CustomOpDef:
         def backward(ctx: Any, *grads: Any) -> Any:
             if op._backward is None:
                 raise RuntimeError(
-                    f"{op._name} has no derivative\nhint: give it one with {op.__name__}.register_autograd(backward)"
+                    f"{op._name} has no derivative\nhint: register one with {op.__name__}.register_autograd(backward)"
                 )
             return op._backward(ctx, *grads)
 

@@ -256,12 +256,12 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         vectors, given = tensors_of("vjp_fn", "cotangents", cotangents)
         if given != output_tree:
             raise RuntimeError(
-                f"vjp_fn(cotangents): must be a container like the output, {output_tree}, got {given}"
+                f"vjp_fn(cotangents): must be nested like the output, {output_tree}, got {given}"
             )
         for v, y in zip(vectors, outputs, strict=True):
             if v.shape != y.shape:
                 raise RuntimeError(
-                    f"vjp_fn(cotangents): needs the shapes of the output, got {tuple(v.shape)} for {tuple(y.shape)}"
+                    f"vjp_fn(cotangents): must have the shape of the output, {tuple(y.shape)}, got {tuple(v.shape)}"
                 )
         create = core.is_grad_enabled() and (outside or any(v.requires_grad for v in vectors))
         if create_graph is not None:
@@ -303,7 +303,7 @@ def jvp(
     xs, tree = tensors_of("jvp", "primals", primals)
     ts, given = tensors_of("jvp", "tangents", tangents)
     if tree != given:
-        raise RuntimeError(f"jvp(tangents): must be a container like primals, {tree}, got {given}")
+        raise RuntimeError(f"jvp(tangents): must be nested like primals, {tree}, got {given}")
     if not xs:
         raise RuntimeError("jvp(primals): needs at least one Tensor")
     with dual_level():
@@ -355,9 +355,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     def jvp_fn(*tangents: Any) -> Any:
         _, given = tensors_of("jvp_fn", "tangents", tangents)
         if given != expected:
-            raise RuntimeError(
-                f"jvp_fn(*tangents): must be containers like the primals, {expected}, got {given}"
-            )
+            raise RuntimeError(f"jvp_fn(*tangents): must be nested like the primals, {expected}, got {given}")
         return transposed(tangents)[0]
 
     return output, jvp_fn
