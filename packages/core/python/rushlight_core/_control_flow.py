@@ -77,7 +77,9 @@ def cond(
             if recorder is None:
                 _refuse_writes(name, given)
             if structures and structures[0] != structure:
-                raise RuntimeError("cond: true_fn and false_fn must return tensors in the same container")
+                raise RuntimeError(
+                    "cond: true_fn and false_fn must return tensors in containers of the same structure"
+                )
             structures.append(structure)
             return tensors
 
@@ -146,7 +148,7 @@ def while_loop(
         leaves, structure = tree_flatten(tuple(result))
         if structure != spec:
             raise RuntimeError(
-                f"body_fn should return the containers of carried_inputs, {spec}, but got {structure}"
+                f"body_fn should return values with the structure of carried_inputs, {spec}, but got {structure}"
             )
         _check_types("while_loop: body_fn", leaves, carried, "carried_inputs has")
         return leaves
@@ -160,15 +162,16 @@ def while_loop(
 
     if not all(isinstance(leaf, Tensor) for leaf in carried):
         raise NotImplementedError(
-            "while_loop(carried_inputs): a program cannot carry ints\nhint: carry a tensor, such as torch.tensor(0)"
+            "while_loop(carried_inputs): must be tensors in a program that is captured, got an int\n"
+            "hint: pass a tensor, such as torch.tensor(0)"
         )
 
     def recorded_condition(values: list[Tensor]) -> list[Tensor]:
         answer = condition(values)
         if not isinstance(answer, Tensor):
             raise RuntimeError(
-                f"while_loop: cond_fn returns {answer} of type bool, which each run of the program would repeat\n"
-                "hint: compute it with operators"
+                f"while_loop: cond_fn must return a tensor in a program that is captured, got {answer} of type bool\n"
+                "hint: compute the condition from the tensors with operators"
             )
         return [answer]
 
@@ -254,7 +257,7 @@ def scan(
         _check_types("scan: combine_fn", carried, first, "init has")
         row, structure = _taken_apart("scan: combine_fn", result[1])
         if structures and structures[-1] != structure:
-            raise RuntimeError("scan: combine_fn must return results in one container")
+            raise RuntimeError("scan: combine_fn must return results of the same structure in every step")
         structures.append(structure)
         return [*carried, *row]
 

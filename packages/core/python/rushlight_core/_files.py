@@ -45,7 +45,7 @@ def from_file(
     """
     if pin_memory or (device is not None and _C.device(device).type != "cpu"):
         raise NotImplementedError(
-            "from_file(device, pin_memory): files are mapped to ordinary memory of the host"
+            "from_file(device, pin_memory): files can be mapped only to ordinary memory of the CPU"
         )
     if size < 0:
         raise ValueError(f"from_file(size): must not be negative, got {size}")
@@ -57,7 +57,7 @@ def from_file(
         if have < nbytes and not shared:
             raise ValueError(
                 f"from_file(filename, size): {os.fspath(filename)} has {have} bytes, {size} elements of {chosen} need"
-                f" {nbytes}\nhint: shared=True extends the file"
+                f" {nbytes}\nhint: pass shared=True to extend the file"
             )
         if have < nbytes:
             os.ftruncate(descriptor, nbytes)

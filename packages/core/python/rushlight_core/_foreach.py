@@ -47,7 +47,7 @@ def _of_each(name: str, operand: Any, count: int) -> Sequence[Any]:
         return [operand] * count
     if len(operand) != count:
         raise RuntimeError(
-            f"_foreach_{name}(): got lists of {count} and {len(operand)}, needs lists of the same length"
+            f"_foreach_{name}(): got lists of lengths {count} and {len(operand)}, needs lists of the same length"
         )
     return operand
 
@@ -123,7 +123,7 @@ def function(name: str) -> Callable[..., Any]:
         operands += tuple(kwargs.pop(k) for k in names)
         if kwargs or len(operands) != count:
             raise TypeError(
-                f"_foreach_{name}(): got {len(operands)} operands and {sorted(kwargs)}, needs {count}"
+                f"_foreach_{name}(): got {len(operands)} operands and keywords {sorted(kwargs)}, needs {count} operands"
             )
         columns = [_of_each(name, x, len(self)) for x in operands]
         if value is not None:

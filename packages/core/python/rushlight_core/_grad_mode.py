@@ -33,7 +33,7 @@ class _Mode(_C._ModeScope):
             name = type(self).__name__
             raise TypeError(
                 f"{name}: a class cannot be decorated, got {function.__name__}\n"
-                f"hint: decorate the methods that it is meant for"
+                f"hint: decorate methods of the class"
             )
         if not callable(function):
             name = type(self).__name__

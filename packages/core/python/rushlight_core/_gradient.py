@@ -42,7 +42,7 @@ def gradient(
     if not isinstance(input, Tensor) or isinstance(spacing, Tensor):
         raise TypeError(
             "gradient(input, spacing): needs a Tensor, and a number or a sequence, got "
-            f"{type(input).__name__} and {type(spacing).__name__}\nhint: coordinates go into a tuple of tensors"
+            f"{type(input).__name__} and {type(spacing).__name__}\nhint: pass coordinates as a tuple of tensors"
         )
     if input.dtype in (_C.uint8, _C.bool):
         raise RuntimeError(f"gradient(input): not defined for {input.dtype}")
@@ -76,7 +76,7 @@ def _along(values: Tensor, dim: int, spacing: Any, edge_order: int) -> Tensor:
     n = values.shape[dim]
     if n < edge_order + 1:
         raise RuntimeError(
-            f"gradient(input): dimension {dim} has {n} samples, edge_order={edge_order} needs {edge_order + 1}"
+            f"gradient(input): edge_order={edge_order} needs {edge_order + 1} samples, but dimension {dim} has {n}"
         )
     if isinstance(spacing, Tensor):
         if spacing.dim() != 1 or len(spacing) != n:

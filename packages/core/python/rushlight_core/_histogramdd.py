@@ -52,13 +52,15 @@ def histogramdd(
     if not isinstance(input, Tensor):
         raise TypeError(f"histogramdd(input): must be a Tensor, not {type(input).__name__}")
     if input.dim() < 2:
-        raise RuntimeError(f"histogramdd(input): shape {tuple(input.shape)}, needs (..., D)")
+        raise RuntimeError(f"histogramdd(input): must have a shape (..., D), got {tuple(input.shape)}")
     if input.dtype not in (_C.float32, _C.float64):
         raise NotImplementedError(f"histogramdd(input): needs float32 or float64, got {input.dtype}")
     dims = input.shape[-1]
     each: list[Any] = [bins] * dims if isinstance(bins, int) else list(bins)
     if len(each) != dims:
-        raise RuntimeError(f"histogramdd(bins): got {len(each)} for points of {dims} dimensions")
+        raise RuntimeError(
+            f"histogramdd(bins): got {len(each)} entries, needs one for each of {dims} dimensions"
+        )
     if range is not None and len(range) != 2 * dims:
         raise RuntimeError(f"histogramdd(range): got {len(range)} numbers, needs {2 * dims}")
     if weight is not None and (weight.shape != input.shape[:-1] or weight.dtype != input.dtype):

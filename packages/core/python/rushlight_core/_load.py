@@ -79,18 +79,18 @@ def _diagnose(package: str, folders: Sequence[str], library: str | None, error: 
     if not built:
         return (
             f"{head}there is no compiled module in {', '.join(folders)}\n"
-            "hint: this is a source tree that was not built; install the package, or start Python elsewhere"
+            "hint: this is a source tree that was not built; install the package, or start Python in another folder"
         )
     if not any(here in name for name in built):
         return (
-            f"{head}it was built for another Python: found {', '.join(sorted(built))}, this is {here}\n"
+            f"{head}it was built for another version of Python: found {', '.join(sorted(built))}, needs {here}\n"
             f"hint: {sys.executable} -m pip install --force-reinstall rushlight-core"
         )
     if library is None:
         return f"{head}{_LIBRARY} is missing beside {built[0]}\nhint: install the package again"
     text = str(error)
     if "another copy" in text:
-        return f"{head}{text}\nhint: a process can use one; remove it from LD_LIBRARY_PATH, or uninstall it"
+        return f"{head}{text}\nhint: a process can use one copy; uninstall the other, or remove it from LD_LIBRARY_PATH"
     hint = "install the package again"
     if "GLIBC" in text or "GLIBCXX" in text:
         hint = "the package was built for a newer C or C++ library than this system's; build it from source"

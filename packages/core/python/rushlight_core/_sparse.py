@@ -438,7 +438,7 @@ def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool | None = None
         masked_grad: whether the gradient is sparse, with the same indices. Must be True or None, which means True.
     """
     if masked_grad is False and _C._sparse_parts(self) is not None:
-        raise NotImplementedError("to_dense(masked_grad): gradients of sparse tensors are always masked")
+        raise NotImplementedError("to_dense(masked_grad): must be True or None, got False")
     dense = _C._sparse_to_dense(self)
     return dense if dtype is None else dense.to(dtype)
 

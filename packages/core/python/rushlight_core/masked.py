@@ -362,7 +362,7 @@ def median(
     count = _count("median", input, dim, True, mask)
     if (count == 0).any():
         raise ValueError(
-            f"median(mask): excludes all elements of a result, and {input.dtype} has no NaN for it"
+            f"median(mask): all elements of a slice are masked out, and {input.dtype} has no NaN for its median"
         )
     ordered = _C.sort(_fill("median", input, mask, _highest("median", input)), dim).values
     middle = (count - 1) // 2

@@ -145,7 +145,8 @@ def sampled_addmm(
         or mat1.shape[1] != mat2.shape[0]
     ):
         raise RuntimeError(
-            f"sampled_addmm: shapes {tuple(input.shape)}, {tuple(mat1.shape)} and {tuple(mat2.shape)} do not fit"
+            f"sampled_addmm: input must have the shape of mat1 @ mat2, got input {tuple(input.shape)}, "
+            f"mat1 {tuple(mat1.shape)} and mat2 {tuple(mat2.shape)}"
         )
     row, column = input.to_sparse_coo()._indices()
     if mat1.dtype.is_floating_point:
@@ -255,7 +256,8 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
     rows, columns = (int(n) for n in shape)
     if diagonals.dim() != 2 or offsets.dim() != 1 or diagonals.shape[0] != offsets.shape[0]:
         raise RuntimeError(
-            f"spdiags(): needs as many offsets as diagonals, got {tuple(offsets.shape)} and {tuple(diagonals.shape)}"
+            f"spdiags(offsets): must have one offset for each row of diagonals, got shapes {tuple(offsets.shape)} and"
+            f" {tuple(diagonals.shape)}"
         )
     if offsets.dtype != _C.int64:
         raise RuntimeError(f"spdiags(offsets): must be int64, got {offsets.dtype}")

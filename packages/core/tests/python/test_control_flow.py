@@ -95,7 +95,7 @@ def test_scans_of_slices() -> None:
         (lambda: while_loop(lambda x: x > 0, abs, (X,)), RuntimeError, "must return a boolean scalar tensor"),
         (lambda: while_loop(lambda x: x.sum(), abs, (X,)), RuntimeError, "must return a boolean scalar"),
         (lambda: while_loop(lambda x: True, lambda x: x, (X,)), RuntimeError, "should return a tuple"),
-        (lambda: while_loop(lambda x: True, lambda x: (x, x), (X,)), RuntimeError, "containers of carried"),
+        (lambda: while_loop(lambda x: True, lambda x: (x, x), (X,)), RuntimeError, "structure of carried"),
         (
             lambda: while_loop(lambda x: True, lambda x: (x.long(),), (X,)),
             RuntimeError,

@@ -60,7 +60,7 @@ def test_a_source_tree_that_was_not_built_is_named(tmp_path: Path) -> None:
 def test_a_module_for_another_python_is_named(tmp_path: Path) -> None:
     (tmp_path / "_C.cpython-27-x86_64-linux-gnu.so").touch()
     text = _load._diagnose("rushlight_core", [str(tmp_path)], None, ImportError("no"))
-    assert "another Python" in text
+    assert "another version of Python" in text
     assert "cpython-27" in text
 
 

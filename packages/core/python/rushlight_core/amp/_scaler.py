@@ -49,9 +49,11 @@ class GradScaler:
             enabled = False
         self._enabled = enabled
         if not growth_factor > 1.0:
-            raise ValueError(f"GradScaler(growth_factor): got {growth_factor}, needs more than 1")
+            raise ValueError(f"GradScaler(growth_factor): got {growth_factor}, needs a number above 1")
         if not 0.0 < backoff_factor < 1.0:
-            raise ValueError(f"GradScaler(backoff_factor): got {backoff_factor}, needs between 0 and 1")
+            raise ValueError(
+                f"GradScaler(backoff_factor): got {backoff_factor}, needs a number between 0 and 1"
+            )
         self._scale = float(init_scale)
         self._growth_factor = growth_factor
         self._backoff_factor = backoff_factor
@@ -93,7 +95,7 @@ class GradScaler:
         grads = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
         if any(grad.dtype is _C.float16 for grad in grads):
             raise ValueError(
-                "GradScaler.unscale_(optimizer): got float16 gradients, needs float32 parameters"
+                "GradScaler.unscale_(optimizer): got gradients of dtype float16; keep the parameters in float32"
             )
         with no_grad():
             inverse = 1.0 / self._scale
@@ -112,7 +114,7 @@ class GradScaler:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
             raise RuntimeError(
-                "GradScaler.step(closure): gradients that a closure computes cannot be unscaled"
+                "GradScaler.step(closure): is not supported, since gradients that a closure computes cannot be unscaled"
             )
         stage, finite = self._stages.get(optimizer, (_READY, True))
         if stage == _STEPPED:

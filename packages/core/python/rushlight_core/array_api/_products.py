@@ -71,5 +71,7 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
         tensor([21, 43])
     """
     if x1.shape[axis] != x2.shape[axis]:
-        raise ValueError(f"vecdot(axis): the sizes along it differ: {x1.shape[axis]} and {x2.shape[axis]}")
+        raise ValueError(
+            f"vecdot(axis): the sizes of this axis differ: {x1.shape[axis]} and {x2.shape[axis]}"
+        )
     return _linalg.vecdot(*same(x1, x2), dim=axis)
