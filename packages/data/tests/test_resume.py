@@ -221,7 +221,7 @@ def test_states_that_do_not_fit():
     next(iter(stream))
     with pytest.raises(ValueError, match="style"):
         loader.load_state_dict(stream.state_dict())
-    with pytest.raises(ValueError, match="1 workers, this loader has 2"):
+    with pytest.raises(ValueError, match="1 workers, but this loader has 2"):
         DataLoader(Stream(), 3, num_workers=2).load_state_dict(stream.state_dict())
 
 

@@ -186,7 +186,7 @@ def test_error_in_a_shard_names_the_sample_and_ends_the_shard():
 def test_state_of_another_stream():
     loader = DataLoader(shards(lanes=2), 3)
     next(iter(loader))
-    with pytest.raises(ValueError, match="2 lanes, this one has 3"):
+    with pytest.raises(ValueError, match="2 lanes, but this stream has 3"):
         DataLoader(shards(lanes=3), 3, num_workers=1).load_state_dict(loader.state_dict())
 
 

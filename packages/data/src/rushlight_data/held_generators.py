@@ -25,9 +25,9 @@ def warn_of_generators(dataset: Any) -> None:
         warnings.warn(
             f"DataLoader(dataset): each worker has a copy of {', '.join(paths)} and draws the same numbers as "
             "the other workers\n"
-            "Draw from random, numpy.random or the default generator of rushlight in __getitem__, which the "
-            "loader seeds for each batch, or create the generator in worker_init_fn from "
-            "get_worker_info().seed. A dataset that draws no numbers while it is read sets draws_random = False.",
+            "In __getitem__, use random, numpy.random or the default generator of rushlight, which the loader seeds "
+            "for each batch, or create the generator in worker_init_fn from get_worker_info().seed. Set "
+            "draws_random = False in a dataset that draws no random numbers.",
             stacklevel=4,
         )
 

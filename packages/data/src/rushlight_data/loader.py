@@ -304,7 +304,8 @@ class DataLoader(Generic[T_co]):
         cores = len(os.sched_getaffinity(0))
         if self.num_workers > cores:
             warnings.warn(
-                f"DataLoader(num_workers): {self.num_workers} workers for {cores} processors", stacklevel=2
+                f"DataLoader(num_workers): got {self.num_workers}, but there are only {cores} processors",
+                stacklevel=2,
             )
 
     def _begin_epoch(self) -> tuple[Progress, Iterator[Any] | None]:

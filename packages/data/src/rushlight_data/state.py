@@ -55,12 +55,12 @@ def check(state: Any, iterable: bool, lanes: int, num_workers: int) -> dict[str,
     if state["batches"] and iterable and len(streams) != lanes:
         if lanes != max(num_workers, 1):
             raise ValueError(
-                f"DataLoader.load_state_dict(state_dict): the state is of a stream with {len(streams)} lanes, this "
-                f"one has {lanes}"
+                f"DataLoader.load_state_dict(state_dict): the state is of a stream with {len(streams)} lanes, but "
+                f"this stream has {lanes}"
             )
         raise ValueError(
-            f"DataLoader.load_state_dict(state_dict): the state was saved with {len(streams)} workers, this "
-            f"loader has {num_workers}\n"
+            f"DataLoader.load_state_dict(state_dict): the state was saved with {len(streams)} workers, but "
+            f"this loader has {num_workers}\n"
             "Each worker reads its own part of an iterable dataset: resume with the same number of workers, or use a "
             "Stream."
         )

@@ -61,9 +61,9 @@ class LoaderStats:
         share = self.waited / total
         if self.num_workers == 0:
             if share < 0.1:
-                return f"Loading takes {share:.0%} of the loop's time: workers would gain little."
+                return f"Loading takes {share:.0%} of the loop's time: workers would save little time."
             return (
-                f"Loading takes {share:.0%} of the loop's time: workers (num_workers) could do it meanwhile."
+                f"Loading takes {share:.0%} of the loop's time: workers (num_workers) could load meanwhile."
             )
         busy = self.worked / max(self.worked + self.idle, 1e-12)
         said = f"The loop waits {share:.0%} of its time for data, and workers are busy {busy:.0%} of theirs"

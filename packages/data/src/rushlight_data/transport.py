@@ -147,7 +147,7 @@ class ThreadTransport:
     ) -> Any:
         """Return a daemon thread, not yet started. `context` must be None, since no process is started."""
         if context is not None:
-            raise ValueError("DataLoader(multiprocessing_context): transport 'threads' starts no processes")
+            raise ValueError("DataLoader(multiprocessing_context): must be None for transport 'threads'")
         return _ThreadWorker(target, args, name)
 
     def empty(self, size: Sequence[int], dtype: core.dtype) -> core.Tensor | None:
@@ -181,7 +181,7 @@ class _ThreadConnection:
 
     def send(self, obj: Any) -> None:
         if self._outgoing.ended or self._incoming.ended:
-            raise BrokenPipeError("the other side is closed")
+            raise BrokenPipeError("the other end of the connection is closed")
         self._outgoing.objects.append(obj)
         os.eventfd_write(self._outgoing.fd, 1)
 

@@ -18,7 +18,7 @@ def explain(error: BaseException, **roots: Any) -> None:
         if found is not None:
             path, value = found
             error.add_note(
-                f"DataLoader: {path} = {value!r:.200} cannot be pickled, which workers of this start method need\n"
+                f"DataLoader: {path} = {value!r:.200} cannot be pickled, but this start method requires it\n"
                 "Define functions and classes at the top level of a module, or create the object in "
                 "worker_init_fn."
             )

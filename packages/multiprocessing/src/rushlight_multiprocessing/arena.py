@@ -198,7 +198,7 @@ class Arena:
         if block is None:
             if not 0 <= offset <= offset + nbytes <= self.size:
                 raise ValueError(
-                    f"a message refers to bytes {offset} to {offset + nbytes} of an arena of {self.size} bytes"
+                    f"a message refers to bytes {offset} to {offset + nbytes}, but the arena has only {self.size} bytes"
                 )
             block = self.blocks[offset] = Block(self, offset, nbytes, nbytes, solo)
         block.sent = True

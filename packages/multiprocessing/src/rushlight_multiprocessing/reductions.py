@@ -223,7 +223,9 @@ def attach(key: int, size: int, fd: int) -> Arena:
         if arena is None:
             found, expected = os.fstat(fd).st_size, file_bytes(size)
             if found != expected:
-                raise ValueError(f"a message announces an arena file of {expected} bytes, but it has {found}")
+                raise ValueError(
+                    f"a message refers to an arena file of {expected} bytes, but the file has {found}"
+                )
             arena = Arena(key, size, fd)
         return arena
 

@@ -83,7 +83,7 @@ def _pieces(tensor: Tensor, size: int, function: str, argument: str) -> list[Ten
         raise ValueError(f"{function}({argument}): must be contiguous")
     if tensor.numel() % size:
         raise ValueError(
-            f"{function}({argument}): {tensor.numel()} elements do not divide into equal parts for {size} ranks"
+            f"{function}({argument}): {tensor.numel()} elements cannot be split into equal parts for {size} ranks"
         )
     n = tensor.numel() // size
     flat = tensor.detach().view(-1)
@@ -701,13 +701,15 @@ def barrier(
         >>> dist.destroy_process_group()
     """
     if device_ids is not None:
-        raise RuntimeError("barrier(device_ids): the backend shm has no devices")
+        raise RuntimeError("barrier(device_ids): must be None for the backend shm")
     if (member := find_member(group, "barrier")) is None:
         return None
     if timeout is None:
         return _run(member, "barrier", async_op)
     if async_op:
-        raise ValueError("barrier(timeout): pass the timeout to Work.wait() with async_op=True")
+        raise ValueError(
+            "barrier(timeout): must be None with async_op=True\nPass the timeout to Work.wait()."
+        )
     member.run("barrier", async_op=True).wait(timeout)
     return None
 

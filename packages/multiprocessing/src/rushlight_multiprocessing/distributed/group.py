@@ -248,7 +248,7 @@ class ProcessGroup:
 
     def _message(self, sends: bool, tensors: list[Tensor], peer: int, tag: int) -> Work:
         if len(tensors) != 1:
-            raise ValueError(f"ProcessGroup: a message has one tensor, got {len(tensors)}")
+            raise ValueError(f"ProcessGroup: a message must have exactly one tensor, got {len(tensors)}")
         handle = _C._message(self._handle, sends, tensors[0], peer, tag, _where())
         return Work(handle, [] if sends else list(tensors))
 

@@ -60,7 +60,7 @@ class Store:
         self.wait([key])
         value: bytes | None = self._call("get", key)
         if value is None:
-            raise RuntimeError(f"Store.get(key): {key!r} was deleted meanwhile")
+            raise RuntimeError(f"Store.get(key): {key!r} was deleted before its value was read")
         return value
 
     def add(self, key: str, amount: int) -> int:
@@ -414,7 +414,7 @@ def _receive(connection: socket.socket) -> Any:
 
     (n,) = struct.unpack("<q", exactly(8))
     if not 0 <= n <= 1 << 30:
-        raise ConnectionResetError("not a message of a store")
+        raise ConnectionResetError("the received data are not a message of a store")
     return _Unpickler(io.BytesIO(exactly(n))).load()
 
 
@@ -463,7 +463,7 @@ class _Server:
             while True:
                 method, *args = _receive(connection)
                 if method not in _METHODS:
-                    raise ConnectionResetError("not a message of a store")
+                    raise ConnectionResetError("the received data are not a message of a store")
                 try:
                     answer = self.table._call(method, *args)
                 except Exception as error:

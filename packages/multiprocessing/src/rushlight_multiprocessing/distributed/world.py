@@ -262,8 +262,8 @@ def _from_environment(rank: int, world_size: int) -> tuple[str, int, int, int]:
         )
     if environment.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
         raise RuntimeError(
-            "init_process_group(): torchrun serves MASTER_PORT itself in PyTorch's protocol, which this library does "
-            "not read\nSet TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 for torchrun, so that rank 0 serves it."
+            "init_process_group(): torchrun runs its own store at MASTER_PORT, and its protocol is not supported\n"
+            "Set TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 for torchrun, so that rank 0 runs the store."
         )
     return environment["MASTER_ADDR"], numbers["MASTER_PORT"], rank, world_size
 
