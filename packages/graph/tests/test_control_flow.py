@@ -163,7 +163,7 @@ def accumulating(x: Any) -> Any:
     ("function", "error", "message"),
     [
         (lambda x: core.cond(x[0] > 0, lambda: x, lambda: x[0]), RuntimeError, "false_fn returns float32"),
-        (lambda x: core.cond(x[0] > 0, lambda: x, lambda: (x,)), RuntimeError, "in the same container"),
+        (lambda x: core.cond(x[0] > 0, lambda: x, lambda: (x,)), RuntimeError, "in containers of the same structure"),
         (lambda x: core.cond(x[0] > 0, lambda: 1, lambda: 2), RuntimeError, "must return tensors, but got 1"),
         (lambda x: core.cond(x[0] > 0, lambda: x.mul_(2), lambda: x), NotImplementedError, r"mul_ at .*from outside"),
         (lambda x: core.cond(x[0] > 0, lambda: x[0].fill_(2), lambda: x[0]), NotImplementedError, r"fill_ .*from outside"),
@@ -171,7 +171,7 @@ def accumulating(x: Any) -> Any:
         (lambda x: core.cond(x.sum() > 0, lambda: x if x[0] > 0 else -x, lambda: x), RuntimeError, "reads the values"),
         (lambda x: while_loop(lambda a: a[0] < 3, lambda a: (a.add_(1),), (x,)), NotImplementedError, "from outside"),
         (lambda x: while_loop(lambda i: True, lambda i: (i + 1,), (x,)), RuntimeError, "returns True of type bool"),
-        (lambda x: while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a), (0, x)), NotImplementedError, "carry ints"),
+        (lambda x: while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a), (0, x)), NotImplementedError, "must be tensors"),
         (lambda x: while_loop(lambda a: a[0] < 3, lambda a: (a[0],), (x,)), RuntimeError, "the same dtype, shape"),
         (accumulating, NotImplementedError, r"add_ at .*from outside"),
         (leaking, RuntimeError, "uses a tensor outside of the branch or loop that created it"),

@@ -166,13 +166,13 @@ def test_wrong_marks_are_refused(linear: Any) -> None:
     for shapes, error, message in (
         ({"y": {0: n}}, ValueError, "there is no argument 'y'"),
         ({"x": {2: n}}, ValueError, "x has no dimension 2"),
-        ({"x": (n,)}, TypeError, "one entry for each of 2"),
+        ({"x": (n,)}, TypeError, "one entry for each of its 2 dimensions"),
         ({"x": {0: "n"}}, TypeError, "must be a Dim, an int or None, got 'n'"),
         ({"x": {0: 5}}, ValueError, "dimension 0 of x is 4, not 5"),
         ({"x": {0: Dim("n", min=5)}}, ValueError, r"is 4, which is not 1\*n\+0 for n from 5"),
         ({"x": {0: 3 * n}}, ValueError, r"is 4, which is not 3\*n\+0"),
-        ({"x": {0: n, 1: n}}, ValueError, "'n' must be one size, got 4, and 3 in x"),
-        ({"x": {0: Dim("n", max=6)}}, ValueError, "has too few sizes around 4"),
+        ({"x": {0: n, 1: n}}, ValueError, "'n' must stand for one size, got 4 and 3 \\(x\\)"),
+        ({"x": {0: Dim("n", max=6)}}, ValueError, "sizes near the example size 4"),
         (({0: n}, None), TypeError, "one entry for each argument"),
         (3, TypeError, "must be a dict"),
     ):

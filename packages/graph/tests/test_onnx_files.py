@@ -188,7 +188,7 @@ def test_structures_come_back(function_module: Callable[..., Any]) -> None:
         ),
         (lambda m: m["graph"]["initializer"][0].update(dims=[-2, -3]), "has the invalid shape"),
         (lambda m: m["graph"]["initializer"][0].update(data_type=8), "is of type 8"),
-        (lambda m: m["graph"]["input"][0].pop("type"), "is not a tensor of a dtype and rank"),
+        (lambda m: m["graph"]["input"][0].pop("type"), "must be a tensor of known dtype and rank"),
         (lambda m: m["graph"]["node"][0].update(input=["x", "weight", "x"]), "node 'Gemm_0' \\(Gemm\\): "),
         (lambda m: m["graph"]["node"][0]["attribute"][0].update(type=5), "of a type that is not supported"),
         (lambda m: m["metadata_props"].append({"key": "rushlight.symbols", "value": "{"}), "is damaged"),

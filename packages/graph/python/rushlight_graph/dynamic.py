@@ -58,7 +58,9 @@ class Dim:
         self.min: int = 2 if min is None else min
         self.max: int = _MOST if max is None else max
         if not 0 <= self.min <= self.max <= _MOST:
-            raise ValueError(f"Dim({name!r}): min {self.min} and max {self.max} are not a range of sizes")
+            raise ValueError(
+                f"Dim({name!r}): must have 0 <= min <= max, got min={self.min} and max={self.max}"
+            )
 
     def __mul__(self, scale: int) -> Derived:
         return Derived(self) * scale
@@ -87,14 +89,14 @@ class Derived:
 
     def __mul__(self, scale: int) -> Derived:
         if not isinstance(scale, int) or scale < 1:
-            raise ValueError(f"Dim: can be multiplied by positive integers, got {scale!r}")
+            raise ValueError(f"Dim: can be multiplied only by a positive integer, got {scale!r}")
         return Derived(self.dim, self.scale * scale, self.offset * scale)
 
     __rmul__ = __mul__
 
     def __add__(self, offset: int) -> Derived:
         if not isinstance(offset, int):
-            raise ValueError(f"Dim: integers can be added, got {offset!r}")
+            raise ValueError(f"Dim: only an integer can be added, got {offset!r}")
         return Derived(self.dim, self.scale, self.offset + offset)
 
     __radd__ = __add__
@@ -159,8 +161,8 @@ class Size:
             ]
         if any(not low <= value <= high for value in found) or len(set(found)) < CAPTURES:
             raise ValueError(
-                f"export(dynamic_shapes): {self.dim!r} has too few sizes around {self.example} to find expressions of it: "
-                f"{CAPTURES} are needed"
+                f"export(dynamic_shapes): the range of {self.dim!r} is too small: there must be {CAPTURES} sizes near"
+                f" the example size {self.example}"
             )
         if low < 2:
             found[steps.index(apart[-1])] = low
@@ -203,7 +205,7 @@ def sizes_of(
             )
         if size.example != example or (size.dim.min, size.dim.max) != (derived.dim.min, derived.dim.max):
             raise ValueError(
-                f"export(dynamic_shapes): '{name}' must be one size, got {size.example}, and {example} in {path}"
+                f"export(dynamic_shapes): '{name}' must stand for one size, got {size.example} and {example} ({path})"
             )
         size.places.append((inputs[id(tensor)], dim, derived.scale, derived.offset))
 
@@ -217,7 +219,7 @@ def sizes_of(
                 pairs = list(enumerate(wanted))
             else:
                 raise TypeError(
-                    f"export(dynamic_shapes): {path} needs a dict of dimensions, or one entry for each of {value.ndim}"
+                    f"export(dynamic_shapes): {path} needs a dict, or one entry for each of its {value.ndim} dimensions"
                 )
             for dim, one in pairs:
                 if not isinstance(dim, int) or not -value.ndim <= dim < value.ndim:
@@ -271,7 +273,7 @@ def resized(tensors: Sequence[Tensor], sizes: Sequence[Size], values: Sequence[i
                     new = scale * value + offset
                     if tensor.shape[dim] == 0:
                         raise ValueError(
-                            "export(dynamic_shapes): the example of a size that changes must not be 0"
+                            "export(dynamic_shapes): a dynamic dimension must not have size 0 in the example"
                         )
                     made = made.index_select(dim, core.arange(new) % tensor.shape[dim])
         result[id(tensor)] = (

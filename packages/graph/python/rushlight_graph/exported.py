@@ -147,7 +147,7 @@ class ProgramModule:
         structure = given.arguments(args, kwargs)
         if structure != self._arguments:
             raise TypeError(
-                f"program: the arguments have the structure {_shown(structure)}, but it was captured with"
+                f"program: the arguments have the structure {_shown(structure)}, but must have"
                 f" {_shown(self._arguments)}\nhint: numbers and strings are constants of the program"
             )
         return trees.unflatten(self._results, self._program.run([tensor for _, tensor in given.tensors]))
@@ -270,8 +270,8 @@ def _no_member_replaced(mod: Any) -> Iterator[None]:
         setattr(owner, attribute, before[name])
     if replaced:
         raise NotImplementedError(
-            f"export: the module replaces '{replaced[0]}' by another tensor, which cannot be captured yet\n"
-            "hint: write into it, as by copy_()"
+            f"export: the module assigns another tensor to '{replaced[0]}', which cannot be captured\n"
+            "hint: change the tensor in place, for example with copy_()"
         )
 
 

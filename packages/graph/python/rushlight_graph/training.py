@@ -113,22 +113,22 @@ class Optimizers:
             for key, value in group.items():
                 if key not in settings or not _same(settings[key], value):
                     return (
-                        f"export: '{path}' changes its setting '{key}', which is constant in a program\n"
-                        "hint: change settings outside, and export a program for each"
+                        f"export: '{path}' changes its setting '{key}', but settings are constants of a program\n"
+                        "hint: export one program for each value of the setting"
                     )
         for param, own in optimizer.state.items():
             name = self._name(param)
             kept = state.get(param)
             if not kept or not isinstance(own, dict):
                 return (
-                    f"export: '{path}' begins its state of '{name}' here, which each run of the program would repeat\n"
-                    "hint: take a step before the export"
+                    f"export: '{path}' creates its state for '{name}' in each run of the program\n"
+                    "hint: call step() once before the export"
                 )
             for key, value in own.items():
                 if key not in kept or not _same(kept[key], value):
                     return (
-                        f"export: '{path}' replaces '{key}' of '{name}', which is constant in a program\n"
-                        "hint: an optimizer that writes into tensors of its state can be captured"
+                        f"export: '{path}' replaces '{key}' in its state for '{name}', which cannot be captured\n"
+                        "hint: use an optimizer that changes the tensors of its state in place"
                     )
         return None
 
@@ -174,12 +174,12 @@ def capture_from_run_to_run(record: Callable[[], tuple[Program, Changes]], state
             for name, after in moved:
                 if not after and f"{name}.grad" in used:
                     raise NotImplementedError(
-                        f"export: '{name}' has a gradient now, which only the first run of the program would read\n"
+                        f"export: '{name}' has a gradient, which only the first run of the program would use\n"
                         "hint: call zero_grad() before the export"
                     )
                 leaves[name].grad = core.zeros_like(leaves[name]).detach() if after else None
         raise NotImplementedError(
-            f"export: '{moved[0][0]}' has a gradient in some runs only, which a program cannot express"
+            f"export: '{moved[0][0]}' gets a gradient only in some runs, which a program cannot represent"
         )
     finally:
         for name, gradient in before.items():

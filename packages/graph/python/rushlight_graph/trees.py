@@ -41,7 +41,7 @@ class Flattening:
             return {kind: [[key, self.structure(part, f"{path}.{key}")] for key, part in value.items()]}
         raise TypeError(
             f"{self._what}: {path} is of type {type(value).__name__}, which a program cannot hold\n"
-            "hint: tensors, numbers, strings and None may be in tuples, lists and dicts"
+            "hint: use tensors, numbers, strings and None, in tuples, lists and dicts"
         )
 
     def arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any], names: Sequence[str] = ()) -> Any:

@@ -332,7 +332,5 @@ def dtype_name(dtype: Any) -> str:
 def fixed_sizes(value: Value) -> list[int]:
     """Return the sizes of a value. Raise UnsupportedError if a size changes."""
     if not value.fixed:
-        raise UnsupportedError(
-            "the shape of a tensor changes, and the exported form of this call requires a fixed one"
-        )
+        raise UnsupportedError("this call needs a tensor of fixed shape, but the shape is dynamic")
     return [int(size) for size in value.sizes]

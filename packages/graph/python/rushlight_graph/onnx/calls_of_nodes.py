@@ -56,7 +56,7 @@ def tensor_of(item: Any) -> Any:
 def ints_of(item: Any, where: str) -> list[int]:
     """Return an input as integers."""
     if not isinstance(item, Known):
-        raise NodeError(f"{where}: a shape, or dimensions, depend on values")
+        raise NodeError(f"{where}: a shape or a list of dimensions must not depend on the values of tensors")
     return item.ints()
 
 

@@ -204,9 +204,7 @@ def _examples(inputs: list[Message], texts: Mapping[str, str]) -> tuple[tuple[Te
         tensor = value.get("type", {}).get("tensor_type")
         dtype = _DTYPES.get(tensor.get("elem_type", 0)) if tensor else None
         if dtype is None or "shape" not in tensor:
-            raise OnnxLoadError(
-                f"onnx.load: input '{name}' is not a tensor of a dtype and rank that are known"
-            )
+            raise OnnxLoadError(f"onnx.load: input '{name}' must be a tensor of known dtype and rank")
         sizes, marks = [], {}
         for number, dim in enumerate(tensor["shape"]["dim"]):
             if "dim_value" in dim:

@@ -286,7 +286,7 @@ class Lowering:
         if rule is None:
             if name in DYNAMIC:
                 raise UnsupportedError(
-                    "the size of its result depends on values, and a model has fixed sizes"
+                    "the size of its result depends on values of a tensor, which is not supported"
                 )
             raise UnsupportedError("has no equivalent in ONNX")
         # The out= tensors come last among the arguments.
@@ -371,7 +371,9 @@ class Lowering:
         try:
             positions = self._positions(node, which, parent)
         except UnsupportedError:
-            raise UnsupportedError("writes a part of a tensor whose shape changes") from None
+            raise UnsupportedError(
+                "changes a part of a tensor of dynamic shape, which is not supported"
+            ) from None
         flat = self.builder.op(
             "ScatterElements",
             self.builder.flat(before),
@@ -395,7 +397,7 @@ class Lowering:
                     raise UnsupportedError("a view of two tensors is not supported")
                 arguments.append(indices)
             elif any(is_size(item) for item in _items(argument)):
-                raise UnsupportedError("depends on a size that changes")
+                raise UnsupportedError("depends on a dynamic size")
             else:
                 arguments.append(getattr(core, argument) if isinstance(argument, DTypeName) else argument)
         result = _call_boxed(node.op, *arguments)

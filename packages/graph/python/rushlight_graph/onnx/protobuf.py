@@ -187,9 +187,11 @@ def _fields(message: str, data: memoryview) -> Iterator[tuple[int, int, Any]]:
             elif wire in (_FIXED32, _FIXED64):
                 size = 4 if wire == _FIXED32 else 8
             else:
-                raise ProtobufError(f"{message}: wire type {wire} at byte {at}")
+                raise ProtobufError(f"{message}: unknown wire type {wire} at byte {at}")
             if size > end - at:
-                raise ProtobufError(f"{message}: {size} bytes at byte {at}, where {end - at} are left")
+                raise ProtobufError(
+                    f"{message}: a field needs {size} bytes at byte {at}, but only {end - at} are left"
+                )
             value = data[at : at + size]
             at += size
         yield tag >> 3, wire, value
@@ -199,7 +201,7 @@ def _read_varint(message: str, data: memoryview, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         if at >= len(data) or shift > 63:
-            raise ProtobufError(f"{message}: no integer at byte {at}")
+            raise ProtobufError(f"{message}: invalid integer before byte {at}")
         byte = data[at]
         at += 1
         value |= (byte & 0x7F) << shift
@@ -218,7 +220,7 @@ def _values(
             item = struct.Struct("<f" if kind == "float" else "<d")
             if len(value) % item.size:
                 raise ProtobufError(
-                    f"{message}.{name}: {len(value)} bytes do not hold whole numbers of this type"
+                    f"{message}.{name}: the length, {len(value)} bytes, is not a multiple of the element size, {item.size}"
                 )
             return [number for (number,) in item.iter_unpack(value)]
         found, at = [], 0
@@ -227,7 +229,7 @@ def _values(
             found.append(_signed(integer))
         return found
     if wire != wanted:
-        raise ProtobufError(f"{message}.{name}: wire type {wire}, where {wanted} is expected")
+        raise ProtobufError(f"{message}.{name}: expected wire type {wanted}, got {wire}")
     if kind == "int":
         return [_signed(value)]
     if kind in numbers:
@@ -236,7 +238,7 @@ def _values(
         try:
             return [str(value, "utf-8")]
         except UnicodeDecodeError:
-            raise ProtobufError(f"{message}.{name}: text that is not UTF-8") from None
+            raise ProtobufError(f"{message}.{name}: the text is not valid UTF-8") from None
     if kind == "bytes":
         return [value]
     return [decode(kind, value, depth + 1)]

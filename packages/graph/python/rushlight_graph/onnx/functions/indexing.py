@@ -243,7 +243,7 @@ def index_put_or_mask(b: Builder, call: Call) -> Exported:
         size != 1 for size in sizes
     ):
         raise UnsupportedError(
-            "the number of written elements depends on values, but a model has fixed sizes"
+            "the number of elements to write depends on values of a tensor, which is not supported"
         )
     x, values, accumulate = call.tensor("input"), call.tensor("values"), call["accumulate"]
     mask, shape = call.optionals("indices")[masks[0]], known[masks[0]]

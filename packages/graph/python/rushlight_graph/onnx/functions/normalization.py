@@ -65,7 +65,7 @@ def group_norm(b: Builder, call: Call) -> Val:
     weight, bias = call.optional("weight"), call.optional("bias")
     sizes, rank = call.value("input").sizes, call.rank("input")
     if isinstance(sizes[1], Size):
-        raise UnsupportedError("the number of channels changes")
+        raise UnsupportedError("the number of channels is dynamic")
     made = b.op("Reshape", x, b.ints([0, groups, -1]))
     made = _normalized(b, made, [2], eps)
     made = b.reshape(made, sizes)

@@ -110,7 +110,7 @@ def rearranged(b: Builder, call: Call) -> Val:
     if any(
         isinstance(item, Size) for part in arguments for item in (part if isinstance(part, list) else [part])
     ):
-        raise UnsupportedError("depends on a size that changes")
+        raise UnsupportedError("depends on a dynamic size")
     made = _call_boxed(call.name, positions, *arguments).contiguous()
     return b.op("Gather", b.flat(call.tensor("input")), b.constant(made), axis=0)
 
