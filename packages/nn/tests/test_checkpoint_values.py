@@ -249,7 +249,7 @@ def test_several_files_of_the_older_layout_in_one_stream(kind, tmp_path):
         stream.seek(6)
         data = stream.read()
     (tmp_path / "x").write_bytes(data)
-    with pytest.raises(CheckpointError, match="something follows the last storage"):
+    with pytest.raises(CheckpointError, match="bytes after the last storage"):
         load(tmp_path / "x")
 
 

@@ -104,7 +104,7 @@ def test_when_checksums_are_compared(name, tmp_path):
     data = path.read_bytes()
     path.write_bytes(data.replace(b"\0\0\x80\x3f", b"\0\0\x80\x40", 1))
     for options in ({}, {"verify": True}, {"mmap": True, "verify": True}):
-        with pytest.raises(CheckpointError, match="checksum does not fit"):
+        with pytest.raises(CheckpointError, match="checksum does not match"):
             load(path, **options)
     for options in ({"verify": False}, {"mmap": True}, {"mmap": True, "verify": False}):
         assert load(path, **options)["a"].tolist() == [4.0, 1.0, 1.0, 1.0]
@@ -115,7 +115,7 @@ def test_bools_are_checked_in_maps_too(tmp_path):
         save({"a": core.tensor([True] * 5)}, tmp_path / name)
         data = (tmp_path / name).read_bytes()
         (tmp_path / name).write_bytes(data.replace(b"\1\1\1\1\1", b"\1\1\7\1\1", 1))
-        with pytest.raises(CheckpointError, match="neither true nor false"):
+        with pytest.raises(CheckpointError, match="bytes other than 0 and 1"):
             load(tmp_path / name, mmap=True)
 
 

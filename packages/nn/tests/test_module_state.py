@@ -111,7 +111,7 @@ def test_a_state_that_does_not_fit_changes_nothing_and_is_described():
         "the shape in current model is torch.Size([1, 3])." in text
     )
     assert "1.bias: got list, needs a tensor" in text
-    assert "hint: is '0.weights' what the module calls '0.weight'?" in text
+    assert "hint: does '0.weights' in the state correspond to '0.weight' in the module?" in text
     assert same(values(ours), before)
     assert "0.weights" in state
     with pytest.raises(RuntimeError, match="size mismatch"):

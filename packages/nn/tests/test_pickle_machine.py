@@ -668,7 +668,7 @@ def test_archives_that_are_none(tmp_path):
         load(io.BytesIO(bytes(overlapping)))
     longer = bytearray(good)
     longer[begin + 20 : begin + 28] = struct.pack("<II", 500, 500)
-    with pytest.raises(CheckpointError, match="reaches into the next"):
+    with pytest.raises(CheckpointError, match="overlaps the next"):
         load(io.BytesIO(bytes(longer)), verify=False)
     for changes in ({"b/data.pkl": b""}, {"data.pkl": b"\x80\x02N."}):
         with pytest.raises(CheckpointError, match=r"which has one data\.pkl"):

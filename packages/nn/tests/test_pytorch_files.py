@@ -233,7 +233,7 @@ def test_attributes_of_tensors():
     [
         (
             "module.pt",
-            r"torch\.nn\.modules\.container\.Sequential.*\n.*state_dict\(\), path\), and here model\.load",
+            r"torch\.nn\.modules\.container\.Sequential.*\n.*state_dict\(\), path\), and load it with model\.load",
         ),
         ("script.pt", r"TorchScript.*\n.*state_dict"),
     ],
@@ -357,7 +357,7 @@ def test_files_without_checksums_can_be_read():
     data = file.getvalue()
     begin = data.index(b"\0\0\x80\x3f\0\0\x80\x3f")
     changed = data[: begin + 3] + b"\x40" + data[begin + 4 :]
-    with pytest.raises(CheckpointError, match=r"checksum does not fit\n.*verify=False"):
+    with pytest.raises(CheckpointError, match=r"checksum does not match\n.*verify=False"):
         load(io.BytesIO(changed))
     assert load(io.BytesIO(changed), verify=False)["a"].tolist() == [4.0, 1.0]
 

@@ -181,7 +181,7 @@ class UninitializedTensorMixin:
     def _refuse(self, what: str, error: type[Exception] = ValueError) -> NoReturn:
         raise error(
             f"{what}: {type(self).__name__} has no shape and no values yet\n"
-            "hint: call the model once with a typical batch, from which lazy layers take their sizes"
+            "hint: call the model once with a typical batch, which determines the sizes of its lazy layers"
         )
 
     @property
@@ -218,7 +218,7 @@ class UninitializedTensorMixin:
         if not allowed:
             raise ValueError(
                 f"{name}(): got {cls.__name__}, which has no shape and no values yet\n"
-                "hint: call the model once with a typical batch, from which lazy layers take their sizes"
+                "hint: call the model once with a typical batch, which determines the sizes of its lazy layers"
             )
         from rushlight_core.overrides import DisableTorchFunctionSubclass
 

@@ -214,9 +214,11 @@ class State:
             if wrapped is not None:
                 lines.append(f"hint: the keys come from a wrapped model: remove the prefix {wrapped!r}")
             elif close:
-                lines.append(f"hint: is {close[0]!r} what the module calls {missing[0]!r}?")
+                lines.append(
+                    f"hint: does {close[0]!r} in the state correspond to {missing[0]!r} in the module?"
+                )
         elif strict and not errors:
-            lines.append("hint: strict=False loads what fits")
+            lines.append("hint: pass strict=False to load only the matching entries")
         return "\n".join(lines)
 
     def _load_from_state_dict(
@@ -252,7 +254,7 @@ class State:
             elif is_lazy(current) or is_lazy(value):
                 if not is_lazy(current):
                     error_msgs.append(
-                        f"{key}: has no shape yet in the state, {tuple(current.shape)} in the module"
+                        f"{key}: has no shape yet in the state, but shape {tuple(current.shape)} in the module"
                     )
                 elif not is_lazy(value):
                     run(lambda name=name, value=value: self._load_entry(name, value, assign))

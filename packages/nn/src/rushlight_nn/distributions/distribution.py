@@ -161,7 +161,7 @@ class Distribution:
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Return samples of shape (*sample_shape, *batch_shape, *event_shape) that are differentiable in the parameters."""
         raise NotImplementedError(
-            f"{type(self).__name__}.rsample(): samples do not depend smoothly on the parameters\nhint: use sample()"
+            f"{type(self).__name__}.rsample(): samples are not differentiable in the parameters\nhint: use sample()"
         )
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:

@@ -56,7 +56,7 @@ class Multinomial(OverCategories):
     ) -> None:
         if not isinstance(total_count, int):
             raise NotImplementedError(
-                f"Multinomial(total_count): got {type(total_count).__name__}, needs an int that the whole batch shares"
+                f"Multinomial(total_count): got {type(total_count).__name__}, needs one int for the whole batch"
             )
         if total_count < 0:
             raise ValueError(f"Multinomial(total_count): got {total_count}, needs at least 0")

@@ -138,7 +138,9 @@ def attend(
     _check_inputs(name, inputs, width, heads)
     key_padding_mask, attn_mask, is_causal = masks
     if is_causal and attn_mask is None:
-        raise RuntimeError(f"{name}(is_causal): requires attn_mask\nhint: pass the causal mask, too")
+        raise RuntimeError(
+            f"{name}(is_causal): requires attn_mask\nhint: pass the causal mask as attn_mask, too"
+        )
     batched = inputs[0].dim() == 3
     if not batched:
         inputs, batch_first = _unsqueezed(inputs), True

@@ -224,14 +224,14 @@ def _bags(name: str, input: Tensor, offsets: Tensor | None, include_last: bool) 
     if offsets is None or offsets.dim() != 1:
         raise ValueError(f"{name}(offsets): an input of one dimension needs offsets of one dimension")
     if offsets.numel() and int(offsets[0]) != 0:
-        raise RuntimeError(f"{name}(offsets): the first is {int(offsets[0])}, needs 0")
+        raise RuntimeError(f"{name}(offsets): must begin with 0, got {int(offsets[0])}")
     total = input.shape[0]
     if include_last:
         if offsets.numel() == 0:
             raise RuntimeError(f"{name}(include_last_offset): needs at least one offset")
         if int(offsets[-1]) != total:
             raise RuntimeError(
-                f"{name}(offsets): the last is {int(offsets[-1])}, needs the number of indices, {total}"
+                f"{name}(offsets): must end with the number of indices, {total}, got {int(offsets[-1])}"
             )
         offsets = offsets[:-1]
     if offsets.numel() and int(offsets.max()) > total:

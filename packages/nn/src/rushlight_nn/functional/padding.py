@@ -68,7 +68,7 @@ def _check_sizes(input: Tensor, padding: Sequence[int], mode: str) -> None:
     padded = len(padding) // 2
     if 0 in input.shape[max(0, input.dim() - padded - 1) :]:
         raise RuntimeError(
-            f"pad(input): mode {mode!r} needs elements in the padded dimensions and the one before them, got a tensor of"
+            f"pad(input): mode {mode!r} requires elements in every padded dimension and in the dimension before them, got"
             f" shape {tuple(input.shape)}"
         )
     for k in range(padded):

@@ -159,8 +159,8 @@ class Join:
             steps += 1
             if steps == _MANY_STEPS:
                 warnings.warn(
-                    f"Join: another process has had inputs for {_MANY_STEPS} steps after this process had none left\n"
-                    "hint: DistributedSampler gives every process the same number of samples",
+                    f"Join: another process still has inputs, {_MANY_STEPS} steps after the inputs of this process ended\n"
+                    "hint: use DistributedSampler to give every process the same number of samples",
                     stacklevel=2,
                 )
         for hook in self._hooks:

@@ -40,7 +40,7 @@ class EachParameter(Optimizer):
         if param.device.type != "cpu" and core.devices.is_current_stream_capturing(param.device):
             raise RuntimeError(
                 f"{type(self).__name__}.step(): cannot be recorded in a graph: updates depend on the step count, "
-                "which is on the CPU\nhint: steps of Adam, AdamW and SGD can be recorded"
+                "which is on the CPU\nhint: use Adam, AdamW or SGD, whose steps can be recorded"
             )
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:

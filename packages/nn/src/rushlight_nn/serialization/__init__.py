@@ -75,12 +75,10 @@ def save(
     if kind not in ("pytorch", "safetensors"):
         raise ValueError(f"save(format): got {format!r}, needs 'pytorch' or 'safetensors'")
     if kind == "safetensors" and not _use_new_zipfile_serialization:
-        raise ValueError(
-            "save(_use_new_zipfile_serialization): False selects a layout of PyTorch's, needs format='pytorch'"
-        )
+        raise ValueError("save(_use_new_zipfile_serialization): False requires format='pytorch'")
     if max_shard_size is not None:
         if is_stream or kind != "safetensors":
-            raise ValueError("save(max_shard_size): shards are safetensors files, and need a path")
+            raise ValueError("save(max_shard_size): requires a path, and the format safetensors")
         shards.write(obj, os.fspath(f), shards.size_in_bytes(max_shard_size))  # type: ignore[arg-type]
         return
 
@@ -186,9 +184,9 @@ def _read(source: Source, map_location: Any, verify: bool | None) -> Any:
     if pytorch.is_legacy(start):
         if source.mapping is not None or verify:
             raise FormatError(
-                "it has PyTorch's layout before 1.6, which supports neither mmap nor verify=True: it has no "
-                "alignment and no checksums\n"
-                "hint: save(load(path), path) converts the file"
+                "it has the layout of PyTorch before 1.6, which has neither the alignment for mmap nor the checksums "
+                "for verify=True\n"
+                "hint: convert the file with save(load(path), path)"
             )
         return pytorch.read_legacy(source, map_location, budget)
     if shards.is_index(start):

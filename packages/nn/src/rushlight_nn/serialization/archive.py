@@ -48,7 +48,7 @@ def read_directory(source: Source, budget: Budget) -> dict[str, Entry]:
     """
     count, size, begin = _find_directory(source)
     if size < 46 * count or begin + size > source.size:
-        raise FormatError(f"truncated or altered: {count} entries cannot be listed in {size} bytes")
+        raise FormatError(f"truncated or altered: a directory of {size} bytes cannot list {count} entries")
     budget.charge(size + 400 * count)
     directory = source.read(begin, size)
     entries: dict[str, Entry] = {}
@@ -73,7 +73,7 @@ def _find_directory(source: Source) -> tuple[int, int, int]:
         raise FormatError("truncated: the archive's end is missing")
     disk, disk_of_list, here, count, size, begin, comment = struct.unpack("<4H2LH", tail[at + 4 : at + 22])
     if at + 22 + comment != len(tail):
-        raise FormatError("something follows the archive's end: truncated or altered")
+        raise FormatError("there are bytes after the archive's end: truncated or altered")
     position = tail_begin + at
     if position >= 20 and source.read(position - 20, 4) == _LOCATOR64:
         _, there, _ = struct.unpack("<LQL", source.read(position - 16, 16))
@@ -156,7 +156,7 @@ def _locate(source: Source, entries: dict[str, Entry], end: int) -> None:
             )
         entry.begin = entry.header + 30 + name_size + extra_size
         if entry.begin + entry.size > behind:
-            raise FormatError(f"entry {entry.name!r:.80} reaches into the next: it was altered")
+            raise FormatError(f"entry {entry.name!r:.80} overlaps the next entry: it was altered")
 
 
 def read_entry(source: Source, entry: Entry, checked: bool = True) -> bytes:
@@ -188,8 +188,8 @@ def require_plain(entry: Entry) -> None:
 def altered(entry: Entry) -> FormatError:
     """Return the error for an entry whose bytes do not match its checksum."""
     return FormatError(
-        f"entry {entry.name!r:.80} was altered: its checksum does not fit\n"
-        "hint: load(verify=False) reads files that were written without checksums"
+        f"entry {entry.name!r:.80} was altered: its checksum does not match\n"
+        "hint: use load(verify=False) for files that were written without checksums"
     )
 
 

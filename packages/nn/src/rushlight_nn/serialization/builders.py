@@ -119,7 +119,7 @@ def check_geometry(shape: Any, strides: Any, offset: Any) -> None:
     for values in (shape, strides, (offset,)):
         if not isinstance(values, (tuple, list)) or len(values) > MAX_DIMENSIONS:
             raise FormatError(
-                f"the sizes, strides or offset of a tensor cannot be read, or are more than {MAX_DIMENSIONS}"
+                f"the sizes, strides or offset of a tensor cannot be read, or it has more than {MAX_DIMENSIONS} dimensions"
             )
         if not all(type(v) is int and 0 <= v < 2**62 for v in values):
             raise FormatError(
@@ -147,7 +147,7 @@ def tensor_over(storage: Any, dtype: Any, shape: Any, strides: Any, offset: Any)
         last = offset + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
         if (last + 1) * dtype.itemsize > storage.nbytes():
             raise FormatError(
-                f"a tensor of shape {tuple(shape)} reaches beyond its memory of {storage.nbytes()} bytes"
+                f"a tensor of shape {tuple(shape)} reaches beyond the end of its storage of {storage.nbytes()} bytes"
             )
     else:
         offset = 0
@@ -162,7 +162,7 @@ def check_bools(storage: Any) -> None:
     """
     count = storage.nbytes()
     if count and int(core._C._tensor_over(storage, core.uint8, [count], [1], 0).max()) > 1:
-        raise FormatError("a tensor of bools holds bytes that are neither true nor false")
+        raise FormatError("a tensor of bools holds bytes other than 0 and 1")
 
 
 def _check_flags(tensor: Tensor, requires_grad: Any) -> bool:
@@ -252,7 +252,9 @@ def rebuild_typed(function: Any, kind: Any, arguments: Any, state: Any) -> Tenso
 
 
 def refuse_quantized(*arguments: Any) -> Tensor:
-    raise FormatError("it holds a quantized tensor, which rushlight does not have\nhint: save it dequantized")
+    raise FormatError(
+        "it holds a quantized tensor, which rushlight does not have\nhint: save tensor.dequantize()"
+    )
 
 
 def layout(name: Any) -> Any:
@@ -284,7 +286,9 @@ def _set_attributes(value: Any, state: Any) -> None:
         raise FormatError(f"a {type(value).__name__} has a state that is not a dictionary")
     for name in state:
         if type(name) is not str or name.startswith("__") or hasattr(type(value), name):
-            raise FormatError(f"a {type(value).__name__} has the attribute {name!r:.80}, which is not data")
+            raise FormatError(
+                f"a {type(value).__name__} has the attribute {name!r:.80}, which is not allowed"
+            )
     vars(value).update(state)
 
 
@@ -506,7 +510,7 @@ def _fill_array(array: Any, state: Any) -> None:
 
 def _fill_dtype(dtype: Any, state: Any) -> None:
     if type(state) is not tuple or len(state) < 3 or state[1] not in ("<", ">", "|", "="):
-        raise FormatError("a dtype of NumPy's has a state that cannot be read")
+        raise FormatError("a NumPy dtype has a state that cannot be read")
     if dtype.itemsize > 1:
         dtype.__setstate__((3, state[1], None, None, None, -1, -1, 0))
 

@@ -137,7 +137,7 @@ def read(source: Source, map_location: Any, verify: bool | None, budget: Budget)
     metadata, entries = container.read_header(source, budget)
     if not is_described(metadata):
         if verify:
-            raise FormatError("verify=True: the file has no checksums; another program wrote it")
+            raise FormatError("verify=True needs checksums, but the file has none; another program wrote it")
         found = {}
         for entry in entries:
             tensor, _ = container.read_tensor(source, entry, False)
@@ -170,7 +170,7 @@ def read_stored(
         else:
             stored[entry.name], crc = container.read_tensor(source, entry, checked, start)
         if checked and document["crc32"].get(entry.name) != crc:
-            raise FormatError(f"tensor {entry.name!r:.80} was altered: its checksum does not fit")
+            raise FormatError(f"tensor {entry.name!r:.80} was altered: its checksum does not match")
     return stored
 
 
@@ -204,7 +204,7 @@ def read_document(metadata: dict[str, Any], budget: Budget) -> dict[str, Any]:
     if not isinstance(text, str) or metadata.get(f"{_KEY}.crc32") != str(
         crc32(text.encode("utf-8", "replace"))
     ):
-        raise FormatError("the description of its structure was altered: its checksum does not fit")
+        raise FormatError("the description of its structure was altered: its checksum does not match")
     document = container.parse_json(text, budget)
     del text
     if document.get("version") != _VERSION:

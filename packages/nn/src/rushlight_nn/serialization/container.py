@@ -193,7 +193,8 @@ def _read_entry(name: str, description: Any, begin: int) -> Entry:
     size = math.prod(shape) * getattr(core, _DTYPES[dtype]).itemsize
     if offsets[1] - offsets[0] != size:
         raise FormatError(
-            f"tensor {name!r:.80} needs {size} bytes, but its data are bytes {offsets[0]} to {offsets[1]}"
+            f"tensor {name!r:.80} needs {size} bytes, but the file stores {offsets[1] - offsets[0]} bytes for it (offsets"
+            f" {offsets[0]} to {offsets[1]})"
         )
     return Entry(name, dtype, shape, begin + offsets[0], size)
 

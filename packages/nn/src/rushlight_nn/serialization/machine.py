@@ -167,12 +167,12 @@ class Machine:
         if type(target) is list or self.table.is_sequence(target):
             target.extend(items)
         else:
-            raise FormatError(f"a pickle appends to a {type(target).__name__}")
+            raise FormatError(f"a pickle appends items to a {type(target).__name__}, which is not a list")
 
     def add(self, items: list[Any]) -> None:
         target = self.top()
         if type(target) is not set:
-            raise FormatError(f"a pickle adds to a {type(target).__name__}")
+            raise FormatError(f"a pickle adds items to a {type(target).__name__}, which is not a set")
         counted = self.keys.check(items, target)
         self.budget.charge(cost_of_items(set, len(target), len(items)) + _COUNTED * counted)
         target.update(items)
@@ -180,7 +180,7 @@ class Machine:
     def set_items(self, items: list[Any]) -> None:
         target = self.top()
         if type(target) not in _MAPPINGS and not self.table.is_mapping(target):
-            raise FormatError(f"a pickle sets items of a {type(target).__name__}")
+            raise FormatError(f"a pickle sets items of a {type(target).__name__}, which is not a dictionary")
         if len(items) % 2:
             raise FormatError("a pickle has a key without a value: it was altered")
         counted = self.keys.check(items[::2], target)

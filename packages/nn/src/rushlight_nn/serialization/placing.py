@@ -44,5 +44,5 @@ def place(tensor: Tensor, device: str, map_location: Any) -> Tensor:
     except (RuntimeError, AssertionError) as error:
         what = f"a tensor belongs on the device {str(target)!r}, which is not available ({error})"
         if chosen:
-            raise RuntimeError(f"load: {what}\nhint: map_location='cpu'") from error
-        raise FormatError(f"{what}\nhint: map_location='cpu'") from error
+            raise RuntimeError(f"load: {what}\nhint: pass map_location='cpu'") from error
+        raise FormatError(f"{what}\nhint: pass map_location='cpu'") from error

@@ -215,7 +215,7 @@ def read_archive(source: Source, map_location: Any, verify: bool, budget: Budget
     machine = Machine(pickle, Names(storages, budget, _classes(source, entries, prefix, budget)), budget)
     value = run(machine)
     if machine.position != len(pickle):
-        raise FormatError("something follows the structure: the file was altered")
+        raise FormatError("there are bytes after the structure: the file was altered")
     if verify:  # also check entries that nothing refers to, so that any change is detected
         used = {f"{prefix}data/{name}" for name, _ in storages.made} | {f"{prefix}data.pkl"}
         for name, entry in entries.items():
@@ -315,15 +315,15 @@ def _explain(names: list[str]) -> str:
     )
     if any(name.startswith("torch.nn.modules.") for name in names):
         return text + (
-            "it holds a whole module, which is code: where it was made, write torch.save(model.state_dict(), path), "
-            "and here model.load_state_dict(torch.load(path))"
+            "the file holds a whole module, which is code: save only its state with "
+            "torch.save(model.state_dict(), path), and load it with model.load_state_dict(torch.load(path))"
         )
     code = [name for name in names if _is_code(name)]
     if code:
-        return text + f"do not load this file: it would run {code[0][:100]}, which no data needs"
+        return text + f"do not load this file: it would run {code[0][:100]}, which is not needed for data"
     classes = ", ".join(name.rpartition(".")[2][:60] for name in names[:3])
     return text + (
-        "if you trust the file, import what it names and allow it: "
+        "if you trust the file, import these classes and functions and allow them: "
         f"serialization.add_safe_globals([{classes}{', ...' if len(names) > 3 else ''}])"
     )
 
@@ -409,7 +409,7 @@ def _read_legacy(source: Source, data: bytes, map_location: Any, budget: Budget)
             core._C._tensor_over(target, core.uint8, [host.nbytes()], [1], 0).copy_(filled)
     check_indices(sparse)
     if position != source.size and not _another_follows(source, position):
-        raise FormatError("something follows the last storage: the file was altered")
+        raise FormatError("there are bytes after the last storage: the file was altered")
     return value
 
 

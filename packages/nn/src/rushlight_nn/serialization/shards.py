@@ -330,7 +330,9 @@ def _read_shard(
                 if document is not None:
                     found = checkpoint.read_stored(source, entries, document, verify)
                 elif verify:
-                    raise FormatError("verify=True: the file has no checksums; another program wrote it")
+                    raise FormatError(
+                        "verify=True needs checksums, but the file has none; another program wrote it"
+                    )
                 else:
                     found = {}
                     for entry in entries:

@@ -161,7 +161,7 @@ def _hint(value: Any) -> str:
     if hasattr(value, "__array__"):
         return "save from_numpy(value)"
     return (
-        "save what it is made of: None, bool, int, float, str, tensors, and lists, tuples and dictionaries "
+        "save its parts: None, bool, int, float, str, tensors, and lists, tuples and dictionaries "
         "of these (checkpoints hold no code, so that opening one is safe)"
     )
 

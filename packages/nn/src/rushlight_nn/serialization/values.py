@@ -133,7 +133,7 @@ def _encode_time(value: Any) -> tuple[str, dict[str, Any]] | None:
 
 def _named_tuple(kind: str, fields: list[str], items: list[Any]) -> Any:
     if not all(type(field) is str for field in fields) or len(fields) != len(items):
-        raise ValueError("the fields do not fit the items")
+        raise ValueError("there must be a field name for each item")
     found = trust.allowed_by_name(_text(kind))
     if found is None:
         found = tuple_class(kind, tuple(fields))

@@ -164,11 +164,11 @@ class ParametrizationList(ModuleList):
             for i, (part, original) in enumerate(zip(parts, originals, strict=True)):
                 if not isinstance(part, Tensor):
                     raise ValueError(
-                        f"parametrization: right_inverse returned {type(part).__name__} at {i}, needs a tensor"
+                        f"parametrization: right_inverse returned {type(part).__name__} as item {i}, needs a tensor"
                     )
                 if part.dtype != original.dtype:
                     raise ValueError(
-                        f"parametrization: right_inverse returned {part.dtype} at {i}, needs {original.dtype}"
+                        f"parametrization: right_inverse returned {part.dtype} as item {i}, needs {original.dtype}"
                     )
             for part, original in zip(parts, originals, strict=True):
                 _replace(original, part)

@@ -69,8 +69,8 @@ class Transform:
         if self.domain.event_dim == self.codomain.event_dim:
             return self.domain.event_dim
         raise ValueError(
-            f"{type(self).__name__}.event_dim: events have {self.domain.event_dim} dimensions in the domain and "
-            f"{self.codomain.event_dim} in the codomain"
+            f"{type(self).__name__}.event_dim: must be equal in the domain and the codomain, got "
+            f"{self.domain.event_dim} and {self.codomain.event_dim}"
         )
 
     @property

@@ -118,7 +118,7 @@ class CatTransform(_Joined):
     def _parts(self, value: Tensor) -> list[Tensor]:
         if value.shape[self.dim] != self.length:
             raise ValueError(
-                f"CatTransform: got {value.shape[self.dim]} along dimension {self.dim}, needs {self.length}"
+                f"CatTransform: got size {value.shape[self.dim]} in dimension {self.dim}, needs {self.length}"
             )
         return list(value.split(self.lengths, self.dim))
 

@@ -102,7 +102,7 @@ class LRScheduler:
         if self._step_count == 1 and self.optimizer._step_count == 0:
             warnings.warn(
                 f"{type(self).__name__}.step() was called before the optimizer's first step: "
-                "the first rate of the schedule is never used",
+                "the optimizer never uses the first learning rate",
                 stacklevel=2,
             )
         self._step_count += 1

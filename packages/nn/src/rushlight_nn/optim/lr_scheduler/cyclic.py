@@ -85,7 +85,7 @@ class CyclicLR(LRScheduler):
         if step_size_up <= 0 or down < 0:
             raise ValueError(
                 f"CyclicLR(step_size_up, step_size_down): got {step_size_up} and {down}, "
-                "needs a number above 0 and one of at least 0"
+                "needs a number above 0 and a number of at least 0"
             )
         self.total_size: float = float(step_size_up + down)
         self.step_ratio: float = step_size_up / self.total_size
