@@ -222,7 +222,7 @@ def test_json_lines_that_are_damaged(recording, tmp_path):
         ('{"format": "rushlight-profile", "version": 1}\n', "threads"),
         ("".join(lines[:-1]), "truncated"),
         ("".join(lines[:-1])[:-20], ""),
-        ("".join([*lines[:2], *lines[3:]]), "were written"),
+        ("".join([*lines[:2], *lines[3:]]), "must hold"),
         (lines[0] + '{"kind": "operator"}\n', "argument"),
     ):
         path.write_text(text)

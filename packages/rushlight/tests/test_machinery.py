@@ -377,7 +377,7 @@ def test_levels_of_forward_mode_without_a_block() -> None:
         assert forward_ad.unpack_dual(dual * dual).tangent.item() == 6.0
     finally:
         forward_ad.exit_dual_level(level=level)
-    with pytest.raises(RuntimeError, match="not the innermost open level"):
+    with pytest.raises(RuntimeError, match="not the innermost of the 0 open levels"):
         forward_ad.exit_dual_level()
 
 

@@ -92,7 +92,7 @@ def test_gradients_of_convolutions(dims: int) -> None:
         assert not getattr(torch.nn.grad, f"conv{dims}d_input")(
             x.shape, weight, grad, **options
         ).requires_grad
-    with pytest.raises(RuntimeError, match="grad_output has"):
+    with pytest.raises(RuntimeError, match="grad_output must have"):
         getattr(torch.nn.grad, f"conv{dims}d_input")(x.shape, weight, grad[:1], **options)
 
 

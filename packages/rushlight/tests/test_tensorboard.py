@@ -188,7 +188,7 @@ def test_boxes_figures_and_films(written: Any) -> None:
     frames = Image.open(io.BytesIO(made.encoded_image_string))
     assert (frames.format, frames.n_frames, frames.info["duration"]) == ("GIF", 5, 100)
     assert (made.height, made.width) == (2 * 4, 2 * 6)  # three films in a grid of four
-    with pytest.raises(ValueError, match="as many as boxes"):
+    with pytest.raises(ValueError, match="one label for each box"):
         written(lambda w: w.add_image_with_boxes("b", torch.zeros(3, 9, 9), torch.ones(2, 4), labels=["a"]))
     with pytest.raises(ValueError, match="N, T, C, H, W"):
         written(lambda w: w.add_video("v", torch.zeros(3, 9, 9)))

@@ -161,7 +161,9 @@ class profile:  # noqa: N801  PyTorch's name
     ) -> None:
         self.activities: set[ProfilerActivity] = _check_activities(activities)
         if with_modules:
-            raise NotImplementedError("profile(with_modules): layers are not recorded\nhint: with_stack=True")
+            raise NotImplementedError(
+                "profile(with_modules): layers are not recorded\nhint: pass with_stack=True"
+            )
         if not isinstance(buffer_events, int) or not 16 <= buffer_events <= 1 << 28:
             raise ValueError(
                 f"profile(buffer_events): got {buffer_events!r}, needs an int from 16 to {1 << 28}"
@@ -278,7 +280,7 @@ class profile:  # noqa: N801  PyTorch's name
         if dropped or bare:
             warnings.warn(
                 f"profile: {missing}, since a thread's buffer for {self._buffer_events} events was full\n"
-                "hint: record less at a time (schedule=), or give a larger buffer_events=",
+                "hint: record fewer steps at a time (schedule=), or pass a larger buffer_events=",
                 RuntimeWarning,
                 stacklevel=4,
             )
@@ -313,7 +315,7 @@ class profile:  # noqa: N801  PyTorch's name
         if self._recording is None:
             raise RuntimeError(
                 "profile: nothing has been recorded yet\n"
-                "hint: read results after the `with` block, or in on_trace_ready; a schedule may not have "
+                "hint: read results after the `with` block, or in on_trace_ready; if you pass a schedule, it may not have "
                 "come "
                 "to its active steps"
             )
@@ -426,10 +428,10 @@ def _check_activities(activities: Iterable[ProfilerActivity] | None) -> set[Prof
     if missing := wanted - supported_activities():
         names = ", ".join(sorted(activity.name for activity in missing))
         if missing == wanted:
-            raise ValueError(f"profile(activities): got {names or 'none'}, needs CPU among them")
+            raise ValueError(f"profile(activities): must include ProfilerActivity.CPU, got {names or 'none'}")
         warnings.warn(f"profile(activities): {names} cannot be recorded here and is left out", stacklevel=3)
     elif not wanted:
-        raise ValueError("profile(activities): got none, needs CPU among them")
+        raise ValueError("profile(activities): must include ProfilerActivity.CPU, got none")
     return wanted & supported_activities()
 
 

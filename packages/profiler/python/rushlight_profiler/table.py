@@ -34,7 +34,7 @@ def format_table(
     """Return the table of `EventList.table`."""
     if sort_by is not None and sort_by not in SORT_KEYS:
         hint = (
-            "no device's times were recorded"
+            "times of GPUs were not recorded"
             if "cuda" in sort_by or "device" in sort_by
             else "see its docstring"
         )

@@ -48,7 +48,9 @@ def _kind() -> str:
 def _need(function: str) -> str:
     if kind := _kind():
         return kind
-    raise RuntimeError(f"accelerator.{function}(): there is no accelerator\nhint: tensors are on the CPU")
+    raise RuntimeError(
+        f"accelerator.{function}(): there is no accelerator\nhint: check accelerator.is_available() first"
+    )
 
 
 def _device(function: str, device: Any = None) -> core.device:

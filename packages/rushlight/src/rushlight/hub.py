@@ -142,8 +142,8 @@ def load_state_dict_from_url(
 
 def _refuse(function: str) -> NoReturn:
     raise NotImplementedError(
-        f"hub.{function}(): programs are not fetched from repositories\n"
-        "hint: install the model's package, and see load_state_dict_from_url for its weights"
+        f"hub.{function}(): loading programs from repositories is not supported\n"
+        "hint: install the model's package, and load its weights with load_state_dict_from_url"
     )
 
 

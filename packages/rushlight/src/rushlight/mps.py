@@ -52,4 +52,6 @@ def synchronize(device: Any = None) -> NoReturn:
             ...
         RuntimeError: ...
     """
-    raise RuntimeError("mps.synchronize(): no such GPU is available\nhint: check mps.is_available() first")
+    raise RuntimeError(
+        "mps.synchronize(): no GPU of this type is available\nhint: check mps.is_available() first"
+    )

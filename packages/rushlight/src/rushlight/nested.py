@@ -18,8 +18,8 @@ __all__ = [
 def _refused(name: str) -> Callable[..., NoReturn]:
     def refuse(*args: Any, **kwargs: Any) -> NoReturn:
         raise NotImplementedError(
-            f"nested.{name}(): there are no nested tensors\n"
-            "hint: nn.utils.rnn.pad_sequence pads tensors of different lengths, pack_sequence packs them"
+            f"nested.{name}(): nested tensors are not supported\n"
+            "hint: use nn.utils.rnn.pad_sequence or pack_sequence for tensors of different lengths"
         )
 
     refuse.__name__ = refuse.__qualname__ = name

@@ -81,7 +81,7 @@ class SobolEngine:
         if self.num_generated & (self.num_generated - 1) or (self.num_generated and self.num_generated % n):
             raise ValueError(
                 f"draw_base2(m): {self.num_generated} points were drawn before, and {n} more would not be balanced\n"
-                "hint: reset(), or draw()"
+                "hint: call reset() first, or call draw()"
             )
         return self.draw(n, out, dtype)
 

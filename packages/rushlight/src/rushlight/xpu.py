@@ -52,7 +52,9 @@ def synchronize(device: Any = None) -> NoReturn:
             ...
         RuntimeError: ...
     """
-    raise RuntimeError("xpu.synchronize(): no such GPU is available\nhint: check xpu.is_available() first")
+    raise RuntimeError(
+        "xpu.synchronize(): no GPU of this type is available\nhint: check xpu.is_available() first"
+    )
 
 
 manual_seed_all = manual_seed

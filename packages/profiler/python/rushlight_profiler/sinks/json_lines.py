@@ -78,14 +78,14 @@ def load(path: str) -> Recording:
             if not isinstance(header, dict) or header.pop("format", None) != FORMAT:
                 raise ValueError("it is not a recording of rushlight_profiler")
             if (version := header.pop("version", None)) != VERSION:
-                raise ValueError(f"it has version {version}, this package reads version {VERSION}")
+                raise ValueError(f"it has version {version}, but this package reads version {VERSION}")
             header["threads"] = {int(number): name for number, name in header["threads"].items()}
             events: list[Event] = []
             for line in file:
                 fields = json.loads(line)
                 if "end" in fields and "kind" not in fields:
                     if fields["end"] != len(events):
-                        raise ValueError(f"{fields['end']} events were written, it holds {len(events)}")
+                        raise ValueError(f"it must hold {fields['end']} events, but holds {len(events)}")
                     return Recording(Header(**header), events)
                 events.append(_event(fields))
         except (ValueError, TypeError, KeyError, EOFError) as error:

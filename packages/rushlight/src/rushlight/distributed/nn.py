@@ -12,7 +12,7 @@ def __getattr__(name: str) -> Any:
     def refuse(*args: Any, **kwargs: Any) -> NoReturn:
         raise RuntimeError(
             f"distributed.nn.{name}(): gradients do not flow through collectives\n"
-            "hint: torch.distributed has the collectives, and DistributedDataParallel sums gradients"
+            "hint: use DistributedDataParallel to average gradients, or the collectives of torch.distributed"
         )
 
     return refuse

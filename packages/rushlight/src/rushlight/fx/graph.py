@@ -141,7 +141,7 @@ class Graph:
     def find_nodes(self, *, op: str, target: Target | None = None, sort: bool = True) -> list[Node]:
         """Return the nodes with an operation and, unless it is None, a target."""
         if op == "call_function" and target is None:
-            raise AssertionError("fx.Graph.find_nodes(target): is needed for call_function")
+            raise AssertionError("fx.Graph.find_nodes(target): must be given for call_function")
         return [node for node in self.nodes if node.op == op and (target is None or node.target == target)]
 
     def create_node(

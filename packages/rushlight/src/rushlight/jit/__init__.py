@@ -152,7 +152,7 @@ _overload_method = _overload
 
 def _get_trace_graph(f: Any, args: Any = (), kwargs: Any = None, *rest: Any, **options: Any) -> NoReturn:
     raise NotImplementedError(
-        "jit: programs have no TorchScript graph\nhint: fx.symbolic_trace has one, and print(export(...)) shows operators"
+        "jit: programs have no TorchScript graph\nhint: use fx.symbolic_trace, or print(export(...)) to see operators"
     )
 
 

@@ -31,8 +31,8 @@ def _gradient(
         )
     if output.shape != grad_output.shape:
         raise RuntimeError(
-            f"{convolution.__name__}: a result for these sizes has the shape {tuple(output.shape)}, "
-            f"but grad_output has {tuple(grad_output.shape)}"
+            f"{convolution.__name__}: grad_output must have the shape of the result, {tuple(output.shape)}, "
+            f"got {tuple(grad_output.shape)}"
         )
     return autograd.grad(output, unknown, grad_output, create_graph=differentiable)[0]
 

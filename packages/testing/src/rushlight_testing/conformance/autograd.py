@@ -519,7 +519,7 @@ def _compare(
     for i, got in enumerate(found):
         for g, w in zip(got.detach().reshape(-1).tolist(), _differences(function, inputs, i), strict=True):
             assert abs(g - w) <= 1e-5 * (1 + abs(w)), (
-                f"{order} derivative by input {i}: {g}, differences give {w}"
+                f"{order} derivative by input {i}: {g}, but finite differences give {w}"
             )
 
 

@@ -39,7 +39,7 @@ def _add(hooks: Hooks, hook: Callable[[Tensor], Any]) -> RemovableHandle:
 def register_hook(self: Tensor, hook: Callable[[Tensor], Any]) -> RemovableHandle:
     """Call `hook` with the gradient of the tensor in every pass. A result other than None replaces the gradient."""
     if not self.requires_grad:
-        raise RuntimeError("register_hook(): the tensor does not require grad, so no gradient will come")
+        raise RuntimeError("register_hook(): the tensor does not require grad, so it gets no gradient")
     return _add(_hooks_of(self), hook)
 
 
@@ -55,7 +55,7 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], An
 def retain_grad(self: Tensor) -> None:
     """Store the gradient of a tensor that is not a leaf in its `grad`."""
     if not self.requires_grad:
-        raise RuntimeError("retain_grad(): the tensor does not require grad, so no gradient will come")
+        raise RuntimeError("retain_grad(): the tensor does not require grad, so it gets no gradient")
     history = history_of(self)
     if history is not None and history.retained is None:
         retain(history, functools.partial(_keep, weakref.ref(self)))

@@ -296,7 +296,7 @@ def flex_attention(
         if not enable_gqa or query.shape[1] % key.shape[1]:
             raise ValueError(
                 f"flex_attention(query, key): got {query.shape[1]} and {key.shape[1]} heads\n"
-                "hint: enable_gqa=True, if one is a multiple of the other"
+                "hint: pass enable_gqa=True if one is a multiple of the other"
             )
         key, value = (t.repeat_interleave(query.shape[1] // key.shape[1], 1) for t in (key, value))
     mask = None

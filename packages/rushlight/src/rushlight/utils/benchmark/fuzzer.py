@@ -143,7 +143,7 @@ class FuzzedTensor:
         tensor_constructor: Callable[..., Tensor] | None = None,
     ) -> None:
         if steps is not None and len(steps) != len(size):
-            raise ValueError(f"FuzzedTensor({name!r}, steps): must be as many as the sizes, got {steps}")
+            raise ValueError(f"FuzzedTensor({name!r}, steps): must have one step for each size, got {steps}")
         if not 0 <= probability_contiguous <= 1:
             raise ValueError(
                 f"FuzzedTensor({name!r}, probability_contiguous): must be from 0 to 1, got {probability_contiguous}"

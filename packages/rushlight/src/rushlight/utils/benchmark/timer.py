@@ -65,7 +65,7 @@ class Timer:
     ) -> None:
         if str(language).lower() not in ("python", "py", "language.python") or global_setup:
             raise NotImplementedError(
-                "Timer(language, global_setup): statements of C++ are not measured\nhint: language='python'"
+                "Timer(language, global_setup): statements of C++ are not measured\nhint: pass language='python'"
             )
         self._timer = timeit.Timer(_code(stmt), _code(setup), timer, {"torch": rushlight, **(globals or {})})
         self._task_spec = TaskSpec(
@@ -89,7 +89,7 @@ class Timer:
 
     def repeat(self, repeat: int = -1, number: int = -1) -> NoReturn:
         """Not supported: raise NotImplementedError, since `blocked_autorange` chooses the number of runs."""
-        raise NotImplementedError("Timer.repeat(): use blocked_autorange()")
+        raise NotImplementedError("Timer.repeat(): is not supported\nhint: use blocked_autorange()")
 
     def _block_size(self, min_run_time: float) -> int:
         """Return a number of runs that takes a hundredth of `min_run_time`, so that reading the clock is negligible."""

@@ -237,7 +237,7 @@ def image_boxes(
     boxes = _arrays.to_array(tensor_boxes)
     if labels is not None and len(labels) != len(boxes.reshape(-1, 4)):
         raise ValueError(
-            f"SummaryWriter.add_image_with_boxes(labels): must be as many as boxes, got {len(labels)}"
+            f"SummaryWriter.add_image_with_boxes(labels): must have one label for each box, got {len(labels)} labels"
         )
     return _image(tag, _arrays.png(_arrays.to_bytes(array), rescale, boxes, labels))
 

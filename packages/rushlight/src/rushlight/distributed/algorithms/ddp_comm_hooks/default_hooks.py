@@ -27,7 +27,9 @@ def _mean(group: dist.ProcessGroup | None, tensor: Tensor) -> Future[Tensor]:
     tensor.div_(dist.get_world_size(group))
     work = dist.all_reduce(tensor, group=group, async_op=True)
     if work is None:
-        raise RuntimeError("communication hook: this rank is not in the group that is the hook's state")
+        raise RuntimeError(
+            "communication hook: the process group in the hook's state does not contain this rank"
+        )
     return work.get_future().then(lambda future: future.value()[0])
 
 
