@@ -95,7 +95,7 @@ class TestWhyAlive:
         assert any(line.startswith("it is the grad of variable x") for line in why_alive(grad).graph)
         found = why_alive(x).graph
         assert any(line.startswith("a view of it: variable view") for line in found)
-        assert any(line.startswith("another tensor over its memory: variable twin") for line in found)
+        assert any(line.startswith("another tensor that shares its memory: variable twin") for line in found)
         assert view is not None
         assert twin is not None
 

@@ -28,7 +28,7 @@ _ERRORS_OF_ARGUMENTS = {
         "RuntimeError": "`requires_grad` is true, and the dtype is neither floating-point nor complex."
     },
     "memory_format": {
-        "RuntimeError": "`memory_format` is for another number of dimensions.",
+        "RuntimeError": "`memory_format` requires another number of dimensions.",
         "ValueError": "`memory_format` is unknown.",
     },
 }

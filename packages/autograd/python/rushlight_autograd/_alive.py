@@ -92,11 +92,11 @@ def nodes_above(node: Any) -> list[Any]:
 
 
 def _said(kind: str, node: Any, name: str, holder: Any) -> str:
-    owner = holder() or "something that is not seen"
+    owner = holder() or "an object that was not found"
     if kind == "view":
         return f"a view of it: {owner}"
     if kind == "memory":
-        return f"another tensor over its memory: {owner}"
+        return f"another tensor that shares its memory: {owner}"
     if kind == "grad":
         return f"it is the grad of {owner}"
     line = f" at {node.site}" if node.site else ""

@@ -678,9 +678,7 @@ def _mask(name: str, input: Tensor, mask: Tensor) -> Tensor:
     if not isinstance(mask, Tensor):
         raise TypeError(f"{name}(mask): needs a tensor, got {type(mask).__name__}")
     if mask.dim() > input.dim():
-        raise IndexError(
-            f"{name}(mask): got {mask.dim()} dimensions, needs at most the {input.dim()} of the input"
-        )
+        raise IndexError(f"{name}(mask): got {mask.dim()} dimensions, but the input has only {input.dim()}")
     try:
         return mask.to(_C.bool).expand(input.shape)
     except RuntimeError:

@@ -156,7 +156,7 @@ def test_steps_with_gradients_that_are_not_finite_are_left_out() -> None:
 def test_order_of_calls() -> None:
     scaler = core.GradScaler("cpu")
     optimizer = Steps(ones(2))
-    with pytest.raises(RuntimeError, match="no step"):
+    with pytest.raises(RuntimeError, match="not called"):
         scaler.update()
     scaler.unscale_(optimizer)
     with pytest.raises(RuntimeError, match=r"unscale_\(\) was called already"):

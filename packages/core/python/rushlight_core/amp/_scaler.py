@@ -138,7 +138,7 @@ class GradScaler:
             self._scale = float(new_scale)
         else:
             if not self._stages:
-                raise RuntimeError("GradScaler.update(): no step() was taken since the last update()")
+                raise RuntimeError("GradScaler.update(): step() was not called since the last update()")
             if not all(finite for _, finite in self._stages.values()):
                 self._scale *= self._backoff_factor
                 self._growth_tracker = 0
@@ -200,7 +200,7 @@ class GradScaler:
             return
         if not state_dict:
             raise RuntimeError(
-                "GradScaler.load_state_dict: the state is empty, since the scaler that it was saved from was not enabled"
+                "GradScaler.load_state_dict: the state is empty: it was saved from a scaler that was not enabled"
             )
         self._scale = state_dict["scale"]
         self._growth_factor = state_dict["growth_factor"]
