@@ -86,8 +86,8 @@ def ratios(subject: Sequence[float], peer: Sequence[float]) -> Samples:
         )
     if not (bottom > 0).all():
         raise ValueError(
-            "ratios(subject, peer): the peer's time is not positive in every round\n"
-            "hint: the blocks are too short for the clock; raise the block length"
+            "ratios(subject, peer): the peer's time must be positive in every round\n"
+            "hint: use longer blocks, since these are too short for the clock"
         )
     return top / bottom
 

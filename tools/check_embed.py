@@ -20,7 +20,7 @@ def main(program: str) -> int:
     missing = [line.strip() for line in libraries.splitlines() if "not found" in line]
     if unwanted or missing:
         print(
-            "the program needs what it must not, or cannot find what it needs:",
+            "the program needs libraries that it must not need, or lacks libraries that it needs:",
             *unwanted,
             *missing,
             sep="\n  ",

@@ -36,7 +36,7 @@ def test_paired_ratios_cancel_what_slows_both() -> None:
 def test_ratios_refuse_what_they_cannot_pair() -> None:
     with pytest.raises(ValueError, match="the same number of rounds, got 2 and 3"):
         stats.ratios([1.0, 2.0], [1.0, 2.0, 3.0])
-    with pytest.raises(ValueError, match="not positive"):
+    with pytest.raises(ValueError, match="must be positive"):
         stats.ratios([1.0, 2.0], [1.0, 0.0])
 
 

@@ -257,7 +257,7 @@ def raise_(*args):
 def test_a_pool_whose_processes_cannot_start(capfd):
     with fork.Pool(1, initializer=raise_) as pool:
         result = pool.apply_async(abs, (1,))
-        with pytest.raises(mp.ProcessExitedException, match="before it asked for a task"):
+        with pytest.raises(mp.ProcessExitedException, match="before it received a task"):
             result.get(SECONDS)
     assert "no start" in capfd.readouterr().err
 

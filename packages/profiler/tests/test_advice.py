@@ -28,7 +28,7 @@ def test_tiny_operators(make_recording):
     assert [item.rule for item in advice] == ["tiny operators"]
     assert advice[0].share == 1
     assert advice[0].time == 200
-    assert "100 calls of 2.000us" in advice[0].text
+    assert "100 calls took 2.000us on average" in advice[0].text
     assert "add" in advice[0].title
     assert rules(make_recording(*calls("add", 99, 2.0, nbytes=64))) == []
     assert rules(make_recording(*calls("add", 100, 20.0, nbytes=64))) == []

@@ -137,7 +137,7 @@ def test_results_before_there_are_any():
     ):
         with pytest.raises(RuntimeError, match="nothing has been recorded yet\nhint"):
             read()
-    with pytest.raises(RuntimeError, match=r"step\(\): it has not been started"):
+    with pytest.raises(RuntimeError, match=r"step\(\): the profiler has not been started"):
         prof.step()
 
 

@@ -133,7 +133,7 @@ def exited(
     `lost` has the number and the indices of each pending batch, and `sample` the batch and the index of the
     sample that the worker was reading."""
     if exitcode is None:
-        how, hint = "went away", ""
+        how, hint = "ended unexpectedly", ""
     elif exitcode < 0:
         try:
             name = signal.Signals(-exitcode).name

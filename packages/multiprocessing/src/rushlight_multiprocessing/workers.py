@@ -194,7 +194,7 @@ class _Tasks:
             if self._failed_starts < _FAILED_STARTS:
                 return
             tags = list(self._open)
-            what = f" before it asked for a task, and so did {_FAILED_STARTS - 1} others before it"
+            what = f" before it received a task, like {_FAILED_STARTS - 1} processes before it"
         error = exited(f"worker {worker.word} (pid {worker.pid}) of a pool", worker.word, worker, what)
         payload, outgoing = dumps((tags, (False, error)))
         # The error is queued after the results that the processes have already sent.

@@ -459,7 +459,7 @@ class Hooks:
                     hook(self, args, None)
             except Exception as error:  # the error that is already being raised is reported
                 warnings.warn(
-                    f"an always-called forward hook of {type(self).__name__} raised {error!r} "
+                    f"a forward hook of {type(self).__name__} with always_call=True raised {error!r} "
                     "while another error was being handled",
                     stacklevel=3,
                 )

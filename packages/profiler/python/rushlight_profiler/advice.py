@@ -101,7 +101,7 @@ def _tiny_operators(view: _View) -> Iterator[Advice]:
             yield Advice(
                 "tiny operators",
                 f"Many tiny calls of {name}",
-                f"{len(events)} calls of {mean}, each with a result of {size}{_where(events)}. Dispatch "
+                f"{len(events)} calls took {mean} on average, each with a result of {size}{_where(events)}. Dispatch "
                 "takes as long as the computation. Combine many calls into one call on a larger tensor (stack, cat, "
                 "a batch dimension, broadcasting), or use an operator that fuses them.",
                 time,

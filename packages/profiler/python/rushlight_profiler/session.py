@@ -193,7 +193,7 @@ class profile:  # noqa: N801  PyTorch's name
     def start(self) -> None:
         """Begin with step 0. Raises RuntimeError while this or another profile records."""
         if self._active:
-            raise RuntimeError("profile.start(): it has been started already")
+            raise RuntimeError("profile.start(): the profiler has been started already")
         self.step_num = 0
         self._enter_action(self.schedule(0))
         self._active = True
@@ -203,7 +203,7 @@ class profile:  # noqa: N801  PyTorch's name
         """End a step and begin the next. Raises RuntimeError before `start`."""
         if not self._active:
             raise RuntimeError(
-                "profile.step(): it has not been started\nhint: with profile(...) as prof: ... prof.step()"
+                "profile.step(): the profiler has not been started\nhint: with profile(...) as prof: ... prof.step()"
             )
         self._end_step()
         self.step_num += 1

@@ -31,7 +31,7 @@ def exports(*names: str) -> Callable[[Function], Function]:
     def register(function: Function) -> Function:
         for name in names:
             if name in FUNCTIONS or RULES[name].onnx != "function":
-                raise ValueError(f"onnx: {name} is exported in two ways")
+                raise ValueError(f"onnx: {name} has more than one rule for its export")
             FUNCTIONS[name] = function
         return function
 

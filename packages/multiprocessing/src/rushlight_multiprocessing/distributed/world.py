@@ -243,7 +243,8 @@ def _from_environment(rank: int, world_size: int) -> tuple[str, int, int, int]:
     if missing:
         raise ValueError(
             f"init_process_group(init_method='env://'): the environment variables {', '.join(missing)} are not set\n"
-            "A launcher sets them; or pass init_method='tcp://localhost:PORT' or 'file:///PATH', rank and world_size."
+            "Use a launcher that sets them, or pass init_method='tcp://localhost:PORT' or 'file:///PATH', rank and "
+            "world_size."
         )
     numbers = {}
     for name in (wanted | {"LOCAL_WORLD_SIZE"} & environment.keys()) - {"MASTER_ADDR"}:
@@ -432,7 +433,7 @@ def new_group(
     if sort_ranks:
         chosen.sort()
     if len(set(chosen)) != len(chosen) or not chosen:
-        raise ValueError(f"new_group(ranks): must be at least one rank, without duplicates, got {ranks}")
+        raise ValueError(f"new_group(ranks): must contain at least one rank and no duplicates, got {ranks}")
     if not 0 <= min(chosen) <= max(chosen) < world.size():
         raise ValueError(f"new_group(ranks): must be from 0 to {world.size() - 1}, got {ranks}")
     # This detects ranks that do not call new_group(). Nothing later detects that a group is incomplete.

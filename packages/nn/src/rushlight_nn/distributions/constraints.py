@@ -120,7 +120,7 @@ class _Dependent(Constraint):
 
     def check(self, value: Tensor) -> Tensor:
         raise ValueError(
-            f"{self!r}: a constraint that depends on other values cannot be checked without them"
+            f"{self!r}: the constraint depends on other parameters, so it cannot be checked alone"
         )
 
 

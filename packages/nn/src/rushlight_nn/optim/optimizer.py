@@ -160,7 +160,7 @@ class Optimizer:
                 )
         for key, value in self.defaults.items():
             if value is required and key not in group:
-                raise ValueError(f"{name}: a parameter group has no value for {key!r}, which has no default")
+                raise ValueError(f"{name}: a parameter group needs a value for {key!r}, which has no default")
             group.setdefault(key, value)
         ids = {id(p) for p in params}
         if len(ids) != len(params):

@@ -137,7 +137,7 @@ class Machine:
 
     def pop_to_mark(self) -> list[Any]:
         if not self.marks:
-            raise FormatError("a pickle has no mark where one is needed: it was altered")
+            raise FormatError("a pickle lacks a mark: it was altered")
         begin = self.marks.pop()
         found = self.stack[begin:]
         del self.stack[begin:]

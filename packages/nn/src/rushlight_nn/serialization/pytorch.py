@@ -242,7 +242,9 @@ def _prefix(entries: dict[str, archive.Entry]) -> str:
     found = [name for name in entries if name == "data.pkl" or name.endswith("/data.pkl")]
     folders = {name.removesuffix("data.pkl") for name in found if name.count("/") <= 1}
     if len(folders) != 1:
-        raise FormatError("it is a zip archive, but not a file of PyTorch, which has one data.pkl")
+        raise FormatError(
+            "it is a zip archive, but not a file of PyTorch, which has exactly one entry data.pkl"
+        )
     return folders.pop()
 
 

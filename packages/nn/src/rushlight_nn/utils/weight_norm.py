@@ -61,7 +61,7 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
     if weight is None:
         raise ValueError(f"weight_norm(name): {type(module).__name__} has no parameter {name!r}")
     if is_lazy(weight):
-        raise ValueError(f"weight_norm(name): {name!r} has no shape yet\nhint: call the module once first")
+        raise ValueError(f"weight_norm(name): {name!r} has no shape yet\nhint: call the module once before")
     hook = WeightNorm(name, dim)
     del module._parameters[name]
     values = weight.detach()

@@ -27,6 +27,6 @@ def make_sink(format: str, path: str) -> Sink:
         known = ", ".join(sorted({*_OWN, *found}))
         raise ValueError(
             f"export(format): got {format!r}, needs one of {known}\n"
-            f"hint: a package adds a format by an entry point of the group {GROUP!r}"
+            f"hint: declare an entry point of this group in a package to add a format: {GROUP!r}"
         )
     return found[format].load()(path)

@@ -74,7 +74,7 @@ class LoadedModule(ScriptModule):
 
     def _apply(self, fn: Any, recurse: bool = True) -> NoReturn:
         raise NotImplementedError(
-            "jit: a loaded program keeps its device and its dtypes\nhint: convert the module before it is traced"
+            "jit: a loaded program cannot change its device or dtypes\nhint: convert the module before it is traced"
         )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:

@@ -332,7 +332,7 @@ class Fuzzer:
         names = [each.name for each in self._parameters] + [each.name for each in self._tensors]
         if doubled := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(
-                f"Fuzzer(parameters, tensors): names must differ, got twice: {', '.join(doubled)}"
+                f"Fuzzer(parameters, tensors): names must differ, but these occur twice: {', '.join(doubled)}"
             )
 
     def take(self, n: int) -> Iterator[tuple[dict[str, Tensor], dict[str, dict[str, Any]], dict[str, Any]]]:
