@@ -72,7 +72,8 @@ void SavedTensor::fail(Node* node) const {
         "backward(): a tensor of shape %s that %s needs was changed in place after it was saved\n"
         "saved:   version %u%s\n"
         "changed: version %u%s%s\n"
-        "hint: use the out-of-place form of the operator that changed it, or clone() the tensor before",
+        "hint: use the out-of-place form of the operator that changed the tensor, or clone() the tensor "
+        "before the change",
         to_string(tensor_.sizes()).c_str(), node->name().c_str(), version_, at(node->site()).c_str(),
         tensor_.version(), writer.empty() ? "" : ", last by ", writer.c_str());
 }

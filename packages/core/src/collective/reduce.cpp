@@ -46,8 +46,9 @@ void check_reducible(const char* who, ReduceOp op, DType dtype) {
     RL_CHECK(!order || !is_complex(dtype), throw_type, "%s(op): MIN and MAX are not defined for dtype %s",
              who, name(dtype));
     RL_CHECK(op != ReduceOp::Avg || !is_integral(dtype, true), throw_type,
-             "%s(op): AVG needs a floating or complex dtype, got %s\nhint: use SUM and divide", who,
-             name(dtype));
+             "%s(op): AVG needs a floating or complex dtype, got %s\n"
+             "hint: use SUM, and divide the result by the number of ranks",
+             who, name(dtype));
 }
 
 void reduce_parts(ReduceOp op, DType dtype, int64_t n, const std::vector<const char*>& parts, char* to) {

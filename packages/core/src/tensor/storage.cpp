@@ -93,7 +93,7 @@ void Storage::resize(size_t nbytes) {
         "hint: clone() it first");
     RL_CHECK(exports() == 0, throw_runtime,
              "resize: %u NumPy arrays, buffers or DLPack capsules refer to this tensor's memory\n"
-             "hint: clone() it first, or delete them",
+             "hint: clone() the tensor first, or delete these objects",
              exports());
     if (device_.type != DeviceType::Meta) {
         // Takes the new memory from the allocator in use, and returns the old memory to its own allocator.

@@ -82,7 +82,7 @@ Tensor masked_scatter(const Tensor& input, const Tensor& mask, const Tensor& sou
 std::vector<Tensor> nonzero_as_tuple(const Tensor& input, bool as_tuple) {
     RL_CHECK(as_tuple, throw_value,
              "nonzero(as_tuple): must be True or left out, got False\n"
-             "hint: without as_tuple the result is one tensor of indices");
+             "hint: leave out as_tuple to get one tensor of indices");
     return ops::unbind(ops::nonzero(input.dim() ? input : ops::unsqueeze(input, 0)), 1);
 }
 
