@@ -1,6 +1,6 @@
 """The tasks, written with PyTorch's public names; rushlight runs this file unchanged.
 
-A task trains until its figure reaches the target, and yields the figure after every part of the training.
+A task trains a model without end. It evaluates the model after each epoch, or after every 20 steps, and yields the metric.
 """
 
 from __future__ import annotations
@@ -82,11 +82,11 @@ def characters() -> Iterator[float]:
         if parameter.dim() == 2:
             nn.init.normal_(parameter, std=0.02)
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3, weight_decay=0.1)
-    places = torch.arange(length + 1)
+    offsets = torch.arange(length + 1)
     while True:
         model.train()
         for _ in range(20):
-            rows = train[torch.randint(len(train) - length, (16, 1)) + places]
+            rows = train[torch.randint(len(train) - length, (16, 1)) + offsets]
             loss = F.cross_entropy(model(rows[:, :-1]).flatten(0, 1), rows[:, 1:].flatten())
             optimizer.zero_grad()
             loss.backward()
@@ -99,7 +99,10 @@ def characters() -> Iterator[float]:
 
 @dataclass(frozen=True)
 class Task:
-    """figure: the name of the figure. target: the value to reach. parts: the largest number of parts of a training."""
+    """run: trains, and yields the metric. figure: the name of the metric. target: the value to reach.
+
+    at_least: whether larger values are better. parts: the largest number of evaluations.
+    """
 
     run: Callable[[], Iterator[float]]
     figure: str

@@ -122,7 +122,7 @@ def _form(op: Op, kind: str) -> Form | None:
 def _out_body(op: Op, copy: str) -> list[str]:
     """Return the body of the out= form of an operator that computes its result first.
 
-    `out` must have the dtype `dtype` if it is given. Functions that create tensors use the dtype and the device of `out`.
+    If `dtype` is given, `out` must have that dtype. Functions that create tensors use the dtype and the device of `out`.
     """
     name, natural = f'"{op.base.lstrip("_")}"', _base(op.forms()[0])
     given = {a.name: cpp_name(a.name) for a in op.schema.arguments}

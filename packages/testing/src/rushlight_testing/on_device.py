@@ -103,7 +103,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _of_a_copy(name: str) -> None:
-    """Let a method of tensors use a copy on the host if the tensor is on another device."""
+    """Replace the method `name` of Tensor, so that it copies a tensor on another device to the host first."""
     original = getattr(Tensor, name)
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:

@@ -223,7 +223,7 @@ def is_autocast_enabled(device_type: str | None = None) -> bool:
 
 
 def get_autocast_dtype(device_type: str) -> Any:
-    """Return the smaller dtype of autocast in this thread: the dtype of the block, or the default.
+    """Return the dtype to which autocast converts in this thread: that of the enclosing block, or the default.
 
     Args:
         device_type: the type of device.
