@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import io
-import os
 import time
 from functools import partial
 from pathlib import Path
@@ -107,25 +106,23 @@ def second_first_batch(send: Any, module: str, quick: bool, workers: int) -> Non
 
 
 def _shared_bytes() -> int:
-    """Return the bytes of shared memory that this process and its children have, each counted once."""
-    total = 0
-    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    for pid in (os.getpid(), *children):
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss_Shmem:"):
-                total += int(line.split()[1]) << 10
-    return total
+    """Return the bytes of shared memory of the whole system: memory that waits in a queue belongs to no process."""
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("Shmem:"))
 
 
-def shared_memory(send: Any, module: str, quick: bool) -> None:
-    """Measure the largest megabytes of shared memory while 2 workers read batches of 4.8 MB, after the first 20 batches."""
+def shared_memory(send: Any, module: str, quick: bool, pause: float) -> None:
+    """Measure the median megabytes of shared memory while 2 workers read batches of 4.8 MB.
+
+    The loop pauses for `pause` seconds after each batch, as if it trained.
+    """
     loader = _loader(module, "decode-like samples", 2, quick)
-    before, most = _shared_bytes(), 0
+    before, seen = _shared_bytes(), []
     for _ in range(2 if quick else 3):
-        for number, _ in enumerate(loader):
-            if quick or number % 4 == 3:
-                most = max(most, _shared_bytes())
-    send((most - before) / 1e6)
+        for _ in loader:
+            time.sleep(pause)
+            seen.append(_shared_bytes() - before)
+    send(sorted(seen)[len(seen) // 2] / 1e6)
 
 
 def throughput(kind: str, workers: int) -> Any:
@@ -134,3 +131,7 @@ def throughput(kind: str, workers: int) -> Any:
 
 def first_batch(workers: int) -> Any:
     return partial(second_first_batch, workers=workers)
+
+
+def memory(pause: float) -> Any:
+    return partial(shared_memory, pause=pause)

@@ -6,6 +6,7 @@ rates are valid on a quiet machine only, bytes and descriptors also on a busy on
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -57,7 +58,8 @@ FIGURES = (
     _rate("loader, images, 2 workers", "images", 2, 1.3),
     Figure("first batch of the second epoch, 1 worker", loaders.first_batch(1), "ms", 5, "value"),
     Figure("first batch of the second epoch, 2 workers", loaders.first_batch(2), "ms", 5, "value"),
-    Figure("shared memory of the loader, 2 workers", loaders.shared_memory, "MB", 1.0),
+    Figure("shared memory of the loader, steps of 20 ms", loaders.memory(0.02), "MB", 1.0),
+    Figure("shared memory of the loader, empty steps", loaders.memory(0.0), "MB", 1.0),
     Figure("Hogwild, 2 processes by 1", training.hogwild, "", 1.7, "value", at_least=True),
     Figure("data-parallel, 2 processes by 1", training.data_parallel, "", 1.7, "value", at_least=True),
 )
@@ -74,12 +76,16 @@ def run(options: Options) -> dict[str, Any]:
     with confined(2, options.cpu_list()):
         for figure in chosen:
             found: dict[str, list[float]] = {key: [] for key in modules if figure.peer or key == "subject"}
-            for _ in range(repeats):
-                for key, values in found.items():
-                    values.append(
-                        process.fresh(figure.measure, modules[key], options.quick, has_children=True)
-                    )
-            rows.append(summarize(figure, found))
+            try:
+                for _ in range(repeats):
+                    for key, values in found.items():
+                        values.append(
+                            process.fresh(figure.measure, modules[key], options.quick, has_children=True)
+                        )
+                rows.append(summarize(figure, found))
+            except RuntimeError as error:
+                rows.append({"name": figure.name, "problem": str(error).strip()})
+            print("  ".join(_cells(rows[-1])), file=sys.stderr, flush=True)
     return {"suite": "processes", **modules, "rows": rows}
 
 
@@ -101,19 +107,22 @@ def summarize(figure: Figure, found: dict[str, list[float]]) -> dict[str, Any]:
 
 
 def render(result: dict[str, Any]) -> str:
-    """Return a table with one row per figure."""
-    body = []
-    for row in result["rows"]:
-        peer = f"{row['peer']['median']:.3g} {row['unit']}".strip() if "peer" in row else ""
-        body.append(
-            [
-                row["name"],
-                f"{row['subject']['median']:.3g} {row['unit']}".strip(),
-                peer,
-                number(row["ratio"]["value"]) if "ratio" in row else "",
-                f"{row['judged']} {row['target']:g}",
-                row["verdict"],
-            ]
-        )
+    """Return a table with one row per figure, and the errors of figures that could not be measured."""
+    body = [_cells(row) for row in result["rows"]]
     header = ["figure", result["subject"], result["peer"], "ratio", "target", "verdict"]
-    return f"processes: a rate is the peer's time by the subject's\n\n{table(header, body)}"
+    failures = "".join(f"\n{row['name']}: {row['problem']}" for row in result["rows"] if "problem" in row)
+    return f"processes: a rate is the peer's time by the subject's\n\n{table(header, body)}{failures}"
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    if "problem" in row:
+        return [row["name"], "", "", "", "", "failed"]
+    peer = f"{row['peer']['median']:.3g} {row['unit']}".strip() if "peer" in row else ""
+    return [
+        row["name"],
+        f"{row['subject']['median']:.3g} {row['unit']}".strip(),
+        peer,
+        number(row["ratio"]["value"]) if "ratio" in row else "",
+        f"{row['judged']} {row['target']:g}",
+        row["verdict"],
+    ]

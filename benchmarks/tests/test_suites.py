@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -449,6 +450,21 @@ def test_figures_of_processes_are_judged_by_ratio_rate_or_value() -> None:
     assert "rate >= 2 " in text
     assert "value <= 1.2" in text
     assert len(report.problems([result])) == 1
+
+
+def test_a_figure_of_processes_that_fails_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    def measure(function: Any, *arguments: Any, **options: Any) -> float:
+        if function is queues.small_tensors:
+            raise RuntimeError("no module named PIL")
+        return 2.0
+
+    monkeypatch.setattr(process, "fresh", measure)
+    monkeypatch.setattr(processes, "confined", lambda *_: contextlib.nullcontext())
+    result = processes.run(Options(quick=True))
+    assert len(result["rows"]) == len(processes.FIGURES)
+    failed = [row for row in result["rows"] if "problem" in row]
+    assert [row["name"] for row in failed] == ["10,000 small tensors"]
+    assert "10,000 small tensors: no module named PIL" in processes.render(result)
 
 
 def test_programs_are_compared_round_by_round_and_must_agree() -> None:
