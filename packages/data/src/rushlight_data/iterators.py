@@ -16,6 +16,7 @@ from .display import Display
 from .early import EarlyBatches, predict
 from .errors import Failure, LoaderTimeout, shown
 from .fetch import Fetcher, IterableFetcher, Task
+from .freed_memory import keep_freed_memory
 from .interrupts import KeepInterrupts
 from .opened_files import unchanged
 from .pinning import pin, should_pin
@@ -48,6 +49,7 @@ class LoaderIterator:
     """
 
     def __init__(self, loader: DataLoader[Any], progress: Progress, order: Iterator[Any] | None) -> None:
+        keep_freed_memory()
         self._loader = loader
         self._progress = progress
         self._stats = loader._stats

@@ -16,6 +16,7 @@ import rushlight_core as core
 from .collate import allocate_batches_by
 from .errors import Failure
 from .fetch import Abandoned, Fetcher, IterableFetcher, Task
+from .freed_memory import keep_freed_memory
 from .marks import Marks
 from .opened_files import OpenedFiles
 from .random_streams import give_own_generator, seed_streams
@@ -26,6 +27,8 @@ __all__ = ["WorkerInfo", "get_worker_info"]
 DATA, FAILURE, END = range(3)
 # A worker that is stopped while it reads a sample exits after this many seconds.
 STOP_SECONDS = 5.0
+# A worker that has waited this many seconds for a task is ahead of the loader: keeping memory would not make it faster.
+AHEAD_SECONDS = 1e-3
 
 
 class WorkerInfo:
@@ -98,6 +101,7 @@ def run(conn: Any, setup: Setup) -> None:
         # nothing is used instead of SIG_IGN, which programs that the worker starts would inherit.
         signal.signal(signal.SIGINT, lambda *_: None)
         core.set_num_threads(1)
+        keep_freed_memory()
         seed_streams(setup.seed)
         _Infos.process = info
     else:
@@ -169,6 +173,7 @@ class _WorkerLoop:
         self.generation = 0
         self.broken: Exception | None = None
         self.files = OpenedFiles() if setup.transport.isolated else None
+        self.reuse_memory = getattr(setup.transport, "reuse_memory", None)
 
     def work(self) -> None:
         if self.setup.init_fn is not None:
@@ -218,6 +223,8 @@ class _WorkerLoop:
         begun = perf_counter()
         state: Any = None
         files = self.files if early else None
+        if self.reuse_memory is not None:
+            self.reuse_memory(waited < AHEAD_SECONDS)
         try:
             if files is not None:
                 files.start()

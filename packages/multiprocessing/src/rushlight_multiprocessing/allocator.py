@@ -166,6 +166,7 @@ class Heap:
         self._last_size = 0
         self._run = 0  # consecutive allocations of this size
         self._patience = 0  # allocations until all lent blocks are checked again
+        self.reuse: bool = True  # whether the pages of a sequence of batches are kept for the next batches
 
     def allocate(self, nbytes: int, solo: bool) -> tuple[Block, memoryview]:
         """Allocate an uninitialized block of at least `nbytes` bytes; return it with a view that keeps it.
@@ -173,7 +174,7 @@ class Heap:
         Raises OutOfMemoryError for a large block that exceeds a memory limit.
 
         With `solo`, the block is shared individually rather than as one of a sequence of batches, and its pages are
-        returned to the system when it is dropped."""
+        returned to the system when it is dropped. So are the pages of batches while `reuse` is false."""
         size = _rounded(nbytes)
         if size >= KEEP_BYTES:
             _check_limit(nbytes)
@@ -186,7 +187,7 @@ class Heap:
             self.used_bytes += size
             self._next_bytes = 0
             block = owned.arena.blocks[offset] = Block(owned.arena, offset, size, nbytes, solo)
-            block.solo = solo and self._run < _STREAM
+            block.solo = self._run < _STREAM if solo else not self.reuse
             return block, block.view()
 
     def take_back(self, owned: OwnedArena, block: Block, returned: bool) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import rushlight_core as core
 
 from . import sharing
+from .allocator import heap
 from .contexts import get_context
 from .limits import tightest_limit
 from .pipes import Connection, Pipe
@@ -44,6 +45,10 @@ class SharedMemoryTransport:
         if math.prod(size) * dtype.itemsize < INLINE_BYTES:
             return None
         return sharing.empty(size, dtype)
+
+    def reuse_memory(self, reuse: bool) -> None:
+        """Set whether the memory of later batches is kept for reuse, instead of returned to the system when it is dropped."""
+        heap().reuse = reuse
 
     def memory_left(self) -> int | None:
         """Return how many bytes of memory the process may still use; None without a limit."""
