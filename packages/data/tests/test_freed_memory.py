@@ -9,7 +9,9 @@ import pytest
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries have other allocators")
-@pytest.mark.parametrize("workers", ["0", "1, multiprocessing_context='fork'", "1, multiprocessing_context='spawn'"])
+@pytest.mark.parametrize(
+    "workers", ["0", "1, multiprocessing_context='fork'", "1, multiprocessing_context='spawn'"]
+)
 def test_samples_reuse_the_memory_of_former_samples(run_script: Callable[..., str], workers: str) -> None:
     output = run_script(
         f"""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -15,10 +17,16 @@ import rushlight_multiprocessing as mp
 from rushlight_multiprocessing.allocator import FIRST_ARENA_BYTES, Heap, OwnedArena, _rounded, heap
 from rushlight_multiprocessing.arena import find, guard
 from rushlight_multiprocessing.pipes import Pipe
+from rushlight_multiprocessing.transport import SharedMemoryTransport
 
 
 def block_of(t):
     return find(t.data_ptr())
+
+
+def pages_of(arena) -> int:
+    """Return the number of bytes for which the file of an arena has pages."""
+    return os.fstat(arena.locks).st_blocks * 512
 
 
 def is_held_elsewhere(arena, offset) -> bool:
@@ -132,9 +140,72 @@ def test_blocks_of_any_size_are_used_again():
         a.send(core.ones(200_000 + i * 7919 % 200_000))
         kept.append(b.recv())
         kept = kept[-3:]
-        pages.append(sum(os.fstat(owned.arena.locks).st_blocks * 512 for owned in own.arenas))
+        pages.append(sum(pages_of(owned.arena) for owned in own.arenas))
     assert max(pages[100:]) < 10 << 20  # five batches take 8 MB
     assert len(own.lent) <= 5
+
+
+@pytest.mark.parametrize("reuse", [True, False])
+def test_the_reader_returns_the_pages_of_batches_that_are_not_reused(reuse):
+    mine, theirs = Pipe(gives=True)
+
+    def send(connection):
+        transport = SharedMemoryTransport()
+        transport.reuse_memory(reuse)
+        for i in range(2):
+            batch = transport.empty((1 << 19,), core.float32)  # 2 MB
+            connection.send(batch.fill_(i))
+            del batch
+            connection.recv()
+
+    process = mp.get_context("fork").Process(target=send, args=(theirs,))
+    process.start()
+    left = []
+    for i in range(2):
+        batch = mine.recv()
+        assert batch[-1].item() == i
+        arena = block_of(batch).arena
+        del batch
+        until = time.monotonic() + 20
+        # The process that drops the block last returns its pages, and this may be the sender.
+        while not reuse and pages_of(arena) >= 1 << 20 and time.monotonic() < until:
+            time.sleep(0.01)
+        left.append(pages_of(arena))
+        mine.send(None)
+    process.join()
+    assert process.exitcode == 0
+    assert (min(left) >= 2 << 20) == reuse
+    assert (max(left) < 1 << 20) == (not reuse)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.ENOMEM])
+def test_a_large_tensor_that_cannot_be_written_stays_where_it_is(monkeypatch, number):
+    def pwrite(fd, data, offset):
+        if len(data) < 4 << 20:
+            raise OSError(number, os.strerror(number))
+        return original(fd, data[: 1 << 20], offset)
+
+    original = os.pwrite
+    monkeypatch.setattr(os, "pwrite", pwrite)
+    t = core.arange(1 << 20)
+    heap().trim()
+    before = heap().used_bytes
+    with pytest.raises(core.OutOfMemoryError, match="cannot write 8388608 bytes: "):
+        mp.share_memory_(t)
+    assert not mp.is_shared(t)
+    assert t.tolist() == list(range(1 << 20))
+    assert heap().used_bytes == before
+    monkeypatch.undo()
+    assert mp.share_memory_(t).tolist() == list(range(1 << 20))
+
+
+def test_a_large_tensor_is_written_in_parts(monkeypatch):
+    original = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda fd, data, offset: original(fd, data[:1_000_003], offset))
+    t = core.arange(1 << 20)
+    array = t.numpy()
+    assert mp.share_memory_(t).is_shared()
+    assert t.tolist() == array.tolist() == list(range(1 << 20))
 
 
 def test_lent_blocks_are_used_again():

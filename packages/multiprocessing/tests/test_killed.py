@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing.connection
 import os
 import queue
@@ -238,7 +239,10 @@ def test_a_pool_of_which_processes_are_killed_at_any_time():
             results = [pool.apply_async(double, (core.full((50,), float(i)),)) for i in range(60)]
             time.sleep(chance.uniform(0, 0.01))
             for worker in pool._pool[:2]:
-                os.kill(worker.pid, signal.SIGKILL)
+                with contextlib.suppress(
+                    ProcessLookupError
+                ):  # it was killed before, and the pool has just joined it
+                    os.kill(worker.pid, signal.SIGKILL)
             lost = 0
             for i, result in enumerate(results):
                 try:

@@ -80,8 +80,9 @@ class RL_API Storage : public RefCounted {
 
     /// Copies the bytes to the memory of `target`, which every tensor over this storage uses from then on, and keeps
     /// `target` alive. If the address of the old memory is exported (`exports`), the old memory is freed with this
-    /// storage. Only for CPU memory that no other thread writes during the call.
-    void move_to(Ref<Storage> target);
+    /// storage. Only for CPU memory that no other thread writes during the call. If `is_copied` is true, the caller has
+    /// already copied the bytes, for example by writing them to the file that `target` maps.
+    void move_to(Ref<Storage> target, bool is_copied = false);
 
     /// The number of NumPy arrays, DLPack capsules and buffers that hold the address of this memory.
     uint32_t exports() const { return exports_.load(std::memory_order_acquire); }

@@ -117,12 +117,18 @@ PyObject* storage_deepcopy(PyObject* o, PyObject*) {
     return wrap_storage(copy.get());
     RL_PY_CATCH
 }
-// _move_to(target): replaces this storage's memory by that of `target`, for all its tensors.
-PyObject* storage_move_to(PyObject* o, PyObject* target) {
+// _move_to(target, is_copied=False): replaces this storage's memory by that of `target`, for all its tensors. If `is_copied`
+// is true, `target` already has the bytes.
+PyObject* storage_move_to(PyObject* o, PyObject* const* args, Py_ssize_t nargs) {
     RL_PY_TRY
+    RL_CHECK(nargs == 1 || nargs == 2, throw_type,
+             "UntypedStorage._move_to(target, is_copied): takes 1 or 2 arguments, got %zd", nargs);
+    PyObject* target = args[0];
     RL_CHECK(PyObject_TypeCheck(target, storage_type), throw_type,
              "UntypedStorage._move_to(target): must be an UntypedStorage, got %s", Py_TYPE(target)->tp_name);
-    storage_of(o).move_to(reinterpret_cast<PyStorage*>(target)->storage);
+    const int is_copied = nargs == 2 ? PyObject_IsTrue(args[1]) : 0;
+    if (is_copied < 0) return nullptr;
+    storage_of(o).move_to(reinterpret_cast<PyStorage*>(target)->storage, is_copied != 0);
     Py_RETURN_NONE;
     RL_PY_CATCH
 }
@@ -174,7 +180,8 @@ PyMethodDef methods[] = {
      "object refers to it."},
     {"resize_", storage_resize, METH_O,
      "resize_($self, size, /)\n--\n\nMake the memory larger, in place, to `size` bytes; the new bytes are not initialised."},
-    {"_move_to", storage_move_to, METH_O, nullptr},
+    {"_move_to", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(storage_move_to)), METH_FASTCALL,
+     nullptr},
     {"__reduce_ex__", storage_reduce, METH_O, nullptr},
     {"__deepcopy__", storage_deepcopy, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};

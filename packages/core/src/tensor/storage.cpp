@@ -67,14 +67,14 @@ void Storage::destroy(Storage* storage) {
     Pool::release(storage);
 }
 
-void Storage::move_to(Ref<Storage> target) {
+void Storage::move_to(Ref<Storage> target, bool is_copied) {
     RL_CHECK(device_.type == DeviceType::CPU && target->device_.type == DeviceType::CPU, throw_runtime,
              "move_to: both storages must be on the CPU, got %s and %s", name(device_).c_str(),
              name(target->device_).c_str());
     RL_CHECK(target->nbytes_ >= nbytes_, throw_value, "move_to: the target has %zu bytes, but %zu are needed",
              target->nbytes_, nbytes_);
     RL_CHECK(target.get() != this, throw_value, "move_to: a storage cannot be moved to itself");
-    if (nbytes_) std::memcpy(target->data_, data_, nbytes_);
+    if (nbytes_ && !is_copied) std::memcpy(target->data_, data_, nbytes_);
     auto* moved = new Moved{target, nullptr};
     Ref<Storage> before = wrap(
         target->data_, nbytes_, device_, target->kind_,

@@ -73,6 +73,14 @@ def test_a_storage_moves_to_other_memory() -> None:
         part.untyped_storage()._move_to(part)
 
 
+def test_a_storage_moves_to_memory_that_has_its_bytes() -> None:
+    t, target = rl.arange(3.0), rl.tensor([7.0, 8.0, 9.0])
+    t.untyped_storage()._move_to(target.untyped_storage(), True)
+    assert t.tolist() == [7, 8, 9]
+    with pytest.raises(TypeError, match="takes 1 or 2 arguments, got 0"):
+        t.untyped_storage()._move_to()
+
+
 def test_dtypes_and_layouts_that_no_tensor_has() -> None:
     assert repr(rl.complex32) == "torch.complex32"
     assert rl.complex32 != rl.complex64

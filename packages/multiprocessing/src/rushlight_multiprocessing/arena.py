@@ -232,6 +232,21 @@ class Arena:
         self.unlock(block.offset)
         return last
 
+    def write(self, block: Block, data: memoryview) -> None:
+        """Write `data` to the beginning of a block through the file.
+
+        Writing to memory that has no pages yet takes twice as long, since each page causes a page fault.
+
+        Raises OutOfMemoryError if the system has no pages left."""
+        done, data = 0, data.cast("B")
+        try:
+            while done < len(data):  # a call writes at most 2 GiB
+                done += os.pwrite(self.locks, data[done:], block.offset + done)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.ENOMEM):
+                raise
+            raise core.OutOfMemoryError(f"shared memory: cannot write {len(data)} bytes: {error}") from error
+
     def return_pages(self, block: Block) -> None:
         """Return the pages of a block to the system. No other process may use the block."""
         first = -(-block.offset // PAGE) * PAGE

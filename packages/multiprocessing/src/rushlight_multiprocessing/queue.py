@@ -212,7 +212,7 @@ class Queue:
     def _put_packed(self, payload: Any, outgoing: OutgoingBlocks) -> bool:
         """Send an object, or leave it to the feeder, unless the queue is full. Return whether there was room."""
         with self._changed:
-            at_once = not self._backlog and not outgoing.arenas and len(payload) <= LARGE_BYTES
+            at_once = not self._backlog and len(payload) <= LARGE_BYTES
             if self._maxsize == SEM_VALUE_MAX:
                 if at_once and self._try_send(payload, outgoing):
                     return True

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 import rushlight_core as core
 
 from .allocator import heap
-from .arena import Block, find, guard
+from .arena import PUNCH_BYTES, Block, find, guard
 
 
 class Place(NamedTuple):
@@ -122,7 +122,11 @@ def place(storage: core.UntypedStorage) -> Place:
     nbytes = storage.nbytes()
     block, view = heap().allocate(nbytes, solo=True)
     if nbytes:
-        storage._move_to(storage_over(view, 0, nbytes))
+        large = nbytes >= PUNCH_BYTES
+        if large:
+            with memoryview(storage) as data:
+                block.arena.write(block, data)
+        storage._move_to(storage_over(view, 0, nbytes), large)
     return Place(block, view, 0)
 
 

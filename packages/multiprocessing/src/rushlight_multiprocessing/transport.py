@@ -47,7 +47,7 @@ class SharedMemoryTransport:
         return sharing.empty(size, dtype)
 
     def reuse_memory(self, reuse: bool) -> None:
-        """Set whether the memory of later batches is kept for reuse, instead of returned to the system when it is dropped."""
+        """Set whether memory of later batches is kept for reuse, instead of returned to the system when it is dropped."""
         heap().reuse = reuse
 
     def memory_left(self) -> int | None:

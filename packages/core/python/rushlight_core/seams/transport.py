@@ -8,9 +8,9 @@ A transport may also have two optional methods:
 
 * `memory_left() -> int | None` returns the number of bytes of memory that the loader's process may still use, or None if
   there is no limit. If the next batch does not fit, the loader reads fewer batches ahead.
-* `reuse_memory(reuse: bool) -> None` is called by a worker before it reads a batch. If `reuse` is false, the worker has waited
-  for the loader: memory from `empty` is then returned to the system when the loader drops the batch, instead of kept for
-  the worker's next batch."""
+* `reuse_memory(reuse: bool) -> None` is called by a worker before it reads a batch. If `reuse` is false, the worker has
+  waited for the loader: memory from `empty` is then returned to the system when the loader drops the batch, instead of kept
+  for the worker's next batch."""
 
 from __future__ import annotations
 
