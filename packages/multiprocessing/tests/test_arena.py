@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import signal
 import sys
 import time
@@ -112,6 +113,82 @@ def test_a_forked_child_keeps_what_it_inherited():
     assert ours.recv() == expected
     assert os.waitpid(pid, 0)[1] == 0
     del others
+
+
+COLLECTED = """
+    import gc, sys
+    import rushlight_core as core
+    import rushlight_multiprocessing as mp
+
+    def child(given, queue, collected, go):
+        tensors = [given] if given is not None else queue.get()
+        queue.close()
+        gc.collect()  # arenas are in reference cycles
+        collected.set()
+        go.wait()
+        assert all(t.tolist() == [i] * 1000 for i, t in enumerate(tensors, 1)), tensors
+        assert all(mp.is_shared(t) for t in tensors)
+
+    if __name__ == "__main__":
+        context = mp.get_context(sys.argv[1])
+        queue, collected, go = context.Queue(), context.Event(), context.Event()
+        tensors = [mp.share_memory_(core.full((1000,), float(i))) for i in range(1, 6)]
+        given = tensors[0] if sys.argv[2] == "argument" else None
+        process = context.Process(target=child, args=(given, queue, collected, go), daemon=True)
+        process.start()
+        if given is None:
+            queue.put(tensors)
+        assert collected.wait(40)
+        del tensors, given
+        others = [mp.share_memory_(core.full((1000,), -1.0)) for _ in range(40)]
+        go.set()
+        process.join()
+        assert process.exitcode == 0
+"""
+
+
+@pytest.mark.parametrize("way", ["argument", "queue"])
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_tensors_of_other_processes_outlive_a_garbage_collection(run_script, method, way):
+    run_script(COLLECTED, method, way)
+
+
+def test_a_child_without_a_descriptor_of_its_own_keeps_its_tensors():
+    ours, theirs = Pipe()
+    t = mp.share_memory_(core.ones(1000))
+    arena, offset = block_of(t).arena, block_of(t).offset
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")), limits[1]))
+    try:
+        with pytest.warns(RuntimeWarning, match="1 blocks of shared memory stay allocated .* Too many open files"):
+            pid = os.fork()
+            if pid == 0:
+                resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+                code = 1
+                try:
+                    received = theirs.recv()  # needs a slot, for which there are descriptors now
+                    theirs.send(t.tolist() == [1] * 1000 and received.tolist() == [2] * 1000)
+                    theirs.recv()
+                    theirs.send(t.tolist() == [1] * 1000 and received.tolist() == [2] * 1000)
+                    code = 0
+                finally:
+                    os._exit(code)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    theirs.close()
+    del t
+    assert find(arena.address + offset) is not None
+    second = mp.share_memory_(core.full((1000,), 2.0))
+    ours.send(second)
+    del second
+    others = [mp.share_memory_(core.zeros(1000)) for _ in range(20)]
+    assert ours.recv() is True
+    others += [mp.share_memory_(core.zeros(1000)) for _ in range(20)]
+    ours.send(None)
+    assert ours.recv() is True
+    assert os.waitpid(pid, 0)[1] == 0
+    with guard:  # the child has ended: other tests may use the block again
+        find(arena.address + offset)._forget_view()
 
 
 def test_a_tensor_that_comes_back_is_the_same_memory():

@@ -16,8 +16,6 @@ from __future__ import annotations
 import ctypes
 import functools
 
-__all__ = ["keep_freed_memory"]
-
 # Blocks up to this size are kept. The C library then returns free memory at the end of the heap beyond twice this size.
 KEPT_BYTES = 8 << 20
 

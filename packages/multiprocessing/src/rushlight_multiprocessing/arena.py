@@ -15,7 +15,8 @@ which counts only while the process runs:
   holds shared locks on ranges which contain the message's blocks. It exists as long as the message, so the
   sender may drop the tensor, or end, before the message is read. If a message is never read, its blocks are
   freed when the socket is closed.
-* A forked child gets a new slot, with the blocks that the parent held at the fork.
+* A forked child gets a new slot, with the blocks that the parent held at the fork. If there is no slot or no descriptor
+  left for it, the parent never drops these blocks, and the child needs a slot before it can receive others.
 * A block is free if it is in no message, which is the case if an exclusive lock on it can be taken, and if it is in
   the table of no locked slot. The tables are read while the exclusive lock is held. A message that takes a block from
   a table needs a lock on the block, so this cannot happen at the same time. A receiver enters a block in its table
@@ -38,6 +39,7 @@ import struct
 import sys
 import threading
 import time
+import warnings
 import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -109,8 +111,11 @@ class Guard:
 
 
 guard: Guard = Guard()
-# Every arena this process has mapped, by key. Blocks, connections and the heap keep them alive.
+# Every arena this process has mapped, by key. `_in_use`, connections and the heap keep them alive.
 attached: weakref.WeakValueDictionary[int, Arena] = weakref.WeakValueDictionary()
+# The arenas with blocks that this process views. A tensor refers to the view of its block only, not to the arena, whose
+# locks and table hold the block.
+_in_use: set[Arena] = set()
 # Lock descriptors that are open in this process while messages are sent or read. A forked child closes its
 # copies.
 _lock_fds: set[int] = set()
@@ -146,6 +151,8 @@ class Block:
         if view is None:
             if self.views == 0:
                 self.arena.table[self.offset // GRANULE] = 1
+                self.arena.num_viewed += 1
+                _in_use.add(self.arena)
             view = self.arena.memory[self.offset : self.offset + self.nbytes]
             self.views += 1
             self.view_ref = weakref.ref(view, partial(_dropped, self))
@@ -154,6 +161,9 @@ class Block:
     def _forget_view(self) -> None:
         self.views -= 1
         if self.views == 0:
+            self.arena.num_viewed -= 1
+            if self.arena.num_viewed == 0:
+                _in_use.discard(self.arena)
             self.arena.release(self)
 
 
@@ -181,6 +191,9 @@ class Arena:
         self.memory: memoryview = memoryview(self.mapping)
         self.address: int = core.frombuffer(self.memory, dtype=core.uint8, count=1).data_ptr()
         self.blocks: dict[int, Block] = {}
+        self.num_viewed: int = 0
+        # Whether the locks and the table are the parent's, because the fork found no slot or descriptor for this process.
+        self.has_parents_slot: bool = False
         attached[key] = self
 
     def __del__(self) -> None:
@@ -194,6 +207,8 @@ class Arena:
 
     def hold(self, offset: int, nbytes: int, solo: bool) -> memoryview:
         """Hold a block that was received in a message and return a view of its memory. Call under `guard`."""
+        if self.has_parents_slot:
+            _use_own_slot(self, *_claim_new_slot(self))
         block = self.blocks.get(offset)
         if block is None:
             if not 0 <= offset <= offset + nbytes <= self.size:
@@ -206,6 +221,9 @@ class Arena:
 
     def release(self, block: Block) -> None:
         """Release a block that this process no longer views."""
+        if self.has_parents_slot:  # the parent holds the block until it ends
+            del self.blocks[block.offset]
+            return
         returned = False
         if block.returns_pages:
             returned = self._return_pages_if_last(block)
@@ -420,45 +438,78 @@ def _locked(fd: int, start: int, end: int) -> Iterator[int]:
 
 # Hooks around fork(), which run in the thread that forks; see Note [When a block is freed].
 
-_inherited: list[tuple[Arena, int, mmap.mmap]] = []
+_claimed: list[tuple[Arena, int, mmap.mmap]] = []  # the slots of the child
+_unclaimed: list[tuple[Arena, BaseException]] = []  # arenas without a slot for the child
 
 
 def _held(arena: Arena) -> Iterator[Block]:
     return (block for block in arena.blocks.values() if block.views)
 
 
+def _claim_new_slot(arena: Arena) -> tuple[int, mmap.mmap]:
+    """Claim a second slot of an attached arena, and enter the blocks that this process holds in its table."""
+    fd = reopen(arena.locks)  # mmap keeps a copy of a descriptor, which must have no locks
+    try:
+        locks, table = _claim_slot(fd, arena.size)
+    finally:
+        os.close(fd)
+    for block in _held(arena):
+        table[block.offset // GRANULE] = 1
+    return locks, table
+
+
+def _use_own_slot(arena: Arena, locks: int, table: mmap.mmap) -> None:
+    """Replace the parent's slot of an arena in a forked child."""
+    os.close(arena.locks)
+    arena.table.close()
+    arena.locks, arena.table = locks, table
+    arena.has_parents_slot = False
+
+
 def _before_fork() -> None:
     guard.__enter__()
     for arena in list(attached.values()):
-        fd = reopen(arena.locks)  # mmap keeps a copy of a descriptor, which must have no locks
-        try:
-            locks, table = _claim_slot(fd, arena.size)
-        finally:
-            os.close(fd)
-        _lock_fds.add(locks)
         for block in _held(arena):
             block.sent = True
-            table[block.offset // GRANULE] = 1
-        _inherited.append((arena, locks, table))
+        try:
+            locks, table = _claim_new_slot(arena)
+        except BaseException as error:  # a hook cannot prevent the fork
+            _unclaimed.append((arena, error))
+            continue
+        _lock_fds.add(locks)
+        _claimed.append((arena, locks, table))
 
 
 def _after_fork_in_parent() -> None:
-    for _, locks, table in _inherited:
+    for _, locks, table in _claimed:
         table.close()
         close_lock_fd(locks)
-    _inherited.clear()
+    _claimed.clear()
+    kept = [(block, error) for arena, error in _unclaimed for block in _held(arena)]
+    _unclaimed.clear()
+    for block, _ in kept:
+        block.views += 1  # for ever: the child may use the block
     guard.__exit__()
+    if kept:
+        warnings.warn(
+            f"fork: {len(kept)} blocks of shared memory stay allocated until this process ends, because the child "
+            f"process cannot hold them itself: {kept[0][1]}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
 
 def _after_fork_in_child() -> None:
-    for arena, locks, table in _inherited:
+    for arena, locks, table in _claimed:
         _lock_fds.discard(locks)
-        os.close(arena.locks)
-        arena.table.close()
-        arena.locks, arena.table = locks, table
+        _use_own_slot(arena, locks, table)
+    for arena, _ in _unclaimed:
+        arena.has_parents_slot = True
+    for arena in list(attached.values()):
         arena.owner = None
         arena.blocks = {block.offset: block for block in _held(arena)}
-    _inherited.clear()
+    _claimed.clear()
+    _unclaimed.clear()
     for fd in _lock_fds:
         os.close(fd)
     _lock_fds.clear()
