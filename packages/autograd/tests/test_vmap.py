@@ -578,6 +578,27 @@ def test_dtypes_are_those_of_an_example() -> None:
         assert core.mul(x[0], wide[0]).dtype is dtype
 
 
+FLOATS_OF_INTEGERS = [
+    op
+    for op in OPS
+    if (op.kind == "pointwise" and op.result == "floating") or "_polynomial_" in op.name
+    if sum(a.type.is_tensor for a in op.schema.arguments) == 2
+]
+
+
+@pytest.mark.parametrize("op", FLOATS_OF_INTEGERS, ids=lambda op: op.name)
+def test_integers_without_dimensions_keep_their_values(op: Op) -> None:
+    """The common dtype of the integers, uint8, does not represent -1, but the operator computes in float32."""
+    name = op.name.removeprefix("special_")
+    function = getattr(core if name == op.name else core.special, name)
+    x, n = core.tensor([[1], [2]], dtype=core.uint8), core.tensor([-1, -2])
+    for a, b in ((x, n), (n, x)):
+        want = core.stack([function(a[i], b[i]) for i in range(2)])
+        got = vmap(function)(a, b)
+        assert got.dtype is want.dtype is core.float32
+        assert core.allclose(got, want, equal_nan=True)
+
+
 # --- together with derivatives ---
 
 

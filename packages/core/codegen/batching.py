@@ -64,15 +64,16 @@ def emit_batching(rules: dict[str, Batching], ops: list[Op]) -> dict[str, str]:
     for op in ops:
         rule, scalars = rules[op.name].rule, rules[op.name].scalars.title().replace("_", "")
         random = "true" if op.random or rule.startswith("random_") else "false"
+        floats = "true" if op.result == "floating" else "false"
         for form in op.forms():
             if form.kind == "Aux":
                 continue
             kinds = "".join(_kind(op, form, a) for a in form.schema.arguments)
             lines.append(
-                f'    {{"{form.name}", {form.hash:#x}ULL, rules::{rule}, "{kinds}", {random}, Scalars::{scalars}}},'
+                f'    {{"{form.name}", {form.hash:#x}ULL, rules::{rule}, "{kinds}", {random}, Scalars::{scalars}, {floats}}},'
             )
     lines += [
-        "    {nullptr, 0, nullptr, nullptr, false, Scalars::Element}};",
+        "    {nullptr, 0, nullptr, nullptr, false, Scalars::Element, false}};",
         "",
         "}  // namespace rushlight::autograd::batching",
         "",

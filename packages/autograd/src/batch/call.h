@@ -29,6 +29,7 @@ struct Row {
     const char* arguments;
     bool random;
     Scalars scalars;
+    bool floats;  // integers and bools are converted to the default dtype, so the result is never an integer
 };
 
 /// A generated table. The last row has a null name.

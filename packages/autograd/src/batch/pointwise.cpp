@@ -12,8 +12,9 @@ namespace rushlight::autograd::batching {
 namespace {
 
 // In type promotion, a tensor without dimensions has less weight than a tensor with dimensions. But if it is batched,
-// its value has the dimension of the examples. So operands are converted to the result's dtype beforehand if an
-// operand has no dimensions.
+// its value has the dimension of the examples. So operands are converted to their common dtype beforehand if an
+// operand has no dimensions. Integers are not, if the operator converts them to the default dtype anyway: the common
+// dtype may not represent them.
 void agree_on_dtype(Call& c) {
     bool without_dims = false;
     std::vector<TensorOrScalar> operands;
@@ -24,6 +25,7 @@ void agree_on_dtype(Call& c) {
     }
     if (!without_dims) return;
     const DType joint = result_dtype(operands);
+    if (c.row.floats && !is_differentiable(joint)) return;
     for (size_t i = c.op.form == Form::InPlace ? 1 : 0; i < c.stack.size(); ++i)
         if (c.row.arguments[i] == 't' && c.is_tensor(i) && c.tensor(i).dtype() != joint)
             c.stack[i] = ops::_to_copy(c.tensor(i), joint, std::nullopt);
