@@ -210,7 +210,7 @@ def test_a_message_with_the_wrong_arena_is_refused():
     mp.share_memory_(core.ones(1))
     arena = next(arena for arena in attached.values() if arena.owner is not None)
     fd = arena.open_locks([])
-    with pytest.raises(ValueError, match="announces"):
+    with pytest.raises(ValueError, match="a message refers to an arena file"):
         attach(arena.key + 1, arena.size + 4096, fd)
     close_lock_fd(fd)
     with pytest.raises(ValueError, match="refers to bytes"):

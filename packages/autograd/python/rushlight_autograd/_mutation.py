@@ -52,8 +52,8 @@ class SavedBook:
     def unpack(saved: _Saved) -> Tensor:
         if saved.tensor._version != saved.version:
             raise RuntimeError(
-                "backward(): inside allow_mutation_on_saved_tensors, a saved tensor was changed by code that is not an"
-                " operator\nhint: change a clone() of the tensor"
+                "backward(): a tensor that was saved inside allow_mutation_on_saved_tensors was changed after the block,"
+                " or by code that is not an operator\nhint: change a clone() of the tensor"
             )
         return saved.tensor
 
