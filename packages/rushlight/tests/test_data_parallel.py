@@ -175,16 +175,50 @@ def test_buffers_are_those_of_rank_0(tmp_path: Path) -> None:
     assert first[0] == first[1] == second[1]
 
 
-def differing(rank: int) -> str:
+def layer(rank: int, difference: str) -> nn.Module:
+    """Return a module that differs between ranks in one respect."""
+    if difference == "shape":
+        return nn.Linear(3, 2 + rank)
+    if difference == "dtype":
+        return nn.LayerNorm(2).to(torch.float64 if rank else torch.float32)
+    if difference == "buffers":
+        return nn.BatchNorm1d(2, track_running_stats=rank == 0)
+    module = nn.LayerNorm(2)
+    if difference == "frozen":  # as many parameters of the same shapes, but others
+        (module.bias if rank else module.weight).requires_grad_(False)
+    elif rank:
+        module.requires_grad_(False)
+    return module
+
+
+def differing(rank: int, difference: str) -> str:
     with pytest.raises(RuntimeError) as error:
-        DistributedDataParallel(nn.Linear(3, 2 + rank))
+        DistributedDataParallel(layer(rank, difference))
     return str(error.value)
 
 
-def test_other_parameters_are_refused_on_all_ranks(tmp_path: Path) -> None:
-    first, second = run_ranks(differing, 2, tmp_path)
-    assert "rank 1 has other parameters or buffers than rank 0" in first
-    assert "('weight', (2, 3), 'torch.float32') on rank 0" in second.replace("rushlight.", "torch.")
+@pytest.mark.parametrize(
+    ("difference", "first", "second"),
+    [
+        ("shape", "parameter 'weight' of shape (2, 3)", "parameter 'weight' of shape (3, 3)"),
+        ("dtype", "float32, requires_grad=True", "float64, requires_grad=True"),
+        ("buffers", "buffer 'running_mean' of shape (2,)", "no further parameter or buffer"),
+        ("frozen", "parameter 'weight'", "parameter 'weight'"),
+        ("all frozen", "parameter 'weight'", "parameter 'weight'"),
+    ],
+)
+def test_other_parameters_are_refused_on_all_ranks(
+    difference: str, first: str, second: str, tmp_path: Path
+) -> None:
+    for text in run_ranks(differing, 2, tmp_path, difference):
+        assert "expects same model across all ranks, but rank 1 has other parameters or buffers" in text
+        on_first, on_second = text.splitlines()[1:3]
+        assert on_first.startswith("  rank 0: ")
+        assert on_second.startswith("  rank 1: ")
+        assert first in on_first
+        assert second in on_second
+        if "frozen" in difference:
+            assert ("requires_grad=True" in on_first) != ("requires_grad=True" in on_second)
 
 
 def failing(rank: int) -> str:

@@ -6,6 +6,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import zip_longest
 
 import rushlight_core as core
 from rushlight_core import Tensor
@@ -37,12 +38,12 @@ class DistributedDataParallel(Module, Joinable):
     differs between ranks.
 
     Args:
-        module: the module, with the same parameters on all ranks.
+        module: the module. Its parameters and buffers have the same names, shapes, dtypes and `requires_grad` on all ranks.
         device_ids, output_device: must be None. The module is called on the device of its parameters.
         dim: the dimension of the batch. It has no effect on one device.
         broadcast_buffers, forward_sync_buffers: two names of one argument: whether each forward pass outside of
             `no_sync` begins by copying the buffers of rank 0. None means True.
-        init_sync: whether to check that all ranks have the same parameters, and to copy the values of rank 0.
+        init_sync: whether to check that all ranks have the same parameters and buffers, and to copy the values of rank 0.
         process_group: a group. None selects the group of all processes.
         bucket_cap_mb: the maximum size of a bucket in MiB, by default 25. The first bucket has at most 1 MiB.
         find_unused_parameters: whether parameters may get no gradient in a backward pass. Their gradients then count as
@@ -57,7 +58,7 @@ class DistributedDataParallel(Module, Joinable):
         bucket_cap_mb_list: must be None.
 
     Raises:
-        RuntimeError: there is no group, the ranks have different parameters, or no parameter requires a gradient.
+        RuntimeError: there is no group, the ranks have different parameters or buffers, or no parameter requires a gradient.
         ValueError: devices were given.
         NotImplementedError: another argument is not supported.
 
@@ -130,6 +131,8 @@ class DistributedDataParallel(Module, Joinable):
         ignored = frozenset(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
         named = {name: p for name, p in module.named_parameters() if name not in ignored}
         trained = {name: p for name, p in named.items() if p.requires_grad}
+        if init_sync:  # before errors of this rank alone, after which the other ranks would wait for it
+            _compare(group, named, _buffers(module, ignored))
         if not trained:
             raise RuntimeError(
                 "DistributedDataParallel is not needed when a module doesn't have any parameters that require a "
@@ -148,7 +151,6 @@ class DistributedDataParallel(Module, Joinable):
         self.require_backward_grad_sync: bool = True
         self._ignored: frozenset[str] = ignored
         if init_sync:
-            _compare(group, named, self._buffers_of_module())
             group.broadcast_tensors(
                 [*named.values(), *self._buffers_of_module().values()], 0, "parameters and buffers"
             ).wait()
@@ -178,7 +180,7 @@ class DistributedDataParallel(Module, Joinable):
         self._reducer = _Reducer(group, {name: parameters[name] for name in names}, cap, unused)
 
     def _buffers_of_module(self) -> dict[str, Tensor]:
-        return {name: b for name, b in self.module.named_buffers() if name not in self._ignored}
+        return _buffers(self.module, self._ignored)
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         sync = self.require_backward_grad_sync
@@ -327,24 +329,39 @@ class _JoinHook(JoinHook):
         model._reducer.join(0, None)
 
 
+def _buffers(module: Module, ignored: frozenset[str]) -> dict[str, Tensor]:
+    return {name: b for name, b in module.named_buffers() if name not in ignored}
+
+
 def _compare(group: Any, parameters: Mapping[str, Tensor], buffers: Mapping[str, Tensor]) -> None:
-    """Raise RuntimeError on all ranks if the names, shapes or dtypes on a rank differ from those on rank 0."""
-    mine = [(name, tuple(t.shape), str(t.dtype)) for name, t in (*parameters.items(), *buffers.items())]
-    first = group.broadcast_object(mine, 0, "names of parameters")
+    """Raise RuntimeError on all ranks if a parameter or buffer of a rank differs from that of rank 0.
+
+    Names, shapes, dtypes and `requires_grad` are compared, and the error names the first tensor that differs.
+    """
+    mine = [_describe("parameter", name, parameter) for name, parameter in parameters.items()]
+    mine += [_describe("buffer", name, buffer) for name, buffer in buffers.items()]
+    first = group.broadcast_object(mine, 0, "descriptions of parameters")
     wrong = core.tensor([0 if mine == first else group.rank()])
     group.reduce_tensors([wrong], "MAX", "comparison of parameters").wait()
     rank = int(wrong.item())
     if rank == 0:
         return
-    text = f"DistributedDataParallel(module): rank {rank} has other parameters or buffers than rank 0"
-    if mine != first:
-        for number, (ours, theirs) in enumerate(zip(mine, first, strict=False)):
-            if ours != theirs:
-                raise RuntimeError(
-                    f"{text}: tensor {number} is {theirs} on rank 0 and {ours} on rank {group.rank()}"
-                )
-        raise RuntimeError(f"{text}: {len(first)} tensors on rank 0 and {len(mine)} on rank {group.rank()}")
-    raise RuntimeError(text)
+    other = group.broadcast_object(mine, rank, "descriptions of parameters that differ")
+    pairs = zip_longest(first, other, fillvalue="no further parameter or buffer")
+    expected, found = next(pair for pair in pairs if pair[0] != pair[1])
+    raise RuntimeError(
+        "DistributedDataParallel(module): DDP expects same model across all ranks, but rank "
+        f"{rank} has other parameters or buffers than rank 0:\n"
+        f"  rank 0: {expected}\n  rank {rank}: {found}\n"
+        "hint: create the module and set requires_grad in the same way on all ranks"
+    )
+
+
+def _describe(kind: str, name: str, tensor: Tensor) -> str:
+    return (
+        f"{kind} {name!r} of shape {tuple(tensor.shape)} and dtype {tensor.dtype}, "
+        f"requires_grad={tensor.requires_grad}"
+    )
 
 
 class _Reducer:
