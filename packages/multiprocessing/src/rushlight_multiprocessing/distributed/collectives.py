@@ -688,11 +688,12 @@ def barrier(
 
     Arguments:
         device_ids: must be None, because the backend has no devices.
-        timeout: how long to wait; not together with `async_op`.
+        timeout: how long to wait; not together with `async_op`. None selects the timeout of the group.
         group: a group; None selects the group of all processes.
         async_op: whether to return a `Work` at once instead of waiting.
 
-    Raises RuntimeError after `timeout`, and ValueError if it is given together with `async_op`.
+    Raises RuntimeError after the timeout, and ValueError if `timeout` is given together with `async_op`. The error after
+    the timeout names the missing ranks, which raise it, too, when they come.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -704,14 +705,14 @@ def barrier(
         raise RuntimeError("barrier(device_ids): must be None for the backend shm")
     if (member := find_member(group, "barrier")) is None:
         return None
-    if timeout is None:
-        return _run(member, "barrier", async_op)
-    if async_op:
+    if not async_op:
+        member.run_barrier(timeout)
+        return None
+    if timeout is not None:
         raise ValueError(
             "barrier(timeout): must be None with async_op=True\nPass the timeout to Work.wait()."
         )
-    member.run("barrier", async_op=True).wait(timeout)
-    return None
+    return member.run("barrier", async_op=True)
 
 
 def monitored_barrier(
@@ -720,11 +721,11 @@ def monitored_barrier(
     """Wait until every rank has called this. The error after the timeout names every rank that has not called it.
 
     Arguments:
-        timeout: how long to wait.
+        timeout: how long to wait. None selects the timeout of the group.
         wait_all_ranks: has no effect: all missing ranks are named in any case.
         group: a group; None selects the group of all processes.
 
-    Raises RuntimeError after the timeout.
+    Raises RuntimeError after the timeout, also on the missing ranks when they come.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -734,5 +735,4 @@ def monitored_barrier(
     """
     if (member := find_member(group, "monitored_barrier")) is None:
         return
-    work = member.run("barrier", label="monitored", async_op=True)
-    work.wait(timeout)
+    member.run_barrier(timeout, "monitored")

@@ -167,6 +167,7 @@ class ProcessGroup:
         self._rank = rank
         self._size = size
         self._name = name
+        self._timeout = timeout
         seconds = timeout.total_seconds()
         fd = -1
         try:
@@ -232,6 +233,18 @@ class ProcessGroup:
         )
         return Work(handle, list(outputs) or list(inputs))
 
+    def run_barrier(self, timeout: timedelta | None, label: str = "") -> None:
+        """Wait until every rank has called this. A timeout that is not None replaces the group's timeout for this call.
+
+        The error after the timeout names the missing ranks. It breaks the group, so that a rank that comes later raises
+        the same error."""
+        if timeout is not None:
+            _C._set_group_timeout(self._handle, timeout.total_seconds())
+        try:
+            self.run("barrier", label=label)
+        finally:
+            self.set_timeout(self._timeout)
+
     def send(self, tensors: list[Tensor], dstRank: int, tag: int) -> Work:
         """Begin to send the only tensor of a list to a rank of the group."""
         return self._message(True, tensors, dstRank, tag)
@@ -296,6 +309,7 @@ class ProcessGroup:
 
     def set_timeout(self, timeout: timedelta) -> None:
         """Set how long this rank waits for others in a collective."""
+        self._timeout = timeout
         _C._set_group_timeout(self._handle, timeout.total_seconds())
 
 
