@@ -106,6 +106,9 @@ def Pool(
 ) -> Any:
     """Return a pool of processes. Arguments and results may contain tensors.
 
+    The processes share the threads of this process: each begins with an equal part of `get_num_threads()`, unless
+    OMP_NUM_THREADS is set.
+
     Arguments:
         processes: number of processes; the number of processors by default.
         initializer, initargs: a function that each process calls with these arguments when it starts.

@@ -9,14 +9,21 @@ import multiprocessing
 import multiprocessing.context as standard
 from typing import Any, ClassVar
 
+import rushlight_core as core
+
 from . import reductions
 from .pipes import Connection, Pipe
 from .queue import JoinableQueue, Queue, SimpleQueue
+from .threads import share_of_threads
 from .workers import Pool
 
 
 class _WithTensors:
-    """Mixin of processes whose arguments contain tensors: it passes on the tensors' lock descriptors and closes them."""
+    """Mixin of processes whose arguments contain tensors: it passes on the tensors' lock descriptors and closes them.
+
+    It also sets the number of threads that the process begins with."""
+
+    _num_threads: int | None = None  # None leaves the number unchanged
 
     @classmethod
     def _Popen(cls, process_obj: Any) -> Any:
@@ -27,23 +34,39 @@ class _WithTensors:
 
     def _bootstrap(self, *args: Any, **kwargs: Any) -> int:
         reductions.arguments_read()
+        if self._num_threads is not None:
+            core.set_num_threads(self._num_threads)
         return super()._bootstrap(*args, **kwargs)  # type: ignore[misc]
+
+
+class _WithShareOfThreads(_WithTensors):
+    """Mixin of processes that start without the parent's threads: a new process gets the share of one living child."""
+
+    @classmethod
+    def _Popen(cls, process_obj: Any) -> Any:
+        if process_obj._num_threads is None:
+            process_obj._num_threads = share_of_threads(len(multiprocessing.active_children()) + 1)
+        return super()._Popen(process_obj)
 
 
 class ForkProcess(_WithTensors, standard.ForkProcess):
     """A process started by the method 'fork'."""
 
 
-class SpawnProcess(_WithTensors, standard.SpawnProcess):
+class SpawnProcess(_WithShareOfThreads, standard.SpawnProcess):
     """A process started by the method 'spawn', in a new interpreter."""
 
 
-class ForkServerProcess(_WithTensors, standard.ForkServerProcess):
+class ForkServerProcess(_WithShareOfThreads, standard.ForkServerProcess):
     """A process started by the method 'forkserver'."""
 
 
 class Process(_WithTensors, standard.Process):
     """A process that is started by the default start method; its arguments may contain tensors.
+
+    A process started by 'spawn' or 'forkserver' begins with the parent's number of threads divided by the number of living
+    children of the parent, including the new one, unless OMP_NUM_THREADS is set. Call `set_num_threads` in the process for
+    another number. The main thread of a forked process computes alone.
 
     Example::
 

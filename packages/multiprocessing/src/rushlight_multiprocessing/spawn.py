@@ -12,6 +12,7 @@ from typing import Any
 from .contexts import get_context
 from .errors import ProcessException, ProcessExitedException, ProcessRaisedException, exited
 from .pipes import Connection
+from .threads import share_of_threads
 
 __all__ = [
     "ProcessContext",
@@ -145,6 +146,7 @@ def start_processes(
     for i in range(nprocs):
         ours, theirs = ctx.Pipe(duplex=False)
         process = ctx.Process(target=_run, args=(fn, i, args, theirs, start_method), daemon=daemon)
+        process._num_threads = share_of_threads(nprocs)
         process.start()
         theirs.close()
         processes.append(process)
@@ -169,7 +171,8 @@ def spawn(
 
     When one process fails, the others are ended, and ProcessRaisedException (the function raised an exception) or
     ProcessExitedException (the process was killed or exited) is raised. Tensors in `args` are shared, not copied. The
-    processes end when the calling process ends for any reason.
+    processes end when the calling process ends for any reason. Each process begins with an equal part of the threads of the
+    calling process, unless OMP_NUM_THREADS is set.
 
     Arguments:
         fn: the function.

@@ -21,6 +21,7 @@ from .errors import exited
 from .pipes import Connection, Pipe
 from .queue import SimpleQueue
 from .reductions import dumps
+from .threads import share_of_threads
 
 __all__ = ["Pool"]
 
@@ -38,6 +39,9 @@ class Pool(standard.Pool):
 
     A process that ends before it returns a result is replaced, and ProcessExitedException is raised for its task.
     If three processes in a row end before they ask for a task, the exception is raised for all tasks.
+
+    The processes share the threads of this process: each begins with an equal part of `get_num_threads()`, unless
+    OMP_NUM_THREADS is set. Call `set_num_threads` in the `initializer` for another number.
 
     Example::
 
@@ -60,6 +64,10 @@ class Pool(standard.Pool):
         self._inqueue = _Tasks(self._outqueue)
         self._quick_put = self._inqueue.put
         self._quick_get = self._inqueue.get_result
+
+    def _repopulate_pool(self) -> None:
+        self._inqueue.num_threads = share_of_threads(self._processes)
+        super()._repopulate_pool()  # type: ignore[misc]
 
     @staticmethod
     def Process(ctx: Any, *args: Any, **kwargs: Any) -> Any:
@@ -108,6 +116,7 @@ class _Tasks:
     def __init__(self, results: SimpleQueue) -> None:
         self.reader, self.writer = Pipe(duplex=False, counted=True)
         self.results = results
+        self.num_threads: int | None = None  # number of threads of each process
         self.words = _Words()
         self._free_words = deque(range(_MAX_PROCESSES))
         self._workers: dict[int, _Worker] = {}  # by the index of its word
@@ -222,6 +231,7 @@ class _Worker:
         self.word = tasks.started(self)
         side = _Side(tasks.words, self.word, tasks.reader, tasks.writer, tasks.results)
         self._process = ctx.Process(**{**arguments, "args": (side, side, *arguments["args"][2:])})
+        self._process._num_threads = tasks.num_threads
 
     def join(self, timeout: float | None = None) -> None:
         self._process.join(timeout)

@@ -1,0 +1,16 @@
+"""The number of threads that new processes compute with (decision 0073)."""
+
+from __future__ import annotations
+
+import os
+
+import rushlight_core as core
+
+
+def share_of_threads(processes: int) -> int | None:
+    """Return how many of this process's threads each of several new processes gets, at least 1.
+
+    Return None if the environment variable OMP_NUM_THREADS is set, which then chooses the number in each process."""
+    if "OMP_NUM_THREADS" in os.environ:
+        return None
+    return max(1, core.get_num_threads() // processes)
