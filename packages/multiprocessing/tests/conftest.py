@@ -15,6 +15,9 @@ from pathlib import Path
 
 import pytest
 
+import rushlight_core as core
+import rushlight_multiprocessing as mp
+
 sys.path.insert(0, str(Path(__file__).parent))  # ranks.py
 
 # If rushlight-autograd is installed, tensors are also tested with gradients.
@@ -82,3 +85,22 @@ def held() -> Held:
     collected now. Nothing is collected later, because dropped objects must be freed immediately."""
     gc.collect()
     return Held()
+
+
+@pytest.fixture
+def tensors_of_processes() -> Callable[[int], list[core.Tensor]]:
+    """Return a function that receives a tensor from each of `n` processes. Every tensor is in another arena."""
+
+    def receive(n: int) -> list[core.Tensor]:
+        reader, writer = mp.Pipe(duplex=False)
+        tensors = []
+        for i in range(n):
+            process = mp.get_context("fork").Process(
+                target=lambda i=i: writer.send(core.full((3,), float(i)))
+            )
+            process.start()
+            tensors.append(reader.recv())
+            process.join()
+        return tensors
+
+    return receive

@@ -232,3 +232,9 @@ def test_the_default_timeout_of_sockets_is_not_that_of_pipes():
         sender.join()
     finally:
         socket.setdefaulttimeout(before)
+
+
+def test_a_message_with_tensors_of_many_processes(tensors_of_processes):
+    a, b = mp.Pipe()
+    a.send(tensors_of_processes(20))
+    assert [t[0].item() for t in b.recv()] == list(range(20))

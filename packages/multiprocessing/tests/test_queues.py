@@ -11,6 +11,8 @@ import pytest
 
 import rushlight_core as core
 import rushlight_multiprocessing as mp
+from rushlight_multiprocessing import pipes
+from rushlight_multiprocessing.pipes import LARGE_BYTES
 
 fork = mp.get_context("fork")
 KINDS = ["Queue", "SimpleQueue", "JoinableQueue"]
@@ -291,3 +293,16 @@ def test_plain_objects_to_a_queue_that_nobody_reads():
     queue._reader.close()
     for i in range(10):
         queue.put(i, timeout=10)  # raises queue.Full if an object that was not sent keeps its room
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("other", ["small", "x" * (LARGE_BYTES + 1)], ids=["small", "large"])
+def test_tensors_of_too_many_processes(kind, other, tensors_of_processes, monkeypatch):
+    monkeypatch.setattr(pipes, "_MAX_ARENAS", 2)
+    tensors = tensors_of_processes(3)
+    q = getattr(fork, kind)()
+    with pytest.raises(ValueError, match="at most 2 arenas, got"):
+        q.put((tensors, other))
+    q.put((tensors[:2], other))
+    received, word = q.get()
+    assert ([t.tolist() for t in received], word) == ([[0.0] * 3, [1.0] * 3], other)

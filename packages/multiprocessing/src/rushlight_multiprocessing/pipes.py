@@ -44,7 +44,8 @@ _ARENA = struct.Struct("=QQ")  # key, size
 _BLOCK = struct.Struct("=QQQ")  # location of a payload in shared memory: number of the arena, offset, bytes
 _PAYLOAD_IN_BLOCK = 1
 LARGE_BYTES = 64 << 10
-_MAX_LOCK_FDS = 250  # the kernel's limit is 253
+_MAX_ARENAS = 250  # of the tensors of a message
+_MAX_LOCK_FDS = _MAX_ARENAS + 1  # with the arena of a large payload; the kernel's limit is 253
 _UNIT = 512
 _COUNTED_BUFFER = _UNIT * (_UNIT - 2) // 2  # the kernel doubles the size of a buffer that is set
 _MAX_MESSAGE = LARGE_BYTES + _HEADER.size + _MAX_LOCK_FDS * _ARENA.size + _UNIT
@@ -52,7 +53,6 @@ _ANCILLARY = socket.CMSG_SPACE(_MAX_LOCK_FDS * 4)
 # Numbers, since combining members of an enumeration takes longer than receiving a message.
 _CLOSE_ON_EXEC = int(socket.MSG_CMSG_CLOEXEC)
 _NO_WAIT = int(socket.MSG_DONTWAIT)
-_SMALL_ANCILLARY = socket.CMSG_SPACE(16 * 4)
 _PADDING = bytes(_UNIT)
 _ZERO = array.array("i", [0])
 
@@ -128,6 +128,16 @@ class Connection(standard.Connection):
         outgoing.payload_in_block = True
         return _move_to_block(payload, outgoing)
 
+    @staticmethod
+    def check_arenas(outgoing: OutgoingBlocks) -> None:
+        """Raise ValueError if the tensors of a message are in more arenas than a message can refer to."""
+        arenas = len(outgoing.arenas)
+        if arenas > _MAX_ARENAS + outgoing.payload_in_block:
+            raise ValueError(
+                f"a message can contain tensors from at most {_MAX_ARENAS} arenas, got {arenas}\n"
+                "hint: send the tensors in several messages, or send clones, which are in arenas of this process"
+            )
+
     def wait_for_room(self, timeout: float | None = None) -> bool:
         """Wait until a message can be sent without waiting for the reader, or all readers have closed the pipe."""
         poller = select.poll()
@@ -158,8 +168,7 @@ class Connection(standard.Connection):
             return None
 
     def _receive(self, flags: int) -> tuple[int, Any, IncomingBlocks | None]:
-        room = _SMALL_ANCILLARY if len(self._arenas) < 16 else _ANCILLARY
-        message, ancillary, _, _ = self._socket.recvmsg(_MAX_MESSAGE, room, _CLOSE_ON_EXEC | flags)
+        message, ancillary, _, _ = self._socket.recvmsg(_MAX_MESSAGE, _ANCILLARY, _CLOSE_ON_EXEC | flags)
         if not message:
             raise EOFError
         lock_fds: list[int] = []
@@ -228,11 +237,8 @@ class Connection(standard.Connection):
 
     def _send_placed(self, payload: Any, outgoing: OutgoingBlocks, tag: int, flags: int) -> bool:
         """Send a message. Return False if the kernel has no room for it, or for its descriptors."""
+        self.check_arenas(outgoing)
         arenas = outgoing.arenas
-        if len(arenas) > _MAX_LOCK_FDS:
-            raise ValueError(
-                f"a message can contain tensors from at most {_MAX_LOCK_FDS} arenas, got {len(arenas)}"
-            )
         kinds = _PAYLOAD_IN_BLOCK if outgoing.payload_in_block else 0
         parts = [_HEADER.pack(len(payload), len(arenas), kinds, tag)]
         if arenas:

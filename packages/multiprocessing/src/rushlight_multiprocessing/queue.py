@@ -110,6 +110,7 @@ class Queue:
         """Put a picklable object. Raises queue.Full if there is no room (within `timeout` seconds)."""
         self._check_open()
         packed = dumps(obj)
+        self._writer.check_arenas(packed[1])  # here, because the feeder cannot raise the error in the caller
         deadline = _deadline(block, timeout)
         while not self._put_packed(*packed):
             left = deadline - time.monotonic()
