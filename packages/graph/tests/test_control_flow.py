@@ -170,7 +170,7 @@ def accumulating(x: Any) -> Any:
         (lambda x: core.cond(x[0] > 0, lambda: core.add(x, x, out=x), lambda: x), NotImplementedError, "from outside"),
         (lambda x: core.cond(x.sum() > 0, lambda: x if x[0] > 0 else -x, lambda: x), RuntimeError, "reads the values"),
         (lambda x: while_loop(lambda a: a[0] < 3, lambda a: (a.add_(1),), (x,)), NotImplementedError, "from outside"),
-        (lambda x: while_loop(lambda i: True, lambda i: (i + 1,), (x,)), RuntimeError, "returns True of type bool"),
+        (lambda x: while_loop(lambda i: True, lambda i: (i + 1,), (x,)), RuntimeError, "got True of type bool"),
         (lambda x: while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a), (0, x)), NotImplementedError, "must be tensors"),
         (lambda x: while_loop(lambda a: a[0] < 3, lambda a: (a[0],), (x,)), RuntimeError, "the same dtype, shape"),
         (accumulating, NotImplementedError, r"add_ at .*from outside"),
