@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import multiprocessing
 import os
+import pickle
 import signal
 import socket
 import threading
@@ -328,6 +331,37 @@ def test_worker_that_was_killed_between_epochs_is_replaced(processes, held):
     assert not others & pids
     del loader
     assert held.children() == []
+
+
+def test_a_forked_child_starts_workers_of_its_own(transport):
+    loader = DataLoader(Rows(), 2, num_workers=1, transport=transport)
+    values, pids = epoch(loader)
+    iterator = iter(loader)
+
+    def read():
+        with pytest.raises(RuntimeError, match="belong to the parent process"):
+            next(iterator)
+        assert epoch(loader)[0] == values
+
+    child = multiprocessing.get_context("fork").Process(target=read)
+    child.start()
+    child.join()
+    assert child.exitcode == 0
+    assert len(list(iterator)) == N // 2
+    assert epoch(loader) == (values, pids)
+
+
+@pytest.mark.parametrize(
+    "duplicate", [copy.copy, copy.deepcopy, lambda loader: pickle.loads(pickle.dumps(loader))]
+)
+def test_a_copy_starts_workers_of_its_own(processes, duplicate):
+    loader = DataLoader(Rows(), 2, shuffle=True, num_workers=1, transport=processes, seed=0)
+    _, pids = epoch(loader)
+    copied = duplicate(loader)
+    assert copied.state_dict() == loader.state_dict()
+    values, others = epoch(copied)
+    assert epoch(loader) == (values, pids)
+    assert not others & pids
 
 
 def test_several_iterators_have_workers_of_their_own(processes, held):

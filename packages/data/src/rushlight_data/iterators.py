@@ -276,6 +276,11 @@ class WorkersIterator(LoaderIterator):
             )
         if self._pool.stopped:
             raise StopIteration
+        if not self._pool.is_own:
+            raise RuntimeError(
+                "DataLoader: this iterator was created before a fork, and its workers belong to the parent process\n"
+                "hint: Create an iterator in the child process."
+            )
         try:
             with KeepInterrupts():
                 task, data, state = self._take(begun)

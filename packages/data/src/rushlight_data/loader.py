@@ -199,6 +199,10 @@ class DataLoader(Generic[T_co]):
             )
         super().__setattr__(name, value)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes for a copy or a pickle, which starts workers of its own."""
+        return self.__dict__ | {"_pool": None, "_pool_arguments": ()}
+
     def __len__(self) -> int:
         """Return the number of batches per epoch. Raises TypeError if the dataset or sampler has no length."""
         if not self._iterable:
@@ -243,7 +247,7 @@ class DataLoader(Generic[T_co]):
         pool = self._pool
         if pool is None:
             return None
-        if not pool.stopped:
+        if pool.is_own and not pool.stopped:
             if pool.iterator() is not None and not self._keeps_always:
                 return None  # another iterator of this loader still uses the workers
             arguments = self._worker_arguments()

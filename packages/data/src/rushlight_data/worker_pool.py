@@ -32,7 +32,7 @@ END_SECONDS = 30.0
 # Seconds to wait for the exit code of a worker that has closed its connection.
 LOST_SECONDS = 5.0
 
-# The loader's ends of all pipes. They are closed in forked children: a worker detects that the loader has
+# The loader's ends of all pipes to processes. They are closed in forked children: a worker detects that the loader has
 # ended, or was killed, when the last copy of the other end of its pipe is closed.
 _open_ends: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -113,7 +113,8 @@ class WorkerPool:
         self._marks = Marks(num_workers) if transport.isolated else None
         self._by_fd: dict[int, WorkerHandle] = {}
         self._poller = select.poll()
-        self._stop = weakref.finalize(self, _stop, self.workers, os.getpid())
+        self._pid = os.getpid()
+        self._stop = weakref.finalize(self, _stop, self.workers, self._pid)
         try:
             for i in range(num_workers):
                 setup = Setup(i, num_workers, seed + i, copy.copy(fetcher), init_fn, transport, self._marks)
@@ -124,7 +125,10 @@ class WorkerPool:
 
     def _start(self, setup: Setup, transport: Any, context: Any) -> None:
         ours, theirs = transport.pipe()
-        _open_ends.add(ours)
+        if (
+            transport.isolated
+        ):  # closing a pipe between threads in a forked child would close it in the parent, too
+            _open_ends.add(ours)
         name = f"DataLoaderWorker-{setup.worker_id}"
         process = transport.worker(run, (theirs, setup), name=name, context=context)
         with warnings.catch_warnings():
@@ -155,6 +159,11 @@ class WorkerPool:
     @property
     def stopped(self) -> bool:
         return not self._stop.alive
+
+    @property
+    def is_own(self) -> bool:
+        """Whether this process started the workers. A forked child cannot use those of its parent."""
+        return self._pid == os.getpid()
 
     @property
     def is_known(self) -> bool:
