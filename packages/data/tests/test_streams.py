@@ -183,6 +183,47 @@ def test_error_in_a_shard_names_the_sample_and_ends_the_shard():
         assert [batch.item() for batch in other] == [2, 3, 2, 3]
 
 
+def test_missing_shard_is_passed_over():
+    iterator = iter(DataLoader(ShardStream(["a", ""], lambda shard: iter([ord(shard)]), lanes=1), 1))
+    assert next(iterator).item() == ord("a")
+    with pytest.raises(TypeError, match="ord"):
+        next(iterator)
+    assert list(iterator) == []
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+@pytest.mark.parametrize("num_workers", [0, 1])
+def test_errors_in_a_shuffled_block_lose_no_other_samples(num_workers, mixed):
+    def broken(shard):
+        for i in range(5):
+            if shard in (0, 1) and i == 3:
+                raise OSError("disk")
+            yield shard * 10 + i
+
+    def load(workers=num_workers):
+        source = ShardStream(range(4), broken, lanes=1)
+        stream = ShuffleStream(MixStream([source], [1]) if mixed else source, 9)
+        return DataLoader(stream, 3, num_workers=workers, transport="pickling" if workers else None, seed=0)
+
+    loader, states, samples = load(), [], []
+    iterator = iter(loader)
+    while True:
+        try:
+            samples.append(next(iterator).tolist())
+        except OSError:
+            samples.append("error")
+        except StopIteration:
+            break
+        states.append(json.loads(json.dumps(loader.state_dict())))
+    good = sorted(10 * shard + i for shard in range(4) for i in range(3 if shard < 2 else 5))
+    assert sorted(value for batch in samples if batch != "error" for value in batch) == good
+    assert samples[:2] == ["error", "error"]
+    for number, state in enumerate(states[1:], 2):  # later iterations meet the errors of the block again
+        resumed = load(0)
+        resumed.load_state_dict(state)
+        assert [batch.tolist() for batch in resumed] == samples[number:]
+
+
 def test_state_of_another_stream():
     loader = DataLoader(shards(lanes=2), 3)
     next(iter(loader))

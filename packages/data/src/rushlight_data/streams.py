@@ -132,10 +132,10 @@ class _ShardIterator(StreamIterator[T]):
 
     def __next__(self) -> T:
         while self._shard < len(self._order):
-            if self._samples is None:
-                samples = self._stream.read(self._stream.shards[self._order[self._shard]])
-                self._samples = itertools.islice(iter(samples), self._sample, None)
             try:
+                if self._samples is None:
+                    samples = self._stream.read(self._stream.shards[self._order[self._shard]])
+                    self._samples = itertools.islice(iter(samples), self._sample, None)
                 sample = next(self._samples)
             except StopIteration:
                 self._end_shard()
@@ -161,7 +161,8 @@ class ShuffleStream(Stream[T]):
     """A stream that shuffles blocks of consecutive samples of another one.
 
     Each lane reads `buffer_size` samples, returns them in random order, and then reads the next `buffer_size`
-    samples. A resumed loader reads one block per lane again; the state contains no samples.
+    samples. A resumed loader reads one block per lane again; the state contains no samples. After an exception of `stream`,
+    the iteration continues as that of `stream` does, and the other samples of the block are returned.
 
     Arguments:
         stream: the stream to shuffle.
@@ -193,35 +194,52 @@ class _ShuffleIterator(StreamIterator[T]):
         self._seed = seed
         self._number = self._taken = 0
         self._begin = source.state_dict()  # position of the source at the beginning of the block
+        self._errors = 0  # number of exceptions of the source that were raised while the block was read
+        self._to_ignore = 0  # how many of them were raised before the state was saved, and are met again
+        self._samples: list[T] = []  # the samples of the block in the source's order, while it is read
         self._block: list[T] | None = None  # the remaining samples of the block, the next one last
 
     def __next__(self) -> T:
         if self._block is None:
-            self._read_block()
+            self._block = self._read_block()
         if not self._block:
             # An empty block is the end of the stream. The position remains after the last sample.
             if self._taken < self._size:
                 raise StopIteration
-            self._number, self._taken = self._number + 1, 0
+            self._number, self._taken, self._errors, self._block = self._number + 1, 0, 0, None
             self._begin = self._source.state_dict()
-            self._read_block()
+            self._block = self._read_block()
             if not self._block:
                 raise StopIteration
         self._taken += 1
         return self._block.pop()
 
-    def _read_block(self) -> None:
-        samples = list(itertools.islice(self._source, self._size))
+    def _read_block(self) -> list[T]:
+        """Return the remaining samples of the block. If the source raises, the next call continues after the error."""
+        while len(self._samples) < self._size:
+            try:
+                self._samples.append(next(self._source))
+            except StopIteration:
+                break
+            except Exception:
+                if self._to_ignore:
+                    self._to_ignore -= 1
+                    continue
+                self._errors += 1
+                raise
+        samples, self._samples = self._samples, []
         order = list(permutation(len(samples), mix(self._seed, self._number) >> 1))
-        self._block = [samples[i] for i in reversed(order[self._taken :])]
+        return [samples[i] for i in reversed(order[self._taken :])]
 
     def state_dict(self) -> dict[str, Any]:
-        return {"source": self._begin, "block": self._number, "taken": self._taken}
+        return {"source": self._begin, "block": self._number, "taken": self._taken, "errors": self._errors}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self._begin = state_dict["source"]
         self._source.load_state_dict(self._begin)
         self._number, self._taken, self._block = state_dict["block"], state_dict["taken"], None
+        self._errors = self._to_ignore = state_dict["errors"]
+        self._samples = []
 
 
 class MixStream(Stream[T]):
