@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import random
+import select
 import signal
 import sys
 import threading
@@ -240,6 +241,28 @@ def test_worker_whose_own_child_lives_on(processes, held):
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
     assert pids
+
+
+def test_only_the_worker_replies_if_a_sample_forks(transport):
+    ours, theirs = os.pipe()
+
+    class Forks(Dataset):
+        def __len__(self):
+            return 12
+
+        def __getitem__(self, i):
+            if i == 5 and os.fork():
+                time.sleep(0.1)  # the copy could reply first
+            return i
+
+    try:
+        loader = DataLoader(Forks(), 4, num_workers=1, transport=transport, persistent_workers=False)
+        assert [batch.tolist() for batch in loader] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+    finally:
+        os.close(theirs)
+    readable, _, _ = select.select([ours], [], [], 30)
+    os.close(ours)
+    assert readable, "the copy of the worker has not ended"
 
 
 def test_idle_worker_that_is_killed(processes):

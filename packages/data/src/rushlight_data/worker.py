@@ -170,6 +170,7 @@ class _WorkerLoop:
         self.fetcher.stopped = self._is_stale
         if setup.marks is not None:
             self.fetcher.reading = partial(setup.marks.set, setup.worker_id)
+        self.pid = os.getpid()
         self.generation = 0
         self.broken: Exception | None = None
         self.files = OpenedFiles() if setup.transport.isolated else None
@@ -195,6 +196,7 @@ class _WorkerLoop:
 
     def _process_messages(self) -> None:
         while True:
+            self._end_copy()
             begun = perf_counter()
             message = self.messages.get()
             waited = perf_counter() - begun
@@ -206,6 +208,11 @@ class _WorkerLoop:
             elif message[0] == "task" and not self._is_stale():
                 _, _, number, task, early = message
                 self._run_task(number, task, waited, early)
+
+    def _end_copy(self) -> None:
+        """End this process if the user's code has forked it from the worker. Only the worker itself replies."""
+        if os.getpid() != self.pid:
+            os._exit(0)
 
     def _is_stale(self) -> bool:
         return self.messages.closed or self.messages.generation != self.generation
@@ -244,6 +251,7 @@ class _WorkerLoop:
         if isinstance(self.fetcher, IterableFetcher):
             state = self.fetcher.state(task.lane)
         worked = perf_counter() - begun
+        self._end_copy()
         try:
             self.conn.send((self.generation, number, kind, payload, waited, worked, state))
         except OSError:
