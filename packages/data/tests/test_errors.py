@@ -15,7 +15,16 @@ import numpy as np
 import pytest
 
 import rushlight_core as core
-from rushlight_data import DataLoader, Dataset, IterableDataset, LoaderTimeout, WorkerError, WorkerExited
+from rushlight_data import (
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    LoaderTimeout,
+    StackDataset,
+    Subset,
+    WorkerError,
+    WorkerExited,
+)
 
 
 class Fails(Dataset):
@@ -245,14 +254,18 @@ def test_worker_whose_own_child_lives_on(processes, held):
 
 def test_only_the_worker_replies_if_a_sample_forks(transport):
     ours, theirs = os.pipe()
+    children = []  # of this process; it stays empty if the workers are processes
 
     class Forks(Dataset):
         def __len__(self):
             return 12
 
         def __getitem__(self, i):
-            if i == 5 and os.fork():
-                time.sleep(0.1)  # the copy could reply first
+            if i == 5:
+                pid = os.fork()
+                if pid:
+                    children.append(pid)
+                    time.sleep(0.1)  # the copy could reply first
             return i
 
     try:
@@ -263,6 +276,8 @@ def test_only_the_worker_replies_if_a_sample_forks(transport):
     readable, _, _ = select.select([ours], [], [], 30)
     os.close(ours)
     assert readable, "the copy of the worker has not ended"
+    for pid in children:
+        os.waitpid(pid, 0)
 
 
 def test_idle_worker_that_is_killed(processes):
@@ -283,6 +298,41 @@ def test_crash_in_a_stream_names_the_sample(processes):
     with pytest.raises(WorkerExited, match="read sample 7 of batch 1") as caught:
         list(DataLoader(Stream(), 4, num_workers=1, transport=processes))
     assert caught.value.index == 7
+
+
+class AtOnce(Fails):
+    def __getitems__(self, indices):
+        return [self[i] for i in indices]
+
+
+# Sample 3 of each dataset fails.
+WRAPPED = {
+    "subset": lambda fails: Subset(fails, [0, 1, 2, 5, 3, 4]),
+    "stack": lambda fails: StackDataset(range(6), Subset(fails, [0, 1, 2, 5, 3, 4])),
+    "stack of stacks": lambda fails: StackDataset(StackDataset(Subset(fails, [0, 1, 2, 5, 3, 4]), range(6))),
+    "subset of a stack": lambda fails: Subset(StackDataset(x=range(12), y=fails), [0, 1, 2, 5, 3, 4]),
+}
+
+
+@pytest.mark.parametrize("wrap", WRAPPED.values(), ids=WRAPPED)
+def test_wrapped_datasets_name_the_sample(wrap, processes):
+    for options in ({}, {"num_workers": 1, "transport": processes}):
+        with pytest.raises(KeyError) as caught:
+            list(DataLoader(wrap(Fails(raise_key_error)), 6, **options))
+        assert any("reading sample 3 of batch 0" in note for note in caught.value.__notes__)
+    with pytest.raises(WorkerExited, match="read sample 3 of batch 0") as exited:
+        list(DataLoader(wrap(Fails(end_by_signal)), 6, num_workers=1, transport=processes))
+    assert exited.value.index == 3
+
+
+@pytest.mark.parametrize("wrap", WRAPPED.values(), ids=WRAPPED)
+def test_samples_that_are_read_at_once_are_not_named(wrap, processes):
+    with pytest.raises(KeyError) as caught:
+        list(DataLoader(wrap(AtOnce(raise_key_error)), 6))
+    assert any("reading batch 0 at once" in note for note in caught.value.__notes__)
+    with pytest.raises(WorkerExited) as exited:
+        list(DataLoader(wrap(AtOnce(end_by_signal)), 6, num_workers=1, transport=processes))
+    assert exited.value.index is None
 
 
 SPAWNED = """

@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+Begin = Callable[[int], object] | None
 
 
 class Dataset(Generic[T]):
@@ -157,7 +158,10 @@ class StackDataset(Dataset[Any]):
         return tuple(dataset[index] for dataset in self.datasets)
 
     def __getitems__(self, indices: list[Any]) -> list[Any]:
-        columns = [read_samples(dataset, indices) for dataset in self._parts()]
+        return self._read_samples(indices, None)
+
+    def _read_samples(self, indices: list[Any], begin: Begin) -> list[Any]:
+        columns = [read_samples(dataset, indices, begin) for dataset in self._parts()]
         if isinstance(self.datasets, dict):
             return [dict(zip(self.datasets, sample, strict=True)) for sample in zip(*columns, strict=True)]
         return list(zip(*columns, strict=True))
@@ -272,7 +276,10 @@ class Subset(Dataset[T]):
         return self.dataset[self.indices[index]]
 
     def __getitems__(self, indices: list[Any]) -> list[T]:
-        return read_samples(self.dataset, [self.indices[i] for i in indices])
+        return self._read_samples(indices, None)
+
+    def _read_samples(self, indices: list[Any], begin: Begin) -> list[T]:
+        return read_samples(self.dataset, [self.indices[i] for i in indices], begin)
 
     @property
     def __getbatch__(self) -> Callable[[Sequence[Any]], Any] | None:
@@ -323,10 +330,25 @@ def random_split(
     return [Subset(dataset, order[end - size : end]) for size, end in zip(sizes, ends, strict=True)]
 
 
-def read_samples(dataset: Any, indices: list[Any]) -> list[Any]:
-    """Return the samples at `indices`, with one call if the dataset has `__getitems__`."""
-    at_once = getattr(dataset, "__getitems__", None)
-    samples: list[Any] = at_once(indices) if at_once is not None else [dataset[i] for i in indices]
+def read_samples(dataset: Any, indices: list[Any], begin: Begin = None) -> list[Any]:
+    """Return the samples at `indices`, with one call if the dataset has `__getitems__`.
+
+    Call `begin` with the position of each sample in `indices` before it is read, and with -1 before a call that reads
+    several samples."""
+    method = getattr(dataset, "__getitems__", None)
+    if getattr(method, "__func__", None) in (StackDataset.__getitems__, Subset.__getitems__):
+        samples: list[Any] = dataset._read_samples(indices, begin)
+        return samples
+    if method is not None:
+        if begin is not None:
+            begin(-1)
+        return method(indices)
+    if begin is None:
+        return [dataset[i] for i in indices]
+    samples = []
+    for position, i in enumerate(indices):
+        begin(position)
+        samples.append(dataset[i])
     return samples
 
 

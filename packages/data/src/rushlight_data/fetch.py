@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
-from .dataset import batch_method
+from .dataset import batch_method, read_samples
 from .random_streams import mix, seed_streams
 from .streams import Stream
 
@@ -94,9 +94,7 @@ class MapFetcher(Fetcher):
         self.read_batch: Callable[[Sequence[int]], Any] | None = (
             batch_method(dataset) if fetched_at_once else None
         )
-        self.read_many: Any | None = (
-            getattr(dataset, "__getitems__", None) if batched and not per_sample else None
-        )
+        self.has_getitems: bool = not per_sample and getattr(dataset, "__getitems__", None) is not None
 
     def fetch(self, task: Task) -> Any:
         self._seed_batch(task)
@@ -110,18 +108,7 @@ class MapFetcher(Fetcher):
                 # Read the samples one by one below, which finds the sample that fails and supports indices of
                 # any type.
                 self._seed_batch(task)
-        if self.read_many is not None:
-            try:
-                samples = self.read_many(indices)
-            except BaseException as error:
-                self.doing = f"reading batch {task.number} at once"
-                _convert_stop_iteration(error)
-                raise
-            if len(samples) != len(indices):
-                self.doing = f"reading batch {task.number} at once"
-                raise ValueError(f"__getitems__ returned {len(samples)} samples for {len(indices)} indices")
-        else:
-            samples = self._read_each(task, indices)
+        samples = self._read_many(task, indices) if self.has_getitems else self._read_each(task, indices)
         return self._collate(task, samples)
 
     def _read_one(self, task: Task, index: Any) -> Any:
@@ -133,6 +120,34 @@ class MapFetcher(Fetcher):
             self._record_failure(task, index)
             _convert_stop_iteration(error)
             raise
+
+    def _read_many(self, task: Task, indices: list[Any]) -> list[Any]:
+        """Return the samples of a dataset that has `__getitems__`. `Subset` and `StackDataset` report each sample."""
+        stopped, reading, current = self.stopped, self.reading, -1
+
+        def begin(position: int) -> None:
+            nonlocal current
+            if stopped is not None and stopped():
+                raise Abandoned
+            current = position
+            if reading is not None:
+                reading(task.number, position)
+
+        try:
+            samples = read_samples(self.dataset, indices, begin)
+            if len(samples) != len(indices):
+                current = -1
+                raise ValueError(f"__getitems__ returned {len(samples)} samples for {len(indices)} indices")
+            if reading is not None:
+                reading(task.number, -1)
+        except BaseException as error:
+            if current >= 0:
+                self._record_failure(task, indices[current])
+            else:
+                self.doing = f"reading batch {task.number} at once"
+            _convert_stop_iteration(error)
+            raise
+        return samples
 
     def _read_each(self, task: Task, indices: Sequence[Any]) -> list[Any]:
         dataset, stopped, index = self.dataset, self.stopped, None
