@@ -587,3 +587,24 @@ def test_break_returns_while_workers_read(processes, held):
         break
     del loader
     assert held.children() == []
+
+
+def test_break_waits_once_for_all_threads_that_read():
+    done = threading.Event()
+
+    class Slow(Dataset):
+        def __len__(self):
+            return 80
+
+        def __getitem__(self, i):
+            if i:
+                done.wait(60)
+            return i
+
+    iterator = iter(DataLoader(Slow(), num_workers=40, transport="threads", persistent_workers=False))
+    next(iterator)
+    begun = time.monotonic()
+    del iterator
+    waited = time.monotonic() - begun
+    done.set()
+    assert waited < 10  # 0.5 s for each worker would be 20 s

@@ -262,11 +262,18 @@ def _stop(workers: list[WorkerHandle], pid: int) -> None:
         with contextlib.suppress(OSError):
             worker.conn.send(None)
             worker.conn.close()
-    deadline = time.monotonic() + STOP_SECONDS
+    _join(workers, STOP_SECONDS)
+    reading = [worker for worker in workers if worker.process.is_alive()]
+    for worker in reading:
+        worker.process.kill()
+    # A thread cannot be killed, and ends after the sample that it reads.
+    _join([worker for worker in reading if worker.process.pid is not None], END_SECONDS)
+    for worker in workers:
+        worker.forget()
+
+
+def _join(workers: list[WorkerHandle], timeout: float) -> None:
+    """Wait at most `timeout` seconds in total until the workers have ended."""
+    deadline = time.monotonic() + timeout
     for worker in workers:
         worker.join(max(0.0, deadline - time.monotonic()))
-        if worker.process.is_alive():
-            worker.process.kill()
-            # A thread cannot be killed.
-            worker.join(STOP_SECONDS if worker.process.pid is None else END_SECONDS)
-        worker.forget()
