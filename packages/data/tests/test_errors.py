@@ -481,9 +481,14 @@ def test_workers_within_workers_are_refused(processes):
 
 
 UNPICKLABLE = """
-    import pickle, sys
+    import multiprocessing, pickle, sys
     from functools import partial
+    import rushlight_core as core
     from rushlight_data import DataLoader, Dataset
+
+    class Refuses:
+        def __reduce__(self):
+            raise RuntimeError("as tensors with a graph do")
 
     class Transform:
         def __init__(self, fn):
@@ -506,15 +511,19 @@ UNPICKLABLE = """
     if __name__ == "__main__":
         local = lambda sample: sample
         options = {"num_workers": 1, "transport": sys.argv[1], "multiprocessing_context": sys.argv[2]}
+        context = multiprocessing.get_context(sys.argv[2])
+        shared = [context.Lock(), context.Queue(), core.ones(2)]  # can be pickled while a process starts
         for dataset, further in (
             (Rows(Transform(local)), {}),
             (Rows(local), {}),
             (Rows(None), {"collate_fn": local}),
+            (Rows([shared, {"t": Refuses()}]), {}),
+            (Rows([shared, {1, local}]), {}),
             (Rows(None), {"worker_init_fn": Rows(open(sys.executable, "rb")).transform.read}),
         ):
             try:
                 iter(DataLoader(dataset, **options, **further))
-            except (AttributeError, TypeError, pickle.PicklingError) as error:
+            except (AttributeError, RuntimeError, TypeError, pickle.PicklingError) as error:
                 print(error.__notes__[-1].split(" = ")[0])
         iter(DataLoader(Rows(None), worker_init_fn=init, **options))  # nothing is added where nothing fails
 """
@@ -526,6 +535,8 @@ def test_what_cannot_be_pickled_is_named(processes, run_script, method):
         "DataLoader: dataset.transform.steps['first'][1].args[0]",
         "DataLoader: dataset.transform",
         "DataLoader: collate_fn",
+        "DataLoader: dataset.transform[1]['t']",
+        "DataLoader: dataset.transform[1] (an item)",
         "DataLoader: worker_init_fn",
     ]
 

@@ -37,16 +37,27 @@ def _find(obj: Any, path: str, seen: set[int], depth: int) -> tuple[str, Any] | 
     return path, obj
 
 
-def _can_be_pickled(obj: Any) -> bool:
-    from multiprocessing.reduction import ForkingPickler  # already imported if workers are processes
+class _ProcessStart:
+    """Takes the place of a process that is being started: locks and queues can be pickled only in that case."""
 
+    def DupFd(self, fd: int) -> int:
+        return fd
+
+    def duplicate_for_child(self, fd: int) -> int:
+        return fd
+
+
+def _can_be_pickled(obj: Any) -> bool:
+    from multiprocessing.context import set_spawning_popen  # already imported if workers are processes
+    from multiprocessing.reduction import ForkingPickler
+
+    set_spawning_popen(_ProcessStart())
     try:
         ForkingPickler(io.BytesIO()).dump(obj)
-    except RuntimeError:
-        # Locks and queues are pickled only while a process is started.
-        return True
     except Exception:
         return False
+    finally:
+        set_spawning_popen(None)
     return True
 
 
@@ -62,6 +73,8 @@ def _parts(obj: Any) -> Iterator[tuple[str, Any]]:
         return
     if isinstance(obj, (list, tuple)):
         yield from ((f"[{i}]", value) for i, value in enumerate(obj))
+    elif isinstance(obj, (set, frozenset)):
+        yield from ((" (an item)", value) for value in obj)
     elif isinstance(obj, dict):
         yield from ((f"[{key!r}]", value) for key, value in obj.items())
     try:
