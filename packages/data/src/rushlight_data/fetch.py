@@ -136,10 +136,7 @@ class MapFetcher(Fetcher):
         try:
             samples = read_samples(self.dataset, indices, begin)
             if len(samples) != len(indices):
-                current = -1
                 raise ValueError(f"__getitems__ returned {len(samples)} samples for {len(indices)} indices")
-            if reading is not None:
-                reading(task.number, -1)
         except BaseException as error:
             if current >= 0:
                 self._record_failure(task, indices[current])

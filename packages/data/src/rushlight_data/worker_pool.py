@@ -125,9 +125,8 @@ class WorkerPool:
 
     def _start(self, setup: Setup, transport: Any, context: Any) -> None:
         ours, theirs = transport.pipe()
-        if (
-            transport.isolated
-        ):  # closing a pipe between threads in a forked child would close it in the parent, too
+        if transport.isolated:
+            # Closing a pipe between threads in a forked child would close it in the parent, too.
             _open_ends.add(ours)
         name = f"DataLoaderWorker-{setup.worker_id}"
         process = transport.worker(run, (theirs, setup), name=name, context=context)
