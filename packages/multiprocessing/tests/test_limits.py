@@ -51,7 +51,7 @@ def test_without_limits(tmp_path):
 
 def test_block_that_does_not_fit(monkeypatch):
     limit = Limit("a limit", 20 << 20, 10 << 20)
-    monkeypatch.setattr(allocator, "tightest_limit", lambda: limit)
+    monkeypatch.setattr(allocator, "tightest_limit", lambda **_: limit)
     with pytest.raises(
         core.OutOfMemoryError, match="16777216 bytes are needed and 10485760 are left: a limit"
     ):
@@ -76,3 +76,19 @@ def test_address_space(run_script):
                 print(tensor[-1].item())
     """)
     assert out.split() == ["True", "1.0", "True"]
+
+
+def test_blocks_of_a_mapped_arena_need_no_address_space(run_script):
+    out = run_script("""
+        import resource
+        import rushlight_core as core
+        from rushlight_multiprocessing.sharing import empty
+
+        t = empty((16 << 20,), core.uint8)
+        used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + (12 << 20), -1))
+        for _ in range(3):
+            t = empty((16 << 20,), core.uint8)  # in the arena of the first block, which has room for four
+            print(t.is_shared())
+    """)
+    assert out.split() == ["True"] * 3

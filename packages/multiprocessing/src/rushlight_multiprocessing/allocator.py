@@ -15,7 +15,7 @@ from collections import deque
 import rushlight_core as core
 
 from .arena import GRANULE, KEEP_BYTES, PAGE, PUNCH_BYTES, Arena, ArenaOwner, Block, file_bytes, guard
-from .limits import tightest_limit
+from .limits import has_limited_address_space, tightest_limit
 
 FIRST_ARENA_BYTES = 64 << 20
 # After this many consecutive allocations of one size, blocks and their pages are kept for reuse, even if each block
@@ -251,8 +251,11 @@ class Heap:
 
     def _grow(self, size: int) -> OwnedArena:
         # Double the size of each arena, so that the number of arenas (and descriptors) grows logarithmically
-        # with the shared memory. The pages of a file are allocated only when they are written.
+        # with the shared memory. The pages of a file are allocated only when they are written. If the address space is
+        # limited, arenas have only the necessary size, since the processes that receive the blocks map them, too.
         wanted = max(FIRST_ARENA_BYTES << min(len(self.arenas), 12), size)
+        if has_limited_address_space():
+            wanted = _slab_bytes(size) or size
         try:
             owned = OwnedArena(self, wanted)
         except (OSError, MemoryError):  # not enough address space: allocate only the necessary size
@@ -277,8 +280,11 @@ class Heap:
 
 
 def _check_limit(nbytes: int) -> None:
-    """Raise OutOfMemoryError if a block exceeds a memory limit: writing to the block would kill the process."""
-    limit = tightest_limit()
+    """Raise OutOfMemoryError if a block exceeds a memory limit: writing to the block would kill the process.
+
+    A block may be in an arena that is mapped already, so the address space is not considered. Mapping an arena that exceeds
+    it raises an error."""
+    limit = tightest_limit(address_space=False)
     if limit is not None and nbytes > limit.left:
         raise core.OutOfMemoryError(
             f"shared memory: {nbytes} bytes are needed and {limit.left} are left: {limit}"

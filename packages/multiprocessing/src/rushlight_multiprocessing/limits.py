@@ -26,21 +26,29 @@ class Limit(NamedTuple):
         return f"{self.name} is {self.limit} bytes, of which {self.used} are used"
 
 
-def tightest_limit(cgroups: Path = _CGROUPS, own: Path = _OWN_CGROUP) -> Limit | None:
+def tightest_limit(
+    cgroups: Path = _CGROUPS, own: Path = _OWN_CGROUP, address_space: bool = True
+) -> Limit | None:
     """Return the limit with the least memory left, or None if there is none.
 
     The memory limits of the process's control group (version 2 or 1) and of its ancestors are considered, and the limit of
-    the address space (`RLIMIT_AS`). Cached files that the kernel can drop do not count as used."""
+    the address space (`RLIMIT_AS`) unless `address_space` is false. Cached files that the kernel can drop do not count as
+    used."""
     limits = []
     for group, limit_name, used_name in _groups(cgroups, own):
         limit, used = _number(group / limit_name), _number(group / used_name)
         if limit is not None and used is not None:
             limits.append(Limit(f"{group / limit_name}", limit, max(0, used - _droppable(group))))
-    space = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if space != resource.RLIM_INFINITY:
+    if address_space and has_limited_address_space():
+        space = resource.getrlimit(resource.RLIMIT_AS)[0]
         with open("/proc/self/statm") as statm:
             limits.append(Limit("RLIMIT_AS", space, int(statm.read().split()[0]) * resource.getpagesize()))
     return min(limits, key=lambda limit: limit.left, default=None)
+
+
+def has_limited_address_space() -> bool:
+    """Return whether the size of this process's address space is limited (`RLIMIT_AS`)."""
+    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
 
 
 def _groups(cgroups: Path, own: Path) -> Iterator[tuple[Path, str, str]]:
