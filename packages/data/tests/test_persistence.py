@@ -258,6 +258,40 @@ class FromElsewhere(FromFile):
         return os.pread(self.path, 1, 0).decode()
 
 
+class FromStatus(FromFile):
+    """Reads the status of files, for which Python calls no audit hook."""
+
+    def read(self):
+        folder = self.path.parent
+        size = os.path.getsize(os.fsencode(self.path))
+        return size, os.path.exists(folder / "new"), os.readlink(folder / "link")
+
+
+def test_status_of_files_that_changes_between_epochs_is_read_again(processes, tmp_path, pipe):
+    path, link = tmp_path / "file", tmp_path / "link"
+    path.write_text("a")
+    link.symlink_to("nowhere")
+    dataset = FromStatus(pipe[1], path)
+    loader = DataLoader(dataset, 3, num_workers=2, transport=processes, collate_fn=list)
+
+    def change_size():
+        path.write_text("aa")
+
+    def create():
+        (tmp_path / "new").touch()
+
+    def replace_link():
+        link.unlink()
+        link.symlink_to("elsewhere")
+
+    list(loader)
+    for change in (change_size, create, replace_link):
+        count_reads(pipe, N)
+        change()
+        assert list(loader) == [[dataset.read()] * 3] * 4
+        count_reads(pipe, N)
+
+
 @pytest.mark.parametrize("kind", [FromFile, FromOpenFile, FromElsewhere])
 @pytest.mark.parametrize("replaced", [False, True])
 def test_files_that_change_between_epochs_are_read_again(kind, replaced, tmp_path, pipe):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import collections
+import decimal
 import functools
+import importlib
+import os
 import random
 import threading
 import types
@@ -18,6 +21,8 @@ from rushlight_data.snapshot import Snapshot
 SCALE = 2
 helper = types.ModuleType("helper_of_the_user")
 helper.offset = 3
+helper.inner = types.ModuleType("helper_of_the_user.inner")
+helper.inner.limit = 1
 
 
 class Slotted:
@@ -50,7 +55,7 @@ class Rows:
         return lambda x: x + number
 
     def __getitem__(self, i):
-        return i * SCALE * self.factor + helper.offset
+        return i * SCALE * self.factor + helper.offset * helper.inner.limit
 
 
 def change_cell(rows):
@@ -86,6 +91,7 @@ CHANGES = {
     "method": lambda r: setattr(Rows, "make", len),
     "global": lambda r: globals().__setitem__("SCALE", 7),
     "attribute of a module": lambda r: setattr(helper, "offset", 9),
+    "attribute of a module in a module": lambda r: setattr(helper.inner, "limit", 9),
 }
 
 
@@ -96,6 +102,7 @@ def test_change_is_noticed(what, monkeypatch):
         (Rows, "shared", []),
         (Rows, "make", Rows.make),
         (helper, "offset", 3),
+        (helper.inner, "limit", 1),
     ):
         monkeypatch.setattr(where, name, value)
     monkeypatch.setitem(globals(), "SCALE", 2)
@@ -155,3 +162,139 @@ def test_subclass_that_hides_its_items():
             return iter([1])
 
     assert not Snapshot(Lazy()).known
+
+
+SETTINGS = {
+    "environment": lambda patch: patch.setenv("VARIABLE_OF_THIS_TEST", "1"),
+    "working directory": lambda patch: patch.chdir("/"),
+    "default dtype": lambda patch: core.set_default_dtype(core.float64),
+    "default device": lambda patch: core.set_default_device("meta"),
+    "decimal context": lambda patch: patch.setattr(decimal.getcontext(), "prec", 3),
+}
+
+
+@pytest.mark.parametrize("what", SETTINGS)
+def test_change_of_the_process_is_noticed(what, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    snapshot = Snapshot(Rows())
+    assert not snapshot.changed()
+    try:
+        SETTINGS[what](monkeypatch)
+        assert snapshot.changed()
+    finally:
+        core.set_default_dtype(core.float32)
+        core.set_default_device(None)
+
+
+def test_flags_of_a_decimal_context_do_not_count():
+    decimal.getcontext().clear_flags()
+    snapshot = Snapshot(Rows())
+    assert decimal.Decimal(1) / 3 < 1  # sets the flag Inexact
+    assert not snapshot.changed()
+
+
+def test_working_directory_that_was_deleted(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    tmp_path.rmdir()
+    assert not Snapshot(Rows()).changed()
+
+
+def test_attributes_of_libraries_are_compared(monkeypatch):
+    monkeypatch.setattr(core, "limits_of_this_test", [1], raising=False)
+    monkeypatch.setattr(os.path, "value_of_this_test", 1, raising=False)
+
+    def by_name():
+        return core.limits_of_this_test, os.path.value_of_this_test
+
+    for change in (
+        lambda: core.limits_of_this_test.append(2),
+        lambda: setattr(core, "limits_of_this_test", [1]),
+        lambda: setattr(os.path, "value_of_this_test", 2),
+    ):
+        snapshot = Snapshot(by_name)
+        assert snapshot.known
+        assert not snapshot.changed()
+        change()
+        assert snapshot.changed()
+
+
+def functions_that_use_others():
+    """Return functions that use globals which their code does not name."""
+    module = helper
+
+    class Holder:
+        backend = module
+
+    def nested():
+        return [eval("SCALE") for _ in range(2)]
+
+    def imports():
+        import test_sampler
+
+        return test_sampler.N
+
+    return {
+        "eval": lambda: eval("SCALE"),
+        "exec": lambda: exec("SCALE"),
+        "globals": lambda: globals()["SCALE"],
+        "import_module": lambda: importlib.import_module("helper_of_the_user").offset,
+        "getattr": lambda: getattr(helper, "off" + "set"),
+        "getattr with a module in a module": lambda: getattr(helper.inner, "lim" + "it"),
+        "getattr with a module of an enclosing function": lambda: getattr(module, "off" + "set"),
+        "vars": lambda: vars(helper)["offset"],
+        "another name": lambda: [m.offset for m in (helper,)],
+        "module in an object": lambda: Holder.backend.offset,
+        "nested": nested,
+        "imports": imports,
+    }
+
+
+@pytest.mark.parametrize("what", functions_that_use_others())
+def test_code_that_may_use_any_global_is_not_known(what):
+    function = functions_that_use_others()[what]
+    state = [1]
+    snapshot = Snapshot(function, state)
+    assert not snapshot.known
+    assert not snapshot.changed()
+
+
+def test_state_beside_such_code_is_compared():
+    state = [1]
+    snapshot = Snapshot(lambda: eval("SCALE"), state)
+    state.append(2)
+    assert snapshot.changed()
+
+
+def test_code_that_names_all_that_it_uses_is_known():
+    module = helper
+    number = 2
+
+    class Holder:
+        def eval(self):
+            return getattr(self, "num" + "ber", 0)
+
+    def imports():
+        import numpy.linalg
+
+        return numpy.linalg.norm([number])
+
+    def later():
+        return undefined  # noqa: F821
+
+    for function in (
+        lambda: module.offset + Holder().eval() + len(vars(Holder())),
+        lambda: [helper.inner.limit for _ in range(number)],
+        lambda: sum(np.random.rand() for _ in range(2)),
+        imports,
+        later,
+    ):
+        assert Snapshot(function).known
+
+
+def test_variable_of_an_enclosing_function_that_is_a_module(monkeypatch):
+    monkeypatch.setattr(helper, "offset", 3)
+    module = helper
+    snapshot = Snapshot(lambda: [module.offset for _ in range(2)])
+    assert snapshot.known
+    helper.offset = 4
+    assert snapshot.changed()

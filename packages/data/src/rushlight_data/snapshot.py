@@ -6,11 +6,16 @@ epoch can be read before it begins, only if nothing has changed in between. A sn
 is reachable from the dataset, the collate function and the other arguments of workers: attributes, containers,
 the elements of tensors and arrays, closures, the attributes of classes, and the globals that functions use. It keeps
 one entry per mutable object: the object, and references to its parts. A comparison compares the parts of each entry
-by identity. Replacing a value by an equal one therefore counts as a change, which only costs time.
+by identity. Replacing a value by an equal one therefore counts as a change, which only costs time. The settings of the
+process are compared as well (`process_settings.py`).
 
 Code of the standard library and of installed packages is not followed, but its objects are. A snapshot is not `known`
 if it contains an object whose state cannot be read (a file, a lock, shared memory of another kind), or too much to
 compare in a few milliseconds. Such a dataset may change without notice.
+
+The globals that a function uses are those that its code names (`named_values.py`). A snapshot is also not `known` if it
+contains code that may use other globals: code that calls `eval` or `globals`, for example, or that passes a module to
+another function, as in `getattr(module, name)`.
 """
 
 from __future__ import annotations
@@ -27,14 +32,14 @@ import pathlib
 import pickle
 import random
 import re
-import sys
-import sysconfig
 import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import rushlight_core as core
 
+from .named_values import MISSING, is_library, may_use_others, named_values
+from .process_settings import process_settings
 from .random_streams import imported_numpy
 
 _OBJECTS = 10_000
@@ -43,17 +48,16 @@ _BYTES = 16 << 20
 
 _PLAIN: frozenset[type] = frozenset({
     type(None), bool, int, float, complex, str, bytes, range, slice, type(...), type(NotImplemented),
-    core.dtype, core.device, re.Pattern, types.ModuleType, object,
+    core.dtype, core.device, re.Pattern, object,
     types.MethodDescriptorType, types.WrapperDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType,
     types.ClassMethodDescriptorType, types.CodeType,
 })  # fmt: skip
-_MISSING = object()
 
 
 class Snapshot:
     """The state of `roots` and of everything reachable from them. See Note [Snapshots].
 
-    `known` is whether all of it could be read."""
+    `known` is whether all of it could be read. Otherwise `changed` detects some of the changes."""
 
     def __init__(self, *roots: Any) -> None:
         self.known: bool = True
@@ -62,6 +66,8 @@ class Snapshot:
         self._seen: dict[int, Any] = {}  # keeps the objects, so that no new object gets the same id()
         self._items = self._bytes = 0
         self._stack: list[Any] = list(roots)
+        self._settings = process_settings()
+        self._names_all = True  # whether the code names all globals that it uses
         try:
             while self._stack and self.known:
                 self._visit(self._stack.pop())
@@ -71,10 +77,13 @@ class Snapshot:
             self._entries.clear()
             self._contents.clear()
             self._seen.clear()
+        self.known = self.known and self._names_all
 
     def changed(self) -> bool:
         """Return whether anything differs from the time when the snapshot was made."""
         try:
+            if process_settings() != self._settings:
+                return True
             for parts_of, obj, parts in self._entries:
                 now = parts_of(obj)
                 if len(now) != len(parts) or not all(map(operator.is_, now, parts)):
@@ -93,10 +102,11 @@ class Snapshot:
         elif isinstance(obj, type):
             self._visit_class(obj)
         elif isinstance(obj, types.FunctionType):
-            if not _is_library(obj.__module__):
-                self._add(_function_parts, obj)
+            if not is_library(obj.__module__):
+                self._visit_function(obj)
         elif isinstance(obj, types.BuiltinFunctionType):
-            self._stack.append(obj.__self__)
+            if not isinstance(obj.__self__, types.ModuleType):
+                self._stack.append(obj.__self__)
         elif isinstance(obj, types.MethodType):
             self._stack += (obj.__func__, obj.__self__)
         elif isinstance(obj, (staticmethod, classmethod)) or kind is functools._lru_cache_wrapper:
@@ -107,7 +117,7 @@ class Snapshot:
             self._stack += (obj.func, obj.args)
             self._add(_values, obj.keywords)
         elif kind is types.CellType:
-            self._add(_cell_parts, obj)
+            self._visit_cell(obj)
         elif _is_read_only(obj):
             pass
         elif _has_content(obj):
@@ -138,6 +148,19 @@ class Snapshot:
         self._entries.append((parts_of, obj, parts))
         self._push(parts, len(parts))
 
+    def _visit_function(self, function: types.FunctionType) -> None:
+        self._entries.append((_function_parts, function, _function_parts(function)))
+        parts = _arguments_and_cells(function)
+        parts += (named.value for named in named_values(function) if named.followed)
+        self._push(parts, len(parts))
+        self._names_all = self._names_all and not may_use_others(function)
+
+    def _visit_cell(self, cell: types.CellType) -> None:
+        parts = _cell_parts(cell)
+        self._entries.append((_cell_parts, cell, parts))
+        # A module is followed by the names in the function that the cell belongs to.
+        self._push((part for part in parts if not isinstance(part, types.ModuleType)), len(parts))
+
     def _visit_items(self, obj: Any) -> None:
         items = list(obj)
         self._entries.append((list, obj, items))
@@ -160,7 +183,7 @@ class Snapshot:
 
     def _visit_class(self, kind: type) -> None:
         for base in kind.__mro__:
-            if base is not object and not _is_library(base.__module__):
+            if base is not object and not is_library(base.__module__):
                 self._add(_class_parts, base)
 
     def _add_content(self, obj: Any) -> None:
@@ -196,7 +219,7 @@ def _cell_parts(cell: types.CellType) -> list[Any]:
 def _attributes(obj: Any) -> list[Any]:
     own = getattr(obj, "__dict__", {})
     slots = copyreg._slotnames(type(obj))  # type: ignore[attr-defined]
-    return [*own, *own.values(), *(getattr(obj, name, _MISSING) for name in slots)]
+    return [*own, *own.values(), *(getattr(obj, name, MISSING) for name in slots)]
 
 
 def _class_parts(kind: type) -> list[Any]:
@@ -209,26 +232,16 @@ def _class_parts(kind: type) -> list[Any]:
 
 
 def _function_parts(function: types.FunctionType) -> list[Any]:
-    parts: list[Any] = [
-        function.__code__,
+    values = [named.value for named in named_values(function)]
+    return [function.__code__, *_arguments_and_cells(function), *values]
+
+
+def _arguments_and_cells(function: types.FunctionType) -> list[Any]:
+    return [
         *(function.__defaults__ or ()),
         *(function.__kwdefaults__ or {}).values(),
+        *(function.__closure__ or ()),
     ]
-    parts += function.__closure__ or ()
-    names = _names(function.__code__)
-    for name in names:
-        value = function.__globals__.get(name, _MISSING)
-        parts.append(value)
-        if isinstance(value, types.ModuleType) and not _is_library(value.__name__):
-            parts += (vars(value).get(other, _MISSING) for other in names)
-    return parts
-
-
-@functools.lru_cache(maxsize=1024)
-def _names(code: types.CodeType) -> tuple[str, ...]:
-    """Return the names of globals and attributes that the code uses."""
-    inner = (_names(part) for part in code.co_consts if isinstance(part, types.CodeType))
-    return tuple(dict.fromkeys(itertools.chain(code.co_names, *inner)))
 
 
 def _has_content(obj: Any) -> bool:
@@ -293,16 +306,3 @@ def _has_only_attributes(kind: Any) -> bool:
     return (
         is_heap_type and kind.__itemsize__ == 0 and kind.__basicsize__ == object.__basicsize__ + 8 * pointers
     )
-
-
-@functools.lru_cache(maxsize=1024)
-def _is_library(module: str | None) -> bool:
-    """Return whether a module belongs to Python, to an installed package or to rushlight."""
-    root = (module or "").partition(".")[0]
-    if root == "__main__":
-        return False
-    if root in sys.stdlib_module_names or root.startswith("rushlight"):
-        return True
-    file = getattr(sys.modules.get(root), "__file__", None) or ""
-    paths = sysconfig.get_paths()
-    return any(file.startswith(paths[name]) for name in ("stdlib", "purelib", "platlib"))
