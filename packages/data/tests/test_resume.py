@@ -8,10 +8,13 @@ import pytest
 
 import rushlight_core as core
 from rushlight_data import (
+    BatchSampler,
     DataLoader,
     Dataset,
+    DistributedSampler,
     IterableDataset,
     RandomSampler,
+    SequentialSampler,
     WeightedRandomSampler,
     get_worker_info,
 )
@@ -233,3 +236,144 @@ def test_out_of_order_has_no_state(transport):
         loader.state_dict()
     list(iterator)
     assert loader.state_dict()["epoch"] == 1
+
+
+def saved(taken=2, length=20, batch_size=4, **options):
+    """Return a state from the middle of an epoch."""
+    loader = DataLoader(range(length), batch_size, seed=1, **options)
+    iterator = iter(loader)
+    for _ in range(taken):
+        next(iterator)
+    return json.loads(json.dumps(loader.state_dict()))
+
+
+@pytest.mark.parametrize(
+    ("loader", "what"),
+    [
+        (lambda: DataLoader(range(20), 10, shuffle=True), "batch_size=4, .* batch_size=10"),
+        (lambda: DataLoader(range(20), None, shuffle=True), "batch_size=4, .* batch_size=None"),
+        (lambda: DataLoader(range(20), 4), "sampler='RandomSampler', .* sampler='SequentialSampler'"),
+        (
+            lambda: DataLoader(range(20), 4, sampler=[*range(20)]),
+            "sampler='RandomSampler', .* sampler='list'",
+        ),
+        (lambda: DataLoader(range(15), 4, shuffle=True), "dataset_length=20, .* dataset_length=15"),
+    ],
+)
+def test_other_arguments_do_not_resume(loader, what):
+    loader = loader()
+    with pytest.raises(ValueError, match=rf"load_state_dict\(state_dict\): the state was saved with {what}"):
+        loader.load_state_dict(saved(shuffle=True))
+    loader.load_state_dict({"version": 1, "epoch": 3, "batches": 0})  # a state between epochs
+    assert sorted(flat(loader)) == [*range(len(loader.dataset))]
+
+
+def flat(loader):
+    return [i for batch in loader for i in core.as_tensor(batch).reshape(-1).tolist()]
+
+
+def test_batch_sampler_with_the_same_arguments_resumes():
+    state = saved()
+    loader = DataLoader(range(20), seed=1, batch_sampler=BatchSampler(SequentialSampler(range(20)), 4, False))
+    loader.load_state_dict(state)
+    assert flat(loader) == [*range(8, 20)]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"batches": -3}, {"batches": 2.5}, {"batches": "2"}, {"batches": None}, {"batches": 10**9}, {"epoch": "x"},
+        {"epoch": -1}, {"seed": "x"}, {"samples": -1}, {"streams": [1]},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_malformed_states(change):
+    loader = DataLoader(range(20), 4, seed=1)
+    with pytest.raises(ValueError, match=r"DataLoader.load_state_dict\(state_dict\)"):
+        loader.load_state_dict(saved() | change)
+    assert flat(loader) == [*range(20)]
+
+
+@pytest.mark.parametrize("missing", ["version", "epoch", "batches", "samples", "seed"])
+def test_states_that_lack_an_entry(missing):
+    state = saved()
+    del state[missing]
+    with pytest.raises(ValueError, match=r"DataLoader.load_state_dict\(state_dict\)"):
+        DataLoader(range(20), 4, seed=1).load_state_dict(state)
+
+
+def test_states_that_samplers_cannot_load():
+    loader = DataLoader(range(20), 4, shuffle=True)
+    loader.load_state_dict(saved(shuffle=True) | {"order": {"x": 1}})
+    with pytest.raises(ValueError, match=r"RandomSampler.load_state_dict\(state_dict\): .* entry 'seed'"):
+        iter(loader)
+    with pytest.raises(
+        ValueError, match=r"DistributedSampler.load_state_dict\(state_dict\): .* entry 'epoch'"
+    ):
+        DistributedSampler(range(4), 1, 0).load_state_dict({})
+
+
+def test_streams_resume_with_another_batch_size_only_by_their_state():
+    def state(kind):
+        loader = DataLoader(kind(), 3)
+        next(iter(loader))
+        return loader.state_dict()
+
+    loader = DataLoader(StatefulStream(), 2)
+    loader.load_state_dict(state(StatefulStream))
+    assert next(plain(batch)[0] for batch in loader) == [3, 4]
+    with pytest.raises(ValueError, match=r"batch_size=3, .* batch_size=2"):
+        DataLoader(Stream(), 2).load_state_dict(state(Stream))
+
+
+class Shuffled:
+    """A sampler whose random order is not part of a state."""
+
+    def __init__(self, length=20):
+        self.length = length
+
+    def __iter__(self):
+        return iter(core.randperm(self.length).tolist())
+
+
+class ShuffledBatches(BatchSampler):
+    def __iter__(self):
+        order = iter(core.randperm(20).tolist())
+        return iter([[next(order) for _ in range(4)] for _ in range(5)])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        lambda: {"sampler": Shuffled(), "batch_size": 4},
+        lambda: {"sampler": Shuffled(), "batch_size": None},
+        lambda: {"batch_sampler": BatchSampler(Shuffled(), 4, False)},
+        lambda: {"batch_sampler": ShuffledBatches(Shuffled(), 4, False)},
+    ],
+    ids=["sampler", "without batches", "wrapped", "batch sampler"],
+)
+@pytest.mark.parametrize("num_workers", [0, 1])
+def test_order_that_cannot_be_restored(options, num_workers):
+    core.manual_seed(0)
+    loader = DataLoader(range(20), num_workers=num_workers, **options())
+    iterator = iter(loader)
+    next(iterator), next(iterator)
+    state = json.loads(json.dumps(loader.state_dict()))
+
+    core.manual_seed(1)
+    other = DataLoader(range(20), num_workers=num_workers, **options())
+    other.load_state_dict(state)
+    for _ in range(2):  # the state is not dropped by the error
+        with pytest.raises(ValueError, match="does not return the same indices as when the state was saved"):
+            iter(other)
+    assert other.state_dict() == state
+
+
+def test_order_of_a_sampler_that_became_shorter():
+    loader = DataLoader(range(20), 4, sampler=[*range(20)])
+    iterator = iter(loader)
+    next(iterator), next(iterator)
+    other = DataLoader(range(20), 4, sampler=[*range(6)])
+    other.load_state_dict(loader.state_dict())
+    with pytest.raises(ValueError, match="list does not return the same indices"):
+        iter(other)

@@ -21,7 +21,7 @@ from .interrupts import KeepInterrupts
 from .opened_files import unchanged
 from .pinning import pin, should_pin
 from .random_streams import PreservedStreams
-from .state import Progress
+from .state import Progress, digest_of
 from .worker import END
 from .worker_pool import WorkerHandle, WorkerPool
 
@@ -115,6 +115,7 @@ class LoaderIterator:
         size = len(task.indices) if isinstance(task.indices, list) else task.indices if self._iterable else 1
         self._progress.batches += 1
         self._progress.samples += size or 1
+        self._progress.digest = digest_of(task.indices, self._progress.digest)
 
 
 class SerialIterator(LoaderIterator):

@@ -6,6 +6,7 @@ that failed.
 
 from __future__ import annotations
 
+import itertools
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sized
@@ -19,8 +20,8 @@ from .interrupts import KeepInterrupts
 from .iterators import LoaderIterator, SerialIterator, WorkersIterator
 from .quiet import QuietStreams
 from .random_streams import mix, new_seed
-from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, iterate
-from .state import Progress, check, generator_state, load_generator_state
+from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, begins_anew, iterate
+from .state import Progress, arguments, check, digest_of, generator_state, load_generator_state, sampler_of
 from .stats import LoaderStats
 from .streams import Stream
 from .transport import find_transport
@@ -288,12 +289,17 @@ class DataLoader(Generic[T_co]):
             if self._progress is not None
             else {"version": 1, "epoch": 0, "batches": 0}
         )
+        if "seed" in state:  # in the middle of an epoch
+            state.update(arguments(self))
         state["generator"] = generator_state(self.generator)
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Continue from a state in the next iteration. Raises ValueError if the state does not fit this loader."""
-        state = check(state_dict, self._iterable, self._lanes(), self.num_workers)
+        """Continue from a state in the next iteration.
+
+        Raises ValueError if the state does not fit this loader, for example because of another batch size or dataset. If a
+        sampler without `state_dict` returns another order than before, the next iteration raises ValueError."""
+        state = check(state_dict, self)
         load_generator_state(self.generator, state.get("generator"))
         self._resume = dict(state)
 
@@ -313,7 +319,7 @@ class DataLoader(Generic[T_co]):
             )
 
     def _begin_epoch(self) -> tuple[Progress, Iterator[Any] | None]:
-        resume, self._resume = self._resume, None
+        resume = self._resume
         sampler: Any = self.batch_sampler if self._batched else self.sampler
         if resume is None:
             epoch, batches, samples, order_state = self._epoch, 0, 0, None
@@ -332,16 +338,36 @@ class DataLoader(Generic[T_co]):
                 sampler.load_state_dict(order_state)
             elif self.seed is not None and hasattr(sampler, "reseed"):
                 sampler.reseed(mix(seed, -2) >> 1)
-            order = iterate(sampler, batches)
+            digest: int | None = 0 if begins_anew(sampler) else None
+            if digest is not None and resume is not None and resume.get("digest") is not None:
+                digest = resume["digest"]
+                order = self._skip(iter(sampler), batches, digest)
+            else:
+                order = iterate(sampler, batches)
             order_state = sampler.state_dict() if hasattr(sampler, "state_dict") else None
         progress = Progress(epoch, seed, order_state, batches, samples)
-        if self._iterable:
+        if not self._iterable:
+            progress.digest = digest
+        else:
             streams = (resume or {}).get("streams")
             progress.streams = [(n, s) for n, s in streams] if streams else [(0, None)] * self._lanes()
             progress.turn = (resume or {}).get("turn", 0)
-        self._progress = progress
+        self._progress, self._resume = progress, None
         self._epoch = epoch + 1
         return progress, order
+
+    def _skip(self, order: Iterator[Any], batches: int, expected: int) -> Iterator[Any]:
+        """Skip batches and raise ValueError if their indices do not have the expected digest."""
+        digest: int | None = 0
+        for indices in itertools.islice(order, batches):
+            digest = digest_of(list(indices) if self._batched else indices, digest)
+        if digest != expected:
+            raise ValueError(
+                f"DataLoader.load_state_dict(state_dict): {type(sampler_of(self)).__name__} does not return the same "
+                "indices as when the state was saved\n"
+                "hint: define state_dict and load_state_dict in a sampler with a random order, as described in Sampler."
+            )
+        return order
 
     def _lanes(self) -> int:
         """Return the number of lanes of an iterable dataset, each of which has its own position. See Note [Lanes]."""

@@ -88,6 +88,15 @@ def iterate(sampler: Iterable[Any], start: int = 0) -> Iterator[Any]:
     return itertools.islice(iter(sampler), start, None)
 
 
+def begins_anew(sampler: Any) -> bool:
+    """Return whether a resumed sampler is iterated from its beginning, without a state that determines its order."""
+    if isinstance(sampler, BatchSampler) and not _overrides_only_iter(type(sampler)):
+        return begins_anew(sampler.sampler)
+    if hasattr(sampler, "state_dict") and sampler.state_dict() is not None:
+        return False
+    return not hasattr(sampler, "iter_from") or _overrides_only_iter(type(sampler))
+
+
 def _overrides_only_iter(kind: type) -> bool:
     """Return whether a class overrides `__iter__` but not the `iter_from` of its base class."""
     for base in kind.__mro__:
@@ -179,7 +188,7 @@ class _Seeded(Sampler[int]):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Use the order of a saved state in the next iteration."""
-        self._next_seed = state_dict["seed"]
+        self._next_seed = _entry(self, state_dict, "seed")
 
 
 class RandomSampler(_Seeded):
@@ -485,7 +494,15 @@ class DistributedSampler(Sampler[int]):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Set the epoch of a saved state."""
-        self.epoch = state_dict["epoch"]
+        self.epoch = _entry(self, state_dict, "epoch")
+
+
+def _entry(sampler: Sampler[Any], state: Any, name: str) -> Any:
+    if not isinstance(state, dict) or name not in state:
+        raise ValueError(
+            f"{type(sampler).__name__}.load_state_dict(state_dict): must be a dict with an entry {name!r}, got {state!r}"
+        )
+    return state[name]
 
 
 def _require_bool(who: str, name: str, value: object, error: type[Exception] = TypeError) -> None:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+import marshal
+import zlib
+from typing import TYPE_CHECKING, Any
 
 import rushlight_core as core
+
+from .sampler import BatchSampler, RandomSampler, SequentialSampler
+
+if TYPE_CHECKING:
+    from .loader import DataLoader
 
 VERSION = 1
 
@@ -26,6 +33,8 @@ class Progress:
         # them (None if the dataset has no state_dict).
         self.streams: list[tuple[int, Any]] = []
         self.turn = 0  # the lane of the next batch
+        # The digest of the indices so far, if a resumed sampler is iterated from its beginning; otherwise None.
+        self.digest: int | None = None
 
     def state_dict(self) -> dict[str, Any]:
         """Return the progress as plain Python objects."""
@@ -40,36 +49,114 @@ class Progress:
             "order": self.order,
             "streams": [list(stream) for stream in self.streams],
             "turn": self.turn,
+            "digest": self.digest,
         }
 
 
-def check(state: Any, iterable: bool, lanes: int, num_workers: int) -> dict[str, Any]:
+def arguments(loader: DataLoader[Any]) -> dict[str, Any]:
+    """Return the arguments of a loader that determine which samples follow a position."""
+    if loader._iterable:
+        return {"batch_size": loader.batch_size}
+    batches: Any = loader.batch_sampler
+    return {
+        "batch_size": batches.batch_size if type(batches) is BatchSampler else loader.batch_size,
+        "sampler": type(sampler_of(loader)).__name__,
+        "dataset_length": _length(loader.dataset),
+    }
+
+
+def sampler_of(loader: DataLoader[Any]) -> Any:
+    """Return the sampler that determines the order of a loader: its batch sampler, or the one that a BatchSampler groups."""
+    sampler: Any = loader.batch_sampler if loader._batched else loader.sampler
+    return sampler.sampler if type(sampler) is BatchSampler else sampler
+
+
+def check(state: Any, loader: DataLoader[Any]) -> dict[str, Any]:
     """Return the state if this loader can resume from it. Raises ValueError otherwise."""
     if not isinstance(state, dict) or "version" not in state or "epoch" not in state:
-        raise ValueError("DataLoader.load_state_dict(state_dict): this is not the state of a DataLoader")
+        raise _error("this is not the state of a DataLoader")
     if state["version"] != VERSION:
-        raise ValueError(
-            f"DataLoader.load_state_dict(state_dict): unsupported version {state['version']}, need {VERSION}"
-        )
+        raise _error(f"unsupported version {state['version']}, need {VERSION}")
+    _check_form(state)
+    if state["batches"]:
+        _check_streams(state, loader)
+    if "seed" in state:  # the state is from the middle of an epoch
+        _check_arguments(state, loader)
+    return state
+
+
+def _error(message: str) -> ValueError:
+    return ValueError(f"DataLoader.load_state_dict(state_dict): {message}")
+
+
+def _check_form(state: dict[str, Any]) -> None:
+    numbers = ["epoch", "batches"]
+    if state.get("batches"):
+        numbers += ("samples", "seed")
+    for name in numbers:
+        if name not in state:
+            raise _error(f"the state must have an entry {name!r}, got {', '.join(state)}")
+    for name in ("epoch", "batches", "samples", "seed", "turn"):
+        value = state.get(name, 0)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise _error(f"{name!r} must be a non-negative int, got {value!r}")
     streams = state.get("streams") or []
-    if state["batches"] and iterable and len(streams) != lanes:
-        if lanes != max(num_workers, 1):
-            raise ValueError(
-                f"DataLoader.load_state_dict(state_dict): the state is of a stream with {len(streams)} lanes, but "
-                f"this stream has {lanes}"
-            )
-        raise ValueError(
-            f"DataLoader.load_state_dict(state_dict): the state was saved with {len(streams)} workers, but "
-            f"this loader has {num_workers}\n"
+    if not isinstance(streams, list) or not all(
+        isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in streams
+    ):
+        raise _error(f"'streams' must be a list of pairs, got {streams!r}")
+
+
+def _check_streams(state: dict[str, Any], loader: DataLoader[Any]) -> None:
+    streams, iterable, lanes = state.get("streams") or [], loader._iterable, loader._lanes()
+    if iterable and len(streams) != lanes:
+        if lanes != max(loader.num_workers, 1):
+            raise _error(f"the state is of a stream with {len(streams)} lanes, but this stream has {lanes}")
+        raise _error(
+            f"the state was saved with {len(streams)} workers, but this loader has {loader.num_workers}\n"
             "Each worker reads its own part of an iterable dataset: resume with the same number of workers, or use a "
             "Stream."
         )
-    if state["batches"] and bool(streams) != iterable:
-        raise ValueError(
-            "DataLoader.load_state_dict(state_dict): the state is from a loader with "
-            f"{'a map-style' if iterable else 'an iterable-style'} dataset"
+    if bool(streams) != iterable:
+        raise _error(
+            f"the state is from a loader with {'a map-style' if iterable else 'an iterable-style'} dataset"
         )
-    return state
+
+
+def _check_arguments(state: dict[str, Any], loader: DataLoader[Any]) -> None:
+    # An iterable dataset that has saved its own position continues from there with any batch size.
+    if loader._iterable and not any(batches and own is None for batches, own in state.get("streams") or []):
+        return
+    for name, present in arguments(loader).items():
+        saved = state.get(name, present)
+        if saved != present:
+            raise _error(
+                f"the state was saved with {name}={saved!r}, but this loader has {name}={present!r}\n"
+                "hint: create the loader with the arguments of the loader that saved the state."
+            )
+    if type(sampler_of(loader)) in (RandomSampler, SequentialSampler) and state["batches"] > len(loader):
+        raise _error(
+            f"the state is after {state['batches']} batches, but an epoch of this loader has {len(loader)}"
+        )
+
+
+def _length(dataset: Any) -> int | None:
+    try:
+        return len(dataset)
+    except (TypeError, NotImplementedError):
+        return None
+
+
+def digest_of(indices: Any, previous: int | None) -> int | None:
+    """Return a digest of the indices of a batch and of the batches before it, or None for indices of other types.
+
+    `previous` is the digest of the batches before."""
+    if previous is None:
+        return None
+    try:
+        return zlib.crc32(marshal.dumps(indices, 0), previous)  # in version 0, equal values have equal bytes
+    except ValueError:  # an object of another class
+        return None
 
 
 def generator_state(generator: Any) -> Any:
