@@ -81,6 +81,25 @@ def test_bad_columns_of_csv(tmp_path, text, options, error, match):
         CSVDataset(tmp_path / "bad.csv", **options)
 
 
+@pytest.mark.parametrize("text", ["a,b\nx,y,7\nz,w,8\n", "a,b\n1,2,3\n4,5\n"])
+def test_rows_of_csv_that_are_longer_than_the_header(tmp_path, text):
+    pytest.importorskip("pandas")
+    path = tmp_path / "long.csv"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"'.*long.csv' has rows with more fields than the header has names"):
+        CSVDataset(path)
+    first = text.splitlines()[1].split(",")
+    assert str(CSVDataset(path, ["b"])[0]["b"]) == first[1]
+    named = CSVDataset(path, header=0, names=["a", "b", "c"])
+    assert [str(value) for value in named[0].values()][:2] == first[:2]
+
+
+def test_rows_of_csv_that_end_with_a_comma(tmp_path):
+    pytest.importorskip("pandas")
+    (tmp_path / "comma.csv").write_text("a,b\n1,2,\n3,4,\n")
+    assert [*CSVDataset(tmp_path / "comma.csv")] == [{"a": 1, "b": 2}, {"a": 3, "b": 4}]
+
+
 def test_empty_strings_of_csv(tmp_path):
     pytest.importorskip("pandas")
     (tmp_path / "empty.csv").write_text("a,b\nx,1\n,2\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -54,8 +55,9 @@ class CSVDataset(_Table):
         columns: names of the columns to read. Default: all.
         options: further arguments of `pandas.read_csv`, such as `sep` and `dtype`.
 
-    Raises ModuleNotFoundError if pandas is not installed, ValueError for an empty field in a column of strings, and
-    TypeError for a column of other values. Errors of pandas have a note with the path.
+    Raises ModuleNotFoundError if pandas is not installed, ValueError for an empty field in a column of strings and for
+    rows with more fields than the header, and TypeError for a column of other values. Errors of pandas have a note with
+    the path.
 
     Example:
         >>> _ = open("people.csv", "w").write("name,age\\nada,36\\ngrace,85\\n")
@@ -71,8 +73,17 @@ class CSVDataset(_Table):
         self.path: str = os.fspath(path)
         if columns is not None:
             options["usecols"] = list(columns)
+        # By default, pandas takes the first column for row labels if rows have more fields than the header.
+        options.setdefault("index_col", False)
         try:
-            frame = pandas.read_csv(self.path, **options)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("error", "Length of header", pandas.errors.ParserWarning)
+                frame = pandas.read_csv(self.path, **options)
+        except pandas.errors.ParserWarning:
+            raise ValueError(
+                f"CSVDataset(path): {self.path!r} has rows with more fields than the header has names\n"
+                "hint: pass header=0 and names with a name for each field, or index_col for a column of row labels."
+            ) from None
         except Exception as error:
             error.add_note(f"in CSVDataset(path={self.path!r})")
             raise
