@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
+import copyreg
+import functools
+import itertools
 import random
+import types
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -11,9 +16,14 @@ from typing import Any
 import rushlight_core as core
 
 from .dataset import _draws_random
+from .named_values import is_library, named_values
 from .random_streams import imported_numpy
+from .snapshot import _PLAIN
 
-_LIMIT = 10_000
+_OBJECTS = 10_000
+_ITEMS = 1000  # limit for the items of one container
+# Methods that workers do not call on the dataset and on the objects that it holds.
+_CONSTRUCTORS = ("__init__", "__new__", "__post_init__")
 
 
 def warn_of_generators(dataset: Any) -> None:
@@ -40,25 +50,77 @@ def _find(dataset: Any) -> Iterator[tuple[str, Any]]:
     if numpy is not None:
         kinds = (*kinds, numpy.random.RandomState, numpy.random.Generator)
         exempt.append(numpy.random.mtrand._rand)
-    seen: set[int] = set()
+    seen: dict[int, Any] = {}  # keeps the objects, so that no new object gets the same id()
     stack = [("dataset", dataset)]
-    while stack and len(seen) < _LIMIT:
+    while stack and len(seen) < _OBJECTS:
         path, obj = stack.pop()
         if id(obj) in seen:
             continue
-        seen.add(id(obj))
+        seen[id(obj)] = obj
         # The class is read by type(), because the attribute `__class__` of a proxy is another class.
         kind = type(obj)
         if issubclass(kind, kinds):
             if kind is not random.SystemRandom and not any(obj is one for one in exempt):
                 yield path, obj
             continue
-        parts: list[tuple[str, Any]] = []
-        if kind is dict:
-            parts = [(f"{path}[{key!r}]", value) for key, value in obj.items()]
-        elif kind in (list, tuple):
-            parts = [(f"{path}[{i}]", value) for i, value in enumerate(obj[:_LIMIT])]
-        elif not issubclass(kind, type):
-            with contextlib.suppress(Exception):
-                parts = [(f"{path}.{name}", value) for name, value in vars(obj).items()]
-        stack += reversed(parts)
+        with contextlib.suppress(Exception):  # an object that raises when it is inspected
+            parts = [(name, part) for name, part in _parts(path, obj) if type(part) not in _PLAIN]
+            stack += reversed(parts)
+
+
+def _parts(path: str, obj: Any) -> Iterator[tuple[str, Any]]:
+    """Iterate over the objects that an object holds or uses, with a description of each."""
+    kind = type(obj)
+    if issubclass(kind, dict):
+        for key, value in itertools.islice(dict.items(obj), _ITEMS):
+            yield f"{path}[{key!r}]", value
+    elif issubclass(kind, (list, tuple, collections.deque)):
+        for i, value in enumerate(itertools.islice(obj, _ITEMS)):
+            yield f"{path}[{i}]", value
+    elif issubclass(kind, (set, frozenset)):
+        for value in itertools.islice(obj, _ITEMS):
+            yield f"an element of {path}", value
+    elif issubclass(kind, functools.partial):
+        yield f"{path}.func", obj.func
+        yield f"{path}.args", obj.args
+        yield f"{path}.keywords", obj.keywords
+    elif issubclass(kind, (types.MethodType, types.BuiltinFunctionType)):
+        yield f"{path}.__self__", obj.__self__
+        yield path, getattr(obj, "__func__", None)
+    elif issubclass(kind, (staticmethod, classmethod)):
+        yield path, obj.__func__
+    elif issubclass(kind, property):
+        yield path, obj.fget
+    elif issubclass(kind, types.FunctionType):
+        yield from _parts_of_function(path, obj)
+    elif issubclass(kind, type):
+        yield from _parts_of_class(path, obj)
+        return
+    elif issubclass(kind, types.ModuleType) and is_library(obj.__name__):
+        return
+    for name, value in getattr(obj, "__dict__", {}).items():
+        yield f"{path}.{name}", value
+    for name in copyreg._slotnames(kind):  # type: ignore[attr-defined]
+        yield f"{path}.{name}", getattr(obj, name, None)
+    yield path, kind
+
+
+def _parts_of_function(path: str, function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    if is_library(function.__module__):
+        return
+    defaults = function.__defaults__ or ()
+    names = function.__code__.co_varnames[: function.__code__.co_argcount]
+    by_name = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
+    for name, value in (by_name | (function.__kwdefaults__ or {})).items():
+        yield f"the default of {name} of {path}", value
+    for name, value, followed in named_values(function):
+        if followed:
+            yield f"the variable {name} of {path}", value
+
+
+def _parts_of_class(path: str, kind: type) -> Iterator[tuple[str, Any]]:
+    for base in kind.__mro__:
+        if not is_library(base.__module__):
+            for name, value in vars(base).items():
+                if name not in _CONSTRUCTORS:
+                    yield f"{path}.{name}", value
