@@ -168,7 +168,10 @@ def test_tar(tmp_path, mode):
 
 def test_tar_with_errors(tmp_path):
     twice = write_tar(tmp_path / "twice.tar", [("one.txt", b"1"), ("one.txt", b"2")])
-    with pytest.raises(ValueError, match=r"two files 'one.txt'"):
+    with pytest.raises(ValueError, match=r"got a second 'txt': 'one.txt'"):
+        list(read_tar(twice))
+    twice = write_tar(tmp_path / "twice.tar", [("one.txt", b"1"), ("one.TXT", b"2")])
+    with pytest.raises(ValueError, match=r"got a second 'txt': 'one.TXT'"):
         list(read_tar(twice))
     whole = write_tar(tmp_path / "whole.tar", [("one.txt", b"1" * 5000)])
     os.truncate(whole, 3000)
@@ -176,6 +179,35 @@ def test_tar_with_errors(tmp_path):
         list(read_tar(whole))
     with pytest.raises(ValueError, match="invalid literal"):
         list(read_tar(write_tar(tmp_path / "bad.tar", [("one.cls", b"x")]), {"cls": int}))
+
+
+@pytest.mark.parametrize(
+    ("files", "decoders"),
+    [
+        ([("one.txt", b"1"), ("one.txt", b"2")], {}),
+        ([("one.cls", b"x")], {"cls": int}),
+        (None, {}),
+    ],
+    ids=["two files", "decoder", "no archive"],
+)
+def test_errors_of_tar_shards_name_the_archive(tmp_path, files, decoders):
+    path = tmp_path / "shard.tar"
+    if files is None:
+        path.write_bytes(b"no archive")
+    else:
+        write_tar(path, files)
+    with pytest.raises((ValueError, tarfile.ReadError)) as caught:
+        list(read_tar(path, decoders))
+    assert f"in read_tar(path={str(path)!r})" in caught.value.__notes__
+
+
+def test_extensions_of_tar_shards_are_in_lower_case(tmp_path):
+    path = write_tar(
+        tmp_path / "shard.tar", [("A/One.JPG", b"j"), ("A/One.Seg.PNG", b"s"), ("A/One.CLS", b"7")]
+    )
+    expected = {"__key__": "A/One", "jpg": b"j", "seg.png": b"s", "cls": 7}
+    assert list(read_tar(path, {"cls": int})) == [expected]
+    assert list(read_tar(path, {"CLS": int})) == [expected]
 
 
 def test_stream_of_tar_shards(tmp_path, processes):

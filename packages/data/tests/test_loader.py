@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import random
@@ -417,6 +418,29 @@ def test_bad_arguments_for_a_stream(options):
 def test_unknown_transport():
     with pytest.raises(ValueError, match="carrier pigeon"):
         iter(DataLoader(range(3), num_workers=1, transport="carrier pigeon"))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error"),
+    [
+        ("num_workers", "2", TypeError), ("num_workers", 1.5, TypeError), ("num_workers", None, TypeError),
+        ("prefetch_factor", 1.5, TypeError), ("prefetch_factor", "2", TypeError),
+        ("seed", "x", TypeError), ("seed", 1.5, TypeError),
+        ("timeout", "1", TypeError), ("timeout", None, TypeError), ("timeout", math.nan, ValueError),
+        ("timeout", math.inf, ValueError),
+    ],
+)  # fmt: skip
+def test_arguments_of_the_wrong_type_are_named(name, value, error):
+    with pytest.raises(error, match=rf"DataLoader\({name}\): must be .*, got {value!r}"):
+        DataLoader(range(4), **({"num_workers": 1} | {name: value}))
+
+
+def test_integers_of_numpy():
+    def samples(integer):
+        options = {name: integer(2) for name in ("num_workers", "prefetch_factor", "seed")}
+        return [batch.tolist() for batch in DataLoader(range(8), 4, shuffle=True, timeout=60.0, **options)]
+
+    assert samples(np.int64) == samples(int)
 
 
 def test_what_is_fixed():

@@ -7,6 +7,9 @@ that failed.
 from __future__ import annotations
 
 import itertools
+import math
+import numbers
+import operator
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sized
@@ -80,6 +83,7 @@ class DataLoader(Generic[T_co]):
             the workers or the workers for the loop, and suggests a remedy. Not in PyTorch.
 
     Raises:
+        TypeError: if an argument is of another type.
         ValueError: if arguments exclude each other or are out of range.
 
     An exception in the dataset is raised by `next()` with its own class. Its notes name the sample, and with
@@ -176,7 +180,7 @@ class DataLoader(Generic[T_co]):
         self.persistent_workers: bool = num_workers > 0 if persistent_workers is None else persistent_workers
         self._keeps_always = bool(persistent_workers)
         self.in_order = in_order
-        self.seed = seed
+        self.seed: int | None = None if seed is None else _require_int("seed", seed)
         self.streams = streams
         self.transport = transport
         self.progress = progress
@@ -392,12 +396,17 @@ def _check_workers(
     persistent_workers: bool | None,
     context: Any,
 ) -> None:
+    _require_int("num_workers", num_workers)
     if num_workers < 0:
         raise ValueError(
             f"DataLoader(num_workers): must be non-negative, got {num_workers}; 0 reads in the calling process"
         )
-    if timeout < 0:
-        raise ValueError(f"DataLoader(timeout): must be non-negative, got {timeout}")
+    if not isinstance(timeout, numbers.Real):
+        raise TypeError(f"DataLoader(timeout): must be a number of seconds, got {timeout!r}")
+    if not 0 <= timeout < math.inf:
+        raise ValueError(
+            f"DataLoader(timeout): must be non-negative and finite, got {timeout}; 0 waits without limit"
+        )
     if num_workers == 0:
         for name, given in (
             ("prefetch_factor", prefetch_factor is not None),
@@ -408,8 +417,17 @@ def _check_workers(
                 raise ValueError(f"DataLoader({name}): requires num_workers > 0")
     if context is not None:
         _check_context(context)
-    if prefetch_factor is not None and prefetch_factor <= 0:
-        raise ValueError(f"DataLoader(prefetch_factor): must be positive, got {prefetch_factor}")
+    if prefetch_factor is not None:
+        _require_int("prefetch_factor", prefetch_factor)
+        if prefetch_factor <= 0:
+            raise ValueError(f"DataLoader(prefetch_factor): must be positive, got {prefetch_factor}")
+
+
+def _require_int(name: str, value: object) -> int:
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"DataLoader({name}): must be an int, got {value!r}") from None
 
 
 def _check_context(context: Any) -> None:

@@ -16,15 +16,16 @@ def read_tar(
     """Iterate over the samples of a tar file, which may be compressed.
 
     Consecutive files with the same path up to the first dot of their name are one sample. A sample is a dict with that
-    path as "__key__", and with the content of each file under the rest of its name: "a/cat.jpg" and "a/cat.seg.png" give
-    `{"__key__": "a/cat", "jpg": …, "seg.png": …}`. Files without a dot, and those whose names begin with a dot, are left
-    out.
+    path as "__key__", and with the content of each file under the rest of its name in lower case: "a/cat.JPG" and
+    "a/cat.seg.png" give `{"__key__": "a/cat", "jpg": …, "seg.png": …}`. Files without a dot, and those whose names begin
+    with a dot, are left out.
 
     Arguments:
         path: path of the tar file.
-        decoders: functions that convert the content, by its key. Other content stays bytes.
+        decoders: functions that convert the content, by its key in any case. Other content stays bytes.
 
-    Raises `tarfile.ReadError` for a file that is damaged, and ValueError if a sample has two files of the same name.
+    Raises `tarfile.ReadError` for a file that is damaged, and ValueError if a sample has two files with the same key.
+    Errors, also those of decoders, have a note with the path of the tar file.
 
     Example:
         >>> import io, tarfile
@@ -36,27 +37,32 @@ def read_tar(
         >>> list(read_tar("shard.tar", {"cls": int}))
         [{'__key__': 'one', 'txt': b'hello', 'cls': 3}]
     """
-    decoders = {} if decoders is None else decoders
+    decoders = {key.lower(): decoder for key, decoder in ({} if decoders is None else decoders).items()}
     sample: dict[str, Any] = {}
-    # A stream is read from its beginning to its end, without seeking.
-    with tarfile.open(path, "r|*") as tar:
-        for member in tar:
-            folder, _, name = member.name.rpartition("/")
-            stem, dot, extension = name.partition(".")
-            if not member.isfile() or not stem or not dot:
-                continue
-            key = f"{folder}/{stem}" if folder else stem
-            if sample and sample["__key__"] != key:
-                yield sample
-                sample = {}
-            file = tar.extractfile(member)
-            assert file is not None
-            content = file.read()
-            if extension in sample:
-                raise ValueError(
-                    f"read_tar(path): {os.fspath(path)!r} has two files {member.name!r} in one sample"
-                )
-            sample["__key__"] = key
-            sample[extension] = decoders[extension](content) if extension in decoders else content
-    if sample:
-        yield sample
+    try:
+        # A stream is read from its beginning to its end, without seeking.
+        with tarfile.open(path, "r|*") as tar:
+            for member in tar:
+                folder, _, name = member.name.rpartition("/")
+                stem, dot, extension = name.partition(".")
+                if not member.isfile() or not stem or not dot:
+                    continue
+                key = f"{folder}/{stem}" if folder else stem
+                extension = extension.lower()
+                if sample and sample["__key__"] != key:
+                    yield sample
+                    sample = {}
+                file = tar.extractfile(member)
+                assert file is not None
+                content = file.read()
+                if extension in sample:
+                    raise ValueError(
+                        f"read_tar(path): a sample must have one file per key, got a second {extension!r}: {member.name!r}"
+                    )
+                sample["__key__"] = key
+                sample[extension] = decoders[extension](content) if extension in decoders else content
+        if sample:
+            yield sample
+    except Exception as error:
+        error.add_note(f"in read_tar(path={os.fspath(path)!r})")
+        raise
