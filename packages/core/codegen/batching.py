@@ -69,8 +69,9 @@ def emit_batching(rules: dict[str, Batching], ops: list[Op]) -> dict[str, str]:
             if form.kind == "Aux":
                 continue
             kinds = "".join(_kind(op, form, a) for a in form.schema.arguments)
+            name, hash_ = form.name, f"{form.hash:#x}ULL"
             lines.append(
-                f'    {{"{form.name}", {form.hash:#x}ULL, rules::{rule}, "{kinds}", {random}, Scalars::{scalars}, {floats}}},'
+                f'    {{"{name}", {hash_}, rules::{rule}, "{kinds}", {random}, Scalars::{scalars}, {floats}}},'
             )
     lines += [
         "    {nullptr, 0, nullptr, nullptr, false, Scalars::Element, false}};",

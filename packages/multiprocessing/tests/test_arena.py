@@ -155,28 +155,30 @@ def test_tensors_of_other_processes_outlive_a_garbage_collection(run_script, met
 
 def test_a_child_without_a_descriptor_of_its_own_keeps_its_tensors():
     ours, theirs = Pipe()
-    t = mp.share_memory_(core.ones(1000))
-    arena, offset = block_of(t).arena, block_of(t).offset
+    tensors = [mp.share_memory_(core.ones(1000))]
+    arena, offset = block_of(tensors[0]).arena, block_of(tensors[0]).offset
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")), limits[1]))
-    try:
-        with pytest.warns(RuntimeWarning, match="1 blocks of shared memory stay allocated .* Too many open files"):
-            pid = os.fork()
-            if pid == 0:
-                resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-                code = 1
-                try:
-                    received = theirs.recv()  # needs a slot, for which there are descriptors now
-                    theirs.send(t.tolist() == [1] * 1000 and received.tolist() == [2] * 1000)
-                    theirs.recv()
-                    theirs.send(t.tolist() == [1] * 1000 and received.tolist() == [2] * 1000)
-                    code = 0
-                finally:
-                    os._exit(code)
-    finally:
+
+    def fork() -> int:
+        pid = os.fork()
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        if pid:
+            return pid
+        code = 1
+        try:
+            received = theirs.recv()  # needs a slot, for which there are descriptors now
+            theirs.send(tensors[0].tolist() == [1] * 1000 and received.tolist() == [2] * 1000)
+            theirs.recv()
+            theirs.send(tensors[0].tolist() == [1] * 1000 and received.tolist() == [2] * 1000)
+            code = 0
+        finally:
+            os._exit(code)
+
+    with pytest.warns(RuntimeWarning, match="blocks of shared memory stay allocated .* Too many open files"):
+        pid = fork()
     theirs.close()
-    del t
+    tensors.clear()
     assert find(arena.address + offset) is not None
     second = mp.share_memory_(core.full((1000,), 2.0))
     ours.send(second)
