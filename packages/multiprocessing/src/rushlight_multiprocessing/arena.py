@@ -488,7 +488,7 @@ def _after_fork_in_parent() -> None:
     kept = [(block, error) for arena, error in _unclaimed for block in _held(arena)]
     _unclaimed.clear()
     for block, _ in kept:
-        block.views += 1  # for ever: the child may use the block
+        block.views += 1  # permanently, because the child may use the block
     guard.__exit__()
     if kept:
         warnings.warn(
