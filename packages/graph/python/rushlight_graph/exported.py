@@ -306,7 +306,7 @@ def save(
         raise TypeError(f"export.save(ep): must be an ExportedProgram, got {type(ep).__name__}")
     if opset_version is not None or pickle_protocol != 2:
         raise NotImplementedError(
-            "export.save(opset_version, pickle_protocol): are not supported for these files"
+            "export.save: the arguments opset_version and pickle_protocol are not supported"
         )
     program = ep.program
     if extra_files:

@@ -1,4 +1,4 @@
-"""Counts of a queue that stay correct when a process is killed.
+"""Counters of the objects in a queue. They stay correct if a process is killed.
 
 A `Ledger` is an anonymous file that the processes of a queue map. Each process has a slot with two numbers: how
 many objects wait in the process to be sent, and how many tasks it took and has not reported as done. The process

@@ -25,7 +25,7 @@ class Graph(_Traced):
 
 
 class Node(_Traced):
-    """Type of an operation of a traced program in annotations.
+    """The type to use in annotations for an operation of a traced program.
 
     Example:
         >>> def name_of(node: torch._C.Node) -> str: ...
