@@ -48,7 +48,7 @@ def check_shapes(op: Op) -> None:
     for name, text in op.shapes.items():
         if name not in known:
             raise ShapesError(
-                f"shapes names {name!r}, which is neither an argument nor one of {', '.join(result_names(op))}"
+                f"the key shapes describes {name!r}, which is neither an argument nor one of {', '.join(result_names(op))}"
             )
         named = []
         if match := LIKE.fullmatch(text):

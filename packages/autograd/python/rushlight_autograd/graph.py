@@ -199,7 +199,7 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
 
 
 def allow_mutation_on_saved_tensors() -> AbstractContextManager[SavedBook]:
-    """Return a context manager within which writing a tensor that was saved for the backward pass is not an error.
+    """Return a context manager in which tensors that were saved for the backward pass may be written in place.
 
     A tensor that the graph needs is copied immediately before the first write to it. The backward pass may run inside
     or after the block, but a write after the block is again an error. The context manager yields an object whose

@@ -122,7 +122,9 @@ class MapFetcher(Fetcher):
             raise
 
     def _read_many(self, task: Task, indices: list[Any]) -> list[Any]:
-        """Return the samples of a dataset that has `__getitems__`. `Subset` and `StackDataset` report each sample."""
+        """Return the samples of a dataset that has `__getitems__`.
+
+        `Subset` and `StackDataset` call `begin` before they read each sample."""
         stopped, reading, current = self.stopped, self.reading, -1
 
         def begin(position: int) -> None:

@@ -278,7 +278,7 @@ class Queue:
         return packed
 
     def _start_here(self) -> None:
-        """Initialize the state that is separate in each process."""
+        """Initialize the state that each process has for itself."""
         self._changed = threading.Condition(threading.Lock())
         self._backlog = None
         self._spare = 0  # a lower bound of the room that is left

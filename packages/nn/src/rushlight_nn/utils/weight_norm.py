@@ -36,7 +36,7 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
 
     The norm and the direction are the parameters `name_g` and `name_v`.
     :func:`rushlight_nn.utils.parametrizations.weight_norm` does the same without a hook, and its weight is never out of
-    date. This function is for programs and states with the older names.
+    date. This function exists for programs and state dicts that use its older parameter names.
 
     Args:
         module: the module, which is returned.

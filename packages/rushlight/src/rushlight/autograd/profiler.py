@@ -26,7 +26,7 @@ def emit_nvtx(enabled: bool = True, record_shapes: bool = False) -> Iterator[Non
         ...     _ = torch.ones(2) + 1
     """
     if enabled:
-        raise NotImplementedError("emit_nvtx(): operators are not reported to other profilers")
+        raise NotImplementedError("emit_nvtx(): not supported: operators cannot be shown in other profilers")
     yield
 
 

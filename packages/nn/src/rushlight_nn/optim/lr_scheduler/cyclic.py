@@ -84,8 +84,8 @@ class CyclicLR(LRScheduler):
         down = step_size_up if step_size_down is None else step_size_down
         if step_size_up <= 0 or down < 0:
             raise ValueError(
-                f"CyclicLR(step_size_up, step_size_down): got {step_size_up} and {down}, "
-                "needs a number above 0 and a number of at least 0"
+                "CyclicLR: step_size_up must be above 0 and step_size_down at least 0, "
+                f"got {step_size_up} and {down}"
             )
         self.total_size: float = float(step_size_up + down)
         self.step_ratio: float = step_size_up / self.total_size
