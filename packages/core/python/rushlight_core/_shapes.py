@@ -30,7 +30,7 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
                 text = ", ".join(str(s if isinstance(s, int) else tuple(s)) for s in shapes)
                 raise RuntimeError(
                     f"broadcast_shapes(shapes): {text} do not broadcast: "
-                    f"dimension {len(result) - i} has the sizes {result[-i]} and {sizes[-i]}"
+                    f"dimension {len(result) - i} has sizes {result[-i]} and {sizes[-i]}"
                 )
             if result[-i] == 1:
                 result[-i] = sizes[-i]

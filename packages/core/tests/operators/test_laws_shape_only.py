@@ -60,7 +60,8 @@ NOTHING_TO_CHOOSE = re.compile("for 0 classes|of size 0|of 0 (elements|rows)|0 r
 
 # Errors about sums and bounds of values, which none of OTHER_VALUES may satisfy.
 SUMS_AND_LENGTHS = re.compile(
-    r"the repeats add up to|does not hold \d+ targets|_lengths\): entry \d+ must be"
+    r"the repeats add up to|does not (have one row for each of the \d+ targets|match target_lengths)"
+    r"|_lengths\): entry \d+ must be"
 )
 
 

@@ -53,7 +53,7 @@ def test_in_place() -> None:
 
 def test_wrong_calls() -> None:
     a, b = lists()
-    with pytest.raises(RuntimeError, match="lists of 2 and 1"):
+    with pytest.raises(RuntimeError, match="lists of lengths 2 and 1"):
         rl._foreach_add(a, b[:1])
     with pytest.raises(TypeError, match="operands"):
         rl._foreach_add(a)
