@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import rushlight_autograd
@@ -279,3 +281,62 @@ def test_vmap_and_sparse() -> None:
     batch = core.ones(2, 4, dtype=core.float64)
     rows = core.stack([s @ x for x in batch])
     assert core.allclose(vmap(lambda x: s @ x)(batch), rows)
+
+
+REPEATED = core.tensor([[0, 0, 1, 0], [1, 1, 2, 0]])  # (0, 1) occurs twice
+WEIGHTS = core.arange(6.0, dtype=core.float64).reshape(2, 3) - 2
+
+
+def mask() -> core.Tensor:
+    return core.sparse_coo_tensor([[0], [1]], [2.0], (2, 3), dtype=core.float64).coalesce()
+
+
+@pytest.mark.parametrize(
+    ("of_sparse", "of_dense"),
+    [
+        (lambda s: (s.to_dense() * WEIGHTS).sum(), lambda d: (d * WEIGHTS).sum()),
+        (lambda s: (s * s).to_dense().sum(), lambda d: (d * d).sum()),
+        (lambda s: (s.coalesce() * s).to_dense().sum(), lambda d: (d * d).sum()),
+        (
+            lambda s: s.sparse_mask(mask()).to_dense().sum() + s.to_dense().sum(),
+            lambda d: d[0, 1] + d.sum(),
+        ),
+        (
+            lambda s: (mask() * s).to_dense().sum() + (s * 3).to_dense().sum(),
+            lambda d: 2 * d[0, 1] + 3 * d.sum(),
+        ),
+        (lambda s: ((s + s) @ WEIGHTS.t()).sin().sum(), lambda d: ((d + d) @ WEIGHTS.t()).sin().sum()),
+        (lambda s: (s.t().to_dense() * WEIGHTS.t()).sum() ** 2, lambda d: (d * WEIGHTS).sum() ** 2),
+    ],
+)
+def test_gradients_of_repeated_indices(of_sparse: Any, of_dense: Any) -> None:
+    """They are those of the dense tensor: of the values, and of the sparse tensor itself."""
+    v = core.tensor([1.0, 2, 3, 4], dtype=core.float64, requires_grad=True)
+    s = core.sparse_coo_tensor(REPEATED, v, (2, 3))
+    d = s.detach().to_dense().requires_grad_()
+    (want,) = grad(of_dense(d), [d], create_graph=True)
+    leaf = s.detach().requires_grad_()
+    (got,) = grad(of_sparse(leaf), [leaf])
+    assert core.allclose(got.to_dense(), want.detach() * (leaf.detach().to_dense() != 0))
+    (of_values,) = grad(of_sparse(s), [v], create_graph=True)
+    at = tuple(REPEATED)
+    assert core.allclose(of_values, want[at])
+    if of_values.requires_grad:
+        (second,) = grad(of_values.square().sum(), [v])
+        (second_of_dense,) = grad(want[at].square().sum(), [d])
+        assert core.allclose(second, second_of_dense[at])
+
+
+def test_a_step_along_the_gradient_of_a_sparse_leaf() -> None:
+    s = core.sparse_coo_tensor(REPEATED, core.ones(4, dtype=core.float64), (2, 3)).requires_grad_()
+    for _ in range(2):
+        (s.to_dense() * WEIGHTS).sum().backward()
+    assert s.grad.to_dense().tolist() == [[-4.0, -2.0, 0.0], [0.0, 0.0, 6.0]]
+
+
+def test_a_hook_that_coalesces_changes_nothing() -> None:
+    v = core.ones(4, dtype=core.float64, requires_grad=True)
+    s = core.sparse_coo_tensor(REPEATED, v, (2, 3))
+    s.register_hook(lambda g: g.coalesce())
+    (s.to_dense() * WEIGHTS).sum().backward()
+    assert v.grad.tolist() == [-1.0, -1.0, 3.0, -2.0]

@@ -147,7 +147,7 @@ def test_what_cannot_be_satisfied() -> None:
     n = FuzzedParameter("n", 1, 4, "uniform")
     with pytest.raises(ValueError, match="none of 1000"):
         next(Fuzzer([n], [], [lambda n: n > 4]).take(1))
-    with pytest.raises(ValueError, match="got twice: n"):
+    with pytest.raises(ValueError, match="these occur twice: n"):
         Fuzzer([n, n], [])
     with pytest.raises(ValueError, match="steps"):
         FuzzedTensor("x", ("n",), (1, 2))

@@ -94,7 +94,9 @@ def _follow(value: Any, chain: tuple[str, ...]) -> list[NamedValue]:
 def _names(code: types.CodeType) -> _Names:
     import dis  # 2 ms, only where workers are used
 
-    from_globals, from_enclosing, imports = set(), set(), set()
+    from_globals: set[tuple[str, ...]] = set()
+    from_enclosing: set[tuple[str, ...]] = set()
+    imports: set[str] = set()
     chain: list[str] = []
     into: set[tuple[str, ...]] | None = None  # the set that the chain belongs to, while one is being read
     for instruction in dis.get_instructions(code):

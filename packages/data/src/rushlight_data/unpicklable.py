@@ -51,7 +51,7 @@ def _can_be_pickled(obj: Any) -> bool:
     from multiprocessing.context import set_spawning_popen  # already imported if workers are processes
     from multiprocessing.reduction import ForkingPickler
 
-    set_spawning_popen(_ProcessStart())
+    set_spawning_popen(_ProcessStart())  # type: ignore[arg-type]
     try:
         ForkingPickler(io.BytesIO()).dump(obj)
     except Exception:

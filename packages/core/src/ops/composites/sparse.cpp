@@ -1,12 +1,20 @@
 // Conversion of sparse tensors to their values and back: Note [Sparse tensors].
 #include "bodies/sparse.h"
 
+#include <array>
+
 #include "rushlight/batched.h"
 #include "rushlight/ops/_searchsorted.h"
+#include "rushlight/ops/cat.h"
 #include "rushlight/ops/clamp.h"
 #include "rushlight/ops/eq.h"
 #include "rushlight/ops/index_select.h"
+#include "rushlight/ops/masked_select.h"
+#include "rushlight/ops/narrow.h"
+#include "rushlight/ops/ne.h"
+#include "rushlight/ops/ones.h"
 #include "rushlight/ops/reshape.h"
+#include "rushlight/ops/sort.h"
 #include "rushlight/ops/where.h"
 #include "rushlight/ops/zeros.h"
 #include "sparse/parts.h"
@@ -52,6 +60,22 @@ Tensor with_sparse_values(const Tensor& values, const Tensor& pattern) {
              to_string(plain.sizes()).c_str());
     parts.values = make_alias(plain);
     return make_sparse(pattern.sizes(), std::move(parts));
+}
+
+Tensor sparse_values_backward(const Tensor& grad, const Tensor& pattern) {
+    const SparseParts& parts = sparse_parts(pattern);
+    if (parts.layout != Layout::Coo || parts.coalesced || parts.indices.size(1) < 2)
+        return ops::_with_sparse_values(grad, pattern);
+    // The gradient of a position must be stored once: a sum with other gradients adds the values of equal positions.
+    const sparse::Coordinates at = sparse::coordinates(pattern);
+    const auto [positions, order] = ops::sort(at.positions(), -1, false);
+    const int64_t rest = at.nnz() - 1;
+    const Tensor differs = ops::ne(ops::narrow(positions, 0, 1, rest), ops::narrow(positions, 0, 0, rest));
+    const Tensor first = ops::ones(std::array<int64_t, 1>{1}, DType::Bool, differs.device());
+    const Tensor kept = ops::masked_select(order, ops::cat(std::array{first, differs}, 0));
+    const Tensor plain = is_sparse(grad) ? to_dense(grad) : grad;
+    return sparse::from_coordinates(
+        {ops::index_select(at.indices, 1, kept), ops::index_select(plain, 0, kept), at.size, true});
 }
 
 Tensor sparse_mask_values(const Tensor& input, const Tensor& pattern) {
