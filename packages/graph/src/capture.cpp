@@ -285,7 +285,10 @@ ValueId Recorder::add_constant(const Tensor& t, std::string name, ConstantKind k
     const ValueId id = add_value(t);
     block_of_[id] = 0;
     std::vector<int64_t> strides;
-    if (!t.is_contiguous()) strides.assign(t.strides().begin(), t.strides().end());
+    // A file has no room for the gaps of a strided view, or the repetitions of an expanded one: it is loaded contiguous.
+    int64_t reach = 1;
+    for (int64_t d = 0; d < t.dim(); ++d) reach += (std::max<int64_t>(t.size(d), 1) - 1) * t.strides()[static_cast<size_t>(d)];
+    if (!t.is_contiguous() && reach == t.numel()) strides.assign(t.strides().begin(), t.strides().end());
     graph_.constants.push_back({std::move(name), id, kind, false, std::move(strides)});
     constants_.push_back(t);
     from_outside_.push_back(t);

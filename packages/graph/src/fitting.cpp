@@ -1,6 +1,8 @@
 #include "fitting.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <limits>
 
 namespace rushlight::graph {
 namespace {
@@ -93,23 +95,36 @@ std::optional<uint32_t> Fitting::find_linear(const Numbers& seen) {
     return std::nullopt;
 }
 
-// Divisors are tried in ascending order, each for all known integers: a size is more often half of a preceding size
-// than a 32nd of the input's size.
+// Several quotients may agree for all observations. The simplest one is chosen: without a factor and with a small offset, and
+// rounded down or up. Among equally simple ones, divisors are tried in ascending order, each for all known integers: a size
+// is more often half of a preceding size than a 32nd of the input's size.
 std::optional<uint32_t> Fitting::find_quotient(const Numbers& seen) {
+    struct Quotient {
+        uint32_t of;
+        int64_t shift, divisor;
+        Line line;
+    };
+    std::optional<Quotient> best;
+    int64_t least = std::numeric_limits<int64_t>::max();
     Numbers quotients(seen.size());
-    for (int64_t divisor = 2; divisor <= kLargestDivisor; ++divisor)
+    for (int64_t divisor = 2; divisor <= kLargestDivisor && least > 0; ++divisor)
         for (const Known& known : known_)
-            for (int64_t shift = 0; shift < divisor; ++shift) {
+            for (int64_t shift = 0; shift < divisor && least > 0; ++shift) {
                 for (size_t i = 0; i < seen.size(); ++i) {
                     const int64_t n = known.seen[i] + shift;
                     quotients[i] = n / divisor - (n % divisor < 0);
                 }
                 const auto line = line_through(quotients, seen);
                 if (!line) continue;
-                const uint32_t shifted = linear(known.expression, 1, shift);
-                return linear(join(Kind::FloorDivide, shifted, constant(divisor)), line->scale, line->offset);
+                const bool rounded = shift == 0 || shift == divisor - 1;
+                const int64_t cost = (line->scale == 1 ? 0 : 4) + std::abs(line->offset) + (rounded ? 0 : 1);
+                if (cost >= least) continue;
+                least = cost;
+                best = Quotient{known.expression, shift, divisor, *line};
             }
-    return std::nullopt;
+    if (!best) return std::nullopt;
+    const uint32_t shifted = linear(best->of, 1, best->shift);
+    return linear(join(Kind::FloorDivide, shifted, constant(best->divisor)), best->line.scale, best->line.offset);
 }
 
 std::optional<uint32_t> Fitting::find_product(const Numbers& seen) {

@@ -277,3 +277,21 @@ def test_weights_of_another_model(counting: Any, linear: Any) -> None:
     header, _, data = parts(export(linear, (X,)).program.to_bytes())
     with pytest.raises(ValueError, match="the file has no tensor 'calls', a constant of its graph"):
         Program.from_bytes(joined(header, graph, data))
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda t: t[::2],
+        lambda t: t[1::2],
+        lambda t: t[:1].expand(3),
+        lambda t: t.reshape(2, 3)[:, :2],
+        lambda t: t.reshape(3, 2)[:2].t(),
+        lambda t: t.reshape(2, 3).t(),
+    ],
+)
+def test_constants_that_are_views(function_module: Any, view: Callable[..., Any]) -> None:
+    constant = view(core.arange(6.0))
+    program = export(function_module(lambda x: x + constant), (core.ones(()),)).program
+    loaded = Program.from_bytes(program.to_bytes())
+    assert loaded.run([core.ones(())])[0].tolist() == (constant + 1).tolist()

@@ -79,7 +79,8 @@ def test_texts_of_control_flow(name: str, function_module: Any) -> None:
 
 def test_texts_of_sizes_that_change(function_module: Any) -> None:
     def function(x: Any, y: Any) -> Any:
-        return core.cat([x.reshape(-1), y.reshape(-1)])[: (x.shape[0] + 1) * x.shape[1]], y.sum(0) / (
+        flat = x.reshape(-1)
+        return core.cat([flat, flat, y.reshape(-1)])[: (x.shape[0] + 1) * x.shape[1]], y.sum(0) / (
             x.shape[1] // 2
         )
 

@@ -34,17 +34,36 @@ def capture_sizes(
     given.arguments(args, kwargs)
     tensors = [tensor for _, tensor in given.tensors]
     values = [size.values(number) for number, size in enumerate(sizes)]
-    programs = []
-    for run in range(dynamic.CAPTURES):
-        others = dynamic.resized(tensors, sizes, [numbers[run] for numbers in values])
+
+    def capture_at(found: Sequence[int]) -> Program:
+        others = dynamic.resized(tensors, sizes, found)
         arguments, named = dynamic.replaced(args, others), dynamic.replaced(dict(kwargs), others)
         with dynamic.capturing_sizes():
-            programs.append(capture(function, arguments, named, state, module, expanded, below, around))
-    symbols = [
-        (size.dim.name, size.dim.min, size.dim.max, size.places, numbers)
-        for size, numbers in zip(sizes, values, strict=True)
-    ]
-    return Program.generalize(programs, symbols)
+            return capture(function, arguments, named, state, module, expanded, below, around)
+
+    def generalize() -> Program:
+        symbols = [
+            (size.dim.name, size.dim.min, size.dim.max, size.places, list(numbers))
+            for size, numbers in zip(sizes, zip(*runs, strict=True), strict=True)
+        ]
+        return Program.generalize(programs, symbols)
+
+    runs = list(zip(*values, strict=True))
+    programs = [capture_at(found) for found in runs]
+    program = generalize()
+    if "//" not in program.text():
+        return program
+    # Different quotients agree for few sizes: Note [Sizes of captures].
+    for found in zip(*(size.further_values(number) for number, size in enumerate(sizes)), strict=True):
+        try:
+            programs.append(capture_at(found))
+        except Exception:
+            # The function may need larger sizes than the declared ones.
+            if all(value >= size.example for value, size in zip(found, sizes, strict=True)):
+                raise
+            continue
+        runs.append(found)
+    return generalize()
 
 
 def capture(

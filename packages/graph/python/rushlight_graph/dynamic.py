@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import random
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,9 +20,17 @@ from rushlight_graph import trees
 CAPTURES = 6
 _thread = threading.local()
 _MOST = 2**31 - 1
-# The sizes of captures, as differences from the example size. Each entry has the smallest example size to which it
-# applies, and the differences.
-_STEPS = ((32, (1, 3, 17, 37, 68)), (0, (1, 2, 5, 8, 13)), (0, (1, 2, 3, 4, 5)))
+# Note [Sizes of captures]
+# Quotients of sizes such as n // 4 + 1, -(-n // 4) and (n - 1) // 4 + 1 are equal for most n. They differ next to multiples
+# of the divisor, so the captures have a multiple of a power of two and its neighbours, and a multiple of 15 and its successor.
+# The power of two is larger for larger examples. In a narrow range of sizes, the captures have the next sizes. If a program
+# contains quotients, `_FURTHER` captures with random sizes follow: 6 captures do not determine a divisor, a shift, a factor
+# and an offset.
+_FURTHER = 16
+_FURTHER_RANGE = 70
+_POWERS = ((64, 64), (32, 32), (0, 16))  # the smallest example, and the power of two
+# The largest size of captures is at least this, so that quotients of small sizes by larger divisors are not constant.
+_SMALL_END = 65
 
 
 class Dim:
@@ -146,12 +155,7 @@ class Size:
     def values(self, number: int) -> list[int]:
         """Return the example size and the sizes of the other captures, in a different order for each `number`."""
         low, high = self.dim.min, self.dim.max
-        # Sizes that are far apart distinguish divisors better. They are closer for small examples, because each
-        # capture then costs more than the example, and for narrow ranges.
-        fitting = [
-            steps for least, steps in _STEPS if self.example >= least and self.example + steps[-1] <= high
-        ]
-        apart = fitting[0] if fitting else _STEPS[-1][1]
+        apart = next(filter(lambda steps: self.example + steps[-1] <= high, _steps(self.example)), _NARROW)
         orders = list(itertools.permutations(apart))
         steps = [0, *orders[29 * number % len(orders)]]
         found = [self.example + step for step in steps]
@@ -167,6 +171,27 @@ class Size:
         if low < 2:
             found[steps.index(apart[-1])] = low
         return found
+
+    def further_values(self, number: int) -> list[int]:
+        """Return sizes of further captures, which may be smaller than the example, in a random but fixed order."""
+        low, high = max(self.dim.min, 2), min(self.dim.max, self.example + max(_FURTHER_RANGE, self.example))
+        sizes = list(range(low, high + 1))
+        chance = random.Random(self.example + number)
+        return [*chance.sample(sizes, min(_FURTHER, len(sizes))), *chance.choices(sizes, k=max(0, _FURTHER - len(sizes)))]
+
+
+_NARROW = (1, 2, 3, 4, 5)
+
+
+def _steps(example: int) -> Iterator[tuple[int, ...]]:
+    """Iterate over possible differences of the other sizes from the example size: Note [Sizes of captures]."""
+    for least, power in _POWERS:
+        if example >= least:
+            first = (example + 1) // power * power + power
+            second = -(-(first + 2) // 15) * 15
+            last = max(second + 1, _SMALL_END)
+            yield tuple(size - example for size in (first - 1, first, first + 1, second, last))
+    yield _NARROW
 
 
 def sizes_of(

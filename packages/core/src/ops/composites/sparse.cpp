@@ -63,6 +63,7 @@ Tensor with_sparse_values(const Tensor& values, const Tensor& pattern) {
 }
 
 Tensor sparse_values_backward(const Tensor& grad, const Tensor& pattern) {
+    check_pattern("_sparse_values_backward(pattern)", pattern);
     const SparseParts& parts = sparse_parts(pattern);
     if (parts.layout != Layout::Coo || parts.coalesced || parts.indices.size(1) < 2)
         return ops::_with_sparse_values(grad, pattern);
