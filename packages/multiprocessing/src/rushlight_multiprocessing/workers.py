@@ -66,7 +66,7 @@ class Pool(standard.Pool):
         self._quick_get = self._inqueue.get_result
 
     def _repopulate_pool(self) -> None:
-        self._inqueue.num_threads = share_of_threads(self._processes)
+        self._inqueue.num_threads = share_of_threads(self._processes)  # type: ignore[attr-defined]
         super()._repopulate_pool()  # type: ignore[misc]
 
     @staticmethod
