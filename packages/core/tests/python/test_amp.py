@@ -120,7 +120,7 @@ class Steps:
     """An optimizer that counts its steps."""
 
     def __init__(self, *grads: Any) -> None:
-        parameters = [core.ones_like(grad) for grad in grads]
+        parameters = [core.ones(grad.shape, dtype=grad.dtype, device=grad.device) for grad in grads]
         for parameter, grad in zip(parameters, grads, strict=True):
             parameter.grad = grad
         self.param_groups = [{"params": parameters}]
@@ -151,6 +151,35 @@ def test_steps_with_gradients_that_are_not_finite_are_left_out() -> None:
     assert scaler.step(good) == 1
     scaler.update()
     assert (bad.count, scaler.get_scale()) == (0, 4.0)
+
+
+@pytest.mark.parametrize("layout", [core.sparse_coo, core.sparse_csr])
+def test_sparse_gradients_are_divided(layout: Any) -> None:
+    scaler = core.GradScaler("cpu", init_scale=8.0)
+    good, bad = (core.tensor([[0.0, 8.0], [n, 0.0]]).to_sparse(layout=layout) for n in (16.0, float("inf")))
+    assert scaler.step(Steps(good, ones(2))) == 1
+    assert good.layout is layout
+    assert good.to_dense().tolist() == [[0.0, 1.0], [2.0, 0.0]]
+    assert scaler.step(Steps(ones(2), bad)) is None
+    scaler.update()
+    assert scaler.get_scale() == 4.0
+
+
+def test_duplicates_in_sparse_gradients_are_divided_once() -> None:
+    scaler = core.GradScaler("cpu", init_scale=8.0)
+    grad = core.sparse_coo_tensor([[2, 2, 0]], [[8.0, 0.0], [16.0, 8.0], [4.0, 4.0]], (3, 2))
+    scaler.unscale_(Steps(grad))
+    assert grad.to_dense().tolist() == [[0.5, 0.5], [0.0, 0.0], [3.0, 1.0]]
+
+
+def test_gradients_are_unchanged_if_they_cannot_be_checked() -> None:
+    scaler = core.GradScaler("cpu", init_scale=8.0)
+    grad = ones(2)
+    optimizer = Steps(grad, core.ones(2, device="meta"))  # on `meta`, there are no values to check
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="meta"):
+            scaler.step(optimizer)
+    assert (grad.tolist(), optimizer.count) == ([1.0, 1.0], 0)
 
 
 def test_order_of_calls() -> None:

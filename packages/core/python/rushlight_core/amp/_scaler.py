@@ -13,6 +13,12 @@ from .._grad_mode import no_grad
 _READY, _UNSCALED, _STEPPED = range(3)
 
 
+def _stored_values(grad: _C.Tensor) -> _C.Tensor:
+    """Return the values that a sparse gradient stores, as a dense tensor that shares their memory, or a dense gradient."""
+    parts = _C._sparse_parts(grad)
+    return grad if parts is None else parts[3]
+
+
 class GradScaler:
     """Multiply losses by a scale, divide gradients by it, and skip steps whose gradients are not finite.
 
@@ -99,9 +105,11 @@ class GradScaler:
             )
         with no_grad():
             inverse = 1.0 / self._scale
-            for grad in grads:
-                grad.mul_(inverse)
-            finite = all(bool(_C.isfinite(grad).all()) for grad in grads)
+            stored = [_stored_values(grad) for grad in grads]
+            # The check comes first, so that gradients are unchanged if it raises an error.
+            finite = all(bool(_C.isfinite(values * inverse).all()) for values in stored)
+            for values in stored:
+                values.mul_(inverse)
         self._stages[optimizer] = (_UNSCALED, finite)
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
