@@ -69,7 +69,7 @@ def sparse_coo_tensor(
         dtype, device: the dtype and the device of the result; by default those of `values`.
         requires_grad: whether operators on the result are recorded for gradients.
         check_invariants: whether to check the indices. True unless `sparse.check_sparse_tensor_invariants` is disabled.
-        is_coalesced: whether the indices are sorted and distinct, if that is known.
+        is_coalesced: whether the indices are sorted and distinct; by default, True if there are fewer than two values.
 
     A call with only a size returns a tensor of zeros.
 
@@ -90,7 +90,6 @@ def sparse_coo_tensor(
         size = tuple(size)
         indices = _C.zeros((len(size), 0), dtype=_C.int64, device=device)
         values = _C.zeros(0, dtype=dtype, device=device)
-        is_coalesced = True
     values = _tensor(values, dtype, device)
     where = values.device if device is None else device
     if isinstance(indices, Tensor) and indices.dtype not in _INDEX_DTYPES:
@@ -99,9 +98,10 @@ def sparse_coo_tensor(
     if size is None:
         if indices.dim() != 2:
             raise RuntimeError(f"{name}: indices must be sparse_dim x nnz, but got: {tuple(indices.shape)}")
-        if indices.shape[1] == 0:
-            raise RuntimeError(f"{name}(size): without values the size must be given")
-        size = [int(n) + 1 for n in indices.amax(1)] + list(values.shape[1:])
+        sparse_sizes = [int(n) + 1 for n in indices.amax(1)] if indices.shape[1] else [0] * indices.shape[0]
+        size = sparse_sizes + list(values.shape[1:])
+    if is_coalesced is None:
+        is_coalesced = indices.dim() == 2 and indices.shape[1] < 2
     return _made(
         name,
         _COO,
@@ -109,7 +109,7 @@ def sparse_coo_tensor(
         indices,
         None,
         values,
-        bool(is_coalesced),
+        is_coalesced,
         check_invariants,
         requires_grad,
         pin_memory,

@@ -102,6 +102,24 @@ def test_size_dtype_and_zeros() -> None:
     assert core.eye(2).dense_dim() == 2
 
 
+def test_fewer_than_two_entries_are_coalesced() -> None:
+    one = core.sparse_coo_tensor([[0], [1]], [5.0], (2, 2))
+    assert one.is_coalesced()
+    assert one.coalesce() is one
+    assert (one.indices().tolist(), one.values().tolist()) == ([[0], [1]], [5.0])
+    assert not core.sparse_coo_tensor([[0], [1]], [5.0], (2, 2), is_coalesced=False).is_coalesced()
+    assert not core.sparse_coo_tensor([[0, 0]], [5.0, 6.0], (2,)).is_coalesced()
+    none = core.sparse_coo_tensor(core.zeros(2, 0, dtype=core.int64), core.zeros(0), (2, 3))
+    assert none.is_coalesced()
+    assert (none.indices().shape, none.values().shape) == ((2, 0), (0,))
+
+
+def test_size_of_a_tensor_without_entries() -> None:
+    indices = core.zeros(2, 0, dtype=core.int64)
+    assert core.sparse_coo_tensor(indices, core.zeros(0)).shape == (0, 0)
+    assert core.sparse_coo_tensor([[], []], core.zeros(0, 3)).shape == (0, 0, 3)
+
+
 @pytest.mark.parametrize("dtype", [core.float32, core.bfloat16, core.int64, core.complex64, core.bool])
 def test_conversions(dtype: core.dtype) -> None:
     t = dense().to(dtype)
