@@ -272,3 +272,65 @@ def test_one_element_fits_a_tensor_without_dimensions(assign):
     for shape in ((2,), (0,), (1, 1)):
         with pytest.raises(RuntimeError, match="size mismatch for scale"):
             module.load_state_dict({**state, "scale": core.zeros(shape)})
+
+
+class Built(Module):
+    """A module whose child is built when its extra state is set."""
+
+    def __init__(self, size: int | None = None, after: int = 1):
+        super().__init__()
+        self.size = size
+        self.scale = Parameter(core.ones(1))
+        self.child = None if size is None else Linear(size, 1, bias=False)
+        self.after = Linear(after, 1, bias=False)
+
+    def get_extra_state(self):
+        return self.size
+
+    def set_extra_state(self, size):
+        self.size = size
+        self.scale_before_extra_state = self.scale.item()
+        self.child = None if size is None else Linear(size, 1, bias=False)
+
+
+@pytest.mark.parametrize("size", [None, 2, 3])
+@pytest.mark.parametrize("strict", [True, False])
+def test_extra_state_is_set_before_the_children_are_loaded(size, strict):
+    ours, theirs = Sequential(Built(size)), Sequential(Built(3))
+    with core.no_grad():
+        theirs[0].scale.fill_(2.0)
+    result = ours.load_state_dict(theirs.state_dict(), strict=strict)
+    assert (result.missing_keys, result.unexpected_keys) == ([], [])
+    assert core.equal(ours[0].child.weight, theirs[0].child.weight)
+    assert ours[0].scale_before_extra_state == 2.0
+
+
+def test_error_of_a_state_with_extra_state_says_what_was_loaded():
+    theirs = Built(3)
+    ours = Built(after=2)
+    with pytest.raises(
+        RuntimeError, match=r"the entries up to '_extra_state' were loaded\n  size mismatch for after"
+    ):
+        ours.load_state_dict(theirs.state_dict())
+    assert ours.size == 3
+    # No extra state is set after an error.
+    ours = Sequential(Linear(1, 1), Built())
+    with pytest.raises(RuntimeError, match="nothing was loaded"):
+        ours.load_state_dict(Sequential(Linear(2, 1), theirs).state_dict())
+    with pytest.raises(RuntimeError, match="nothing was loaded"):
+        ours.load_state_dict({"1." + key: value for key, value in theirs.state_dict().items()})
+    assert ours[1].size is None
+
+
+def test_order_of_extra_state_and_hooks():
+    calls = []
+
+    class Extra(Built):
+        def set_extra_state(self, size):
+            calls.append("set_extra_state")
+
+    ours = Extra(2)
+    ours.child.register_load_state_dict_pre_hook(lambda *arguments: calls.append("pre-hook of child"))
+    ours.child.register_load_state_dict_post_hook(lambda *arguments: calls.append("post-hook of child"))
+    ours.load_state_dict(Extra(2).state_dict())
+    assert calls == ["set_extra_state", "pre-hook of child", "post-hook of child"]

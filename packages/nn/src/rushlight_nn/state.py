@@ -72,7 +72,11 @@ class State:
         raise NotImplementedError(f"{type(self).__name__} does not define get_extra_state")
 
     def set_extra_state(self, state: Any) -> None:
-        """Restore the object that :meth:`get_extra_state` returned."""
+        """Restore the object that :meth:`get_extra_state` returned.
+
+        This method is called after the parameters and buffers of this module are loaded, and before its children are
+        checked and loaded, so it may build or replace children.
+        """
         raise NotImplementedError(f"{type(self).__name__} does not define set_extra_state")
 
     # Reading ------------------------------------------------------------------------------------------------
@@ -143,7 +147,8 @@ class State:
 
         Raises:
             TypeError: `state_dict` is not a mapping.
-            RuntimeError: the state does not fit. The message lists all errors, and the module is unchanged.
+            RuntimeError: the state does not fit. The message lists all errors, and the module is unchanged, except for
+                the entries up to the last extra state that was set before the first error was found.
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(
@@ -155,6 +160,7 @@ class State:
         unexpected: list[str] = []
         errors: list[str] = []
         deferred: list[Callable[[], None]] = []
+        loaded_up_to: str | None = None
         has_post_hooks = False
         metadata = getattr(state_dict, "_metadata", None)
         # Hooks may rename keys, so copy the caller's dictionary.
@@ -162,11 +168,24 @@ class State:
         if metadata is not None:
             state._metadata = metadata
 
+        def run_deferred() -> None:
+            for copy in deferred:
+                copy()
+            deferred.clear()
+
+        def load_up_to(key: str) -> None:
+            """Load the entries that have been checked, unless an error has been found."""
+            nonlocal loaded_up_to
+            if not errors and not (strict and (missing or unexpected)):
+                run_deferred()
+                loaded_up_to = key
+
         def load(module: Any, prefix: str) -> None:
             nonlocal has_post_hooks
             local = dict((metadata or {}).get(prefix[:-1], {}))
             local["assign_to_params_buffers"] = assign
             local["deferred"] = deferred
+            local["load_up_to"] = load_up_to
             # Always pass strict=True, because unexpected keys are returned even if they are not an error.
             module._load_from_state_dict(state, prefix, local, True, missing, unexpected, errors)
             for name, child in module._modules.items():
@@ -188,17 +207,22 @@ class State:
         result = IncompatibleKeys(missing, unexpected)
         # Post-hooks may remove keys from the lists, and expect that the values are already loaded.
         if not errors and (has_post_hooks or not (strict and (missing or unexpected))):
-            for copy in deferred:
-                copy()
+            run_deferred()
             run_post_hooks(self)
         if errors or (strict and (missing or unexpected)):
-            raise RuntimeError(self._describe_misfit(strict, missing, unexpected, errors))
+            raise RuntimeError(self._describe_misfit(strict, missing, unexpected, errors, loaded_up_to))
         return result
 
     def _describe_misfit(
-        self, strict: bool, missing: list[str], unexpected: list[str], errors: list[str]
+        self,
+        strict: bool,
+        missing: list[str],
+        unexpected: list[str],
+        errors: list[str],
+        loaded_up_to: str | None,
     ) -> str:
-        lines = [f"load_state_dict: the state does not fit {type(self).__name__}; nothing was loaded"]
+        loaded = "nothing was" if loaded_up_to is None else f"the entries up to {loaded_up_to!r} were"
+        lines = [f"load_state_dict: the state does not fit {type(self).__name__}; {loaded} loaded"]
         if strict and missing:
             lines.append("  Missing key(s) in state_dict: " + _quoted(missing))
         if strict and unexpected:
@@ -268,7 +292,7 @@ class State:
                 )
             else:
                 run(lambda name=name, value=value: self._load_entry(name, value, assign))
-        self._load_extra_state(state_dict, prefix, missing_keys, unexpected_keys, run)
+        self._load_extra_state(state_dict, prefix, local_metadata, missing_keys, unexpected_keys, run)
         if strict:
             self._report_unexpected(state_dict, prefix, own, unexpected_keys)
 
@@ -289,12 +313,21 @@ class State:
             table[name] = value
 
     def _load_extra_state(
-        self, state_dict: Any, prefix: str, missing_keys: list[str], unexpected_keys: list[str], run: Any
+        self,
+        state_dict: Any,
+        prefix: str,
+        local_metadata: dict[str, Any],
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        run: Any,
     ) -> None:
         key = prefix + _EXTRA_STATE
         if type(self).set_extra_state is not State.set_extra_state:
             if key in state_dict:
                 run(lambda: self.set_extra_state(state_dict[key]))
+                # The extra state may build or replace the children, so it is set before they are checked.
+                if "load_up_to" in local_metadata:
+                    local_metadata["load_up_to"](key)
             else:
                 missing_keys.append(key)
         elif key in state_dict:
