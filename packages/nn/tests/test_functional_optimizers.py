@@ -80,7 +80,8 @@ def test_function_takes_the_step_of_its_optimizer(name: str) -> None:
     for step in (1, 2):
         give_grads(ours, step)
         give_grads(theirs, step)
-        getattr(functional, name)(ours, [p.grad for p in ours], *states, **settings)
+        with core.no_grad():
+            getattr(functional, name)(ours, [p.grad for p in ours], *states, **settings)
         optimizer.step()
     for param, expected in zip(ours, theirs, strict=True):
         assert core.equal(param, expected)
@@ -105,7 +106,8 @@ def test_sgd_makes_the_buffers_that_are_not_there(momentum: float) -> None:
     for step in range(3):
         give_grads(ours, step)
         give_grads(theirs, step)
-        functional.sgd(ours, [p.grad for p in ours], buffers, **settings)
+        with core.no_grad():
+            functional.sgd(ours, [p.grad for p in ours], buffers, **settings)
         optimizer.step()
         for param, expected, buffer in zip(ours, theirs, buffers, strict=True):
             assert core.equal(param, expected)
@@ -117,7 +119,7 @@ def sparse_gradient() -> Any:
 
 
 def test_sparse_gradients() -> None:
-    ours, theirs = Parameter(core.ones(5, 2)), Parameter(core.ones(5, 2))
+    ours, theirs = core.ones(5, 2), Parameter(core.ones(5, 2))
     optimizer = optim.SparseAdam([theirs], lr=0.1)
     mean, square = core.zeros(5, 2), core.zeros(5, 2)
     for step in (1, 2):
@@ -129,7 +131,7 @@ def test_sparse_gradients() -> None:
         )  # fmt: skip
     assert core.equal(ours, theirs)
     theirs = Parameter(core.ones(5, 2))
-    ours = Parameter(core.ones(5, 2))
+    ours = core.ones(5, 2)
     sgd = optim.SGD([theirs], lr=0.1, momentum=0.5)
     buffers: list[Any] = [None]
     for _ in range(2):
@@ -154,8 +156,46 @@ def test_adam_refuses_sparse_gradients_in_pytorchs_words() -> None:
             optimizer.step()
         assert optimizer.state[param]["step"] == 0  # no step was taken
     assert core.equal(param, core.ones(5, 2))
-    with pytest.raises(RuntimeError, match="please consider SparseAdam instead"):
+    with pytest.raises(RuntimeError, match="please consider SparseAdam instead"), core.no_grad():
         functional.adam([param], [param.grad], [], [], [], [], **{**CASES["adam"][1], "amsgrad": False})
+
+
+def arguments(name: str, param: Any) -> tuple[list[Any], dict[str, Any]]:
+    """Return lists and settings with which a function takes a step of one parameter."""
+    taken = inspect.signature(getattr(functional, name)).parameters
+    needed = [p.name for p in taken.values() if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
+    lists = {key: [core.zeros(2)] for key in needed} | {"params": [param], "state_steps": [core.tensor(0.0)]}
+    return [lists[key] for key in needed], CASES[name][1]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_numbers_of_steps_must_be_tensors(name: str) -> None:
+    param = core.ones(2)
+    lists, settings = arguments(name, param)
+    lists[-1] = [1]
+    with pytest.raises(
+        RuntimeError, match=rf"{name}\(state_steps\): must contain a list of singleton tensors, got int"
+    ):
+        getattr(functional, name)(*lists, **settings)
+    assert core.equal(param, core.ones(2))
+
+
+@pytest.mark.parametrize("name", functional.__all__)
+def test_leaves_that_require_gradients_are_written_only_in_no_grad(name: str) -> None:
+    param = Parameter(core.ones(2))
+    if name in CASES:
+        lists, settings = arguments(name, param)
+    else:
+        lists = [[param], [core.ones(2)], [core.zeros(2)]]
+        if name == "sparse_adam":
+            lists = [[param], [core.ones(2).to_sparse()], [core.zeros(2)], [core.zeros(2)], [1]]
+        taken = inspect.signature(getattr(functional, name)).parameters.values()
+        settings = {p.name: 0.5 for p in taken if p.kind is p.KEYWORD_ONLY}
+    with pytest.raises(
+        RuntimeError, match=rf"{name}\(params\): a leaf that requires grad cannot be written in place"
+    ):
+        getattr(functional, name)(*lists, **settings)
+    assert core.equal(param, core.ones(2))
 
 
 def test_what_is_not_supported_is_refused() -> None:

@@ -401,3 +401,22 @@ def test_calling_with_other_parameters_by_its_older_name() -> None:
 
     layer = nn.Linear(2, 1, bias=False)
     assert functional_call(layer, {"weight": torch.ones(1, 2)}, (torch.ones(1, 2),)).tolist() == [[2.0]]
+
+
+def test_functional_optimizers_refuse_parameters_with_a_history() -> None:
+    leaf = torch.ones(2, requires_grad=True)
+    computed = leaf * 2
+    settings = {
+        "weight_decay": 0.5,
+        "momentum": 0,
+        "lr": 0.1,
+        "dampening": 0,
+        "nesterov": False,
+        "maximize": False,
+    }
+    with pytest.raises(NotImplementedError, match=r"sgd.*with a history is not recorded"):
+        torch.optim.sgd.sgd([computed], [torch.ones(2)], [None], **settings)
+    assert computed.tolist() == [2.0, 2.0]
+    with torch.no_grad():
+        torch.optim.sgd.sgd([computed, leaf], [torch.ones(2)] * 2, [None] * 2, **settings)
+    torch.testing.assert_close(computed.detach(), torch.tensor([1.8, 1.8]))

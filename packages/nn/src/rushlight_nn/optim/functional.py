@@ -2,7 +2,8 @@
 
 In PyTorch these functions are in the modules of the optimizers (`torch.optim.adam.adam`) and in `torch.optim._functional`.
 Parameters and states are updated in place, and every tensor in `state_steps` is incremented by one. The other arguments are
-those of the optimizer of the same name. `foreach`, `fused` and `has_complex` are accepted and ignored.
+those of the optimizer of the same name. `foreach`, `fused` and `has_complex` are accepted and ignored. Steps are not
+recorded for gradients, so parameters that require gradients must be updated in a block of `no_grad`.
 """
 
 from __future__ import annotations
@@ -55,6 +56,29 @@ def _each(
                     value.copy_(state[key])
 
 
+def _check(function: str, params: Sequence[Tensor], state_steps: Sequence[Any] = ()) -> None:
+    """Raise an error if a number of steps is not a tensor, or if a parameter must not be written in place."""
+    for step in state_steps:
+        if not isinstance(step, Tensor):
+            raise RuntimeError(
+                f"{function}(state_steps): must contain a list of singleton tensors, got {type(step).__name__}\n"
+                "hint: pass tensors, such as torch.tensor(0.0); they are incremented in place"
+            )
+    if not core.is_grad_enabled():
+        return
+    hint = f"\nhint: call {function} in a block of torch.no_grad()"
+    for param in params:
+        if param.requires_grad and param.is_leaf:
+            raise RuntimeError(
+                f"{function}(params): a leaf that requires grad cannot be written in place while gradients are recorded"
+                + hint
+            )
+        if param.requires_grad:
+            raise NotImplementedError(
+                f"{function}(params): the step of a tensor with a history is not recorded for gradients{hint}"
+            )
+
+
 def _kinds(params: Sequence[Tensor]) -> list[list[int]]:
     """Group the positions of parameters by device and dtype, because a fused step requires equal ones."""
     found: dict[Any, list[int]] = {}
@@ -102,6 +126,7 @@ def adam(
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
 
     Raises:
+        RuntimeError: a number of steps is not a tensor, or a parameter requires a gradient outside `no_grad`.
         RuntimeError: a gradient is sparse.
         NotImplementedError: an unsupported option is selected.
 
@@ -121,6 +146,7 @@ def adam(
         grad_scale=grad_scale is not None,
         found_inf=found_inf is not None,
     )
+    _check("adam", params, state_steps)
     if any(grad.is_sparse for grad in grads):
         raise RuntimeError("Adam does not support sparse gradients, please consider SparseAdam instead")
     update = _fused_adamw_ if decoupled_weight_decay else _fused_adam_
@@ -175,6 +201,7 @@ def adamw(
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
 
     Raises:
+        RuntimeError: a number of steps is not a tensor, or a parameter requires a gradient outside `no_grad`.
         RuntimeError: a gradient is sparse.
         NotImplementedError: an unsupported option is selected.
 
@@ -188,6 +215,7 @@ def adamw(
         >>> params
         [tensor([0.8900])]
     """
+    _check("adamw", params, state_steps)
     adam(
         params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, foreach, capturable, differentiable, fused,
         grad_scale, found_inf, has_complex, True, amsgrad=amsgrad, beta1=beta1, beta2=beta2, lr=lr,
@@ -224,6 +252,7 @@ def sgd(
         - Parameters, gradients and states: (*), the same shape for each parameter.
 
     Raises:
+        RuntimeError: a parameter requires a gradient outside `no_grad`.
         NotImplementedError: an unsupported option is selected.
 
     Example:
@@ -237,6 +266,7 @@ def sgd(
         [tensor([0.8000])]
     """
     refuse("sgd", grad_scale=grad_scale is not None, found_inf=found_inf is not None)
+    _check("sgd", params)
     group = {
         "weight_decay": weight_decay, "momentum": momentum, "lr": lr, "dampening": dampening, "nesterov": nesterov,
         "maximize": maximize,
@@ -292,6 +322,9 @@ def sparse_adam(
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter.
 
+    Raises:
+        RuntimeError: a parameter requires a gradient outside `no_grad`.
+
     Example:
         >>> from rushlight_nn.optim.functional import sparse_adam
         >>> params, grads = [torch.ones(3)], [torch.tensor([0.0, 2.0, 0.0]).to_sparse()]
@@ -302,6 +335,7 @@ def sparse_adam(
         >>> params
         [tensor([1.0000, 0.9000, 1.0000])]
     """
+    _check("sparse_adam", params)
     group = {"betas": (beta1, beta2), "eps": eps, "lr": lr, "maximize": maximize}
     with core.no_grad():
         for i, (param, grad) in enumerate(zip(params, grads, strict=True)):
@@ -341,6 +375,7 @@ def adagrad(
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
 
     Raises:
+        RuntimeError: a number of steps is not a tensor, or a parameter requires a gradient outside `no_grad`.
         RuntimeError: a gradient is sparse and `weight_decay` is not zero.
         NotImplementedError: an unsupported option is selected.
 
@@ -360,6 +395,7 @@ def adagrad(
         grad_scale=grad_scale is not None,
         found_inf=found_inf is not None,
     )
+    _check("adagrad", params, state_steps)
     if weight_decay and any(grad.is_sparse for grad in grads):
         raise RuntimeError("weight_decay option is not compatible with sparse gradients")
     settings = {
@@ -403,6 +439,7 @@ def adadelta(
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
 
     Raises:
+        RuntimeError: a number of steps is not a tensor, or a parameter requires a gradient outside `no_grad`.
         NotImplementedError: an unsupported option is selected.
 
     Example:
@@ -416,6 +453,7 @@ def adadelta(
         [tensor([0.6877])]
     """
     refuse("adadelta", capturable=capturable, differentiable=differentiable)
+    _check("adadelta", params, state_steps)
     states = {"step": state_steps, "square_avg": square_avgs, "acc_delta": acc_deltas}
     settings = {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
     _each(Adadelta, params, grads, states, settings)
@@ -453,6 +491,7 @@ def adamax(
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
 
     Raises:
+        RuntimeError: a number of steps is not a tensor, or a parameter requires a gradient outside `no_grad`.
         NotImplementedError: an unsupported option is selected.
 
     Example:
@@ -466,6 +505,7 @@ def adamax(
         [tensor([0.9000])]
     """
     refuse("adamax", capturable=capturable, differentiable=differentiable)
+    _check("adamax", params, state_steps)
     states = {"step": state_steps, "exp_avg": exp_avgs, "exp_inf": exp_infs}
     settings = {
         "lr": lr, "betas": (beta1, beta2), "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
@@ -509,6 +549,7 @@ def nadam(
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
 
     Raises:
+        RuntimeError: a number of steps is not a tensor, or a parameter requires a gradient outside `no_grad`.
         NotImplementedError: an unsupported option is selected.
 
     Example:
@@ -522,6 +563,7 @@ def nadam(
         [tensor([0.8944])]
     """
     refuse("nadam", capturable=capturable, differentiable=differentiable)
+    _check("nadam", params, state_steps)
     states = {"step": state_steps, "exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs, "mu_product": mu_products}
     settings = {
         "lr": lr, "betas": (beta1, beta2), "eps": eps, "weight_decay": weight_decay, "momentum_decay": momentum_decay,
@@ -563,6 +605,7 @@ def radam(
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
 
     Raises:
+        RuntimeError: a number of steps is not a tensor, or a parameter requires a gradient outside `no_grad`.
         NotImplementedError: an unsupported option is selected.
 
     Example:
@@ -576,6 +619,7 @@ def radam(
         [tensor([0.8000])]
     """
     refuse("radam", capturable=capturable, differentiable=differentiable)
+    _check("radam", params, state_steps)
     states = {"step": state_steps, "exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs}
     settings = {
         "lr": lr, "betas": (beta1, beta2), "eps": eps, "weight_decay": weight_decay,
@@ -619,6 +663,7 @@ def rmsprop(
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
 
     Raises:
+        RuntimeError: a number of steps is not a tensor, or a parameter requires a gradient outside `no_grad`.
         NotImplementedError: an unsupported option is selected.
 
     Example:
@@ -632,6 +677,7 @@ def rmsprop(
         [tensor([0.9000])]
     """
     refuse("rmsprop", capturable=capturable, differentiable=differentiable)
+    _check("rmsprop", params, state_steps)
     states = {
         "step": state_steps, "square_avg": square_avgs, "grad_avg": grad_avgs if centered else [],
         "momentum_buffer": momentum_buffer_list if momentum > 0 else [],
@@ -674,6 +720,7 @@ def rprop(
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
 
     Raises:
+        RuntimeError: a number of steps is not a tensor, or a parameter requires a gradient outside `no_grad`.
         NotImplementedError: an unsupported option is selected.
 
     Example:
@@ -687,6 +734,7 @@ def rprop(
         [tensor([0.9000])]
     """
     refuse("rprop", capturable=capturable, differentiable=differentiable)
+    _check("rprop", params, state_steps)
     states = {"step": state_steps, "prev": prevs, "step_size": step_sizes}
     settings = {
         "etas": (etaminus, etaplus), "step_sizes": (step_size_min, step_size_max), "maximize": maximize,
@@ -728,6 +776,7 @@ def asgd(
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
 
     Raises:
+        RuntimeError: a number of steps is not a tensor, or a parameter requires a gradient outside `no_grad`.
         NotImplementedError: an unsupported option is selected.
 
     Example:
@@ -741,6 +790,7 @@ def asgd(
         [tensor([0.8000])]
     """
     refuse("asgd", capturable=capturable, differentiable=differentiable)
+    _check("asgd", params, state_steps)
     states = {"step": state_steps, "ax": axs, "mu": mus, "eta": etas}
     settings = {
         "lambd": lambd, "lr": lr, "t0": t0, "alpha": alpha, "weight_decay": weight_decay, "maximize": maximize,
