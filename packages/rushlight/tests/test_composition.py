@@ -28,7 +28,7 @@ def test_names_lead_to_the_packages_own_objects():
 
 
 MODULES = [
-    "accelerator", "amp", "ao.quantization", "as_torch", "autograd", "autograd.forward_ad",
+    "__future__", "accelerator", "amp", "ao.quantization", "as_torch", "autograd", "autograd.forward_ad",
     "autograd.function", "autograd.functional", "autograd.graph", "backends", "backends.cudnn",
     "backends.mps", "compiler", "cpu", "cuda", "cuda.amp", "distributed", "export", "func", "futures", "fx", "hub",
     "jit", "library", "linalg", "mps", "multiprocessing", "nn", "nn.attention", "nn.attention.flex_attention",

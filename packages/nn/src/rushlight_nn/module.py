@@ -10,6 +10,7 @@ from rushlight_core import Tensor
 
 from ._notes import add_path
 from ._typing import Any, ClassVar, Self
+from .conversion import get_overwrite_module_params_on_conversion, get_swap_module_params_on_conversion
 from .hooks import (
     Hooks,
     _global_buffer_registration_hooks,
@@ -324,23 +325,31 @@ class Module(Traversal, Hooks, State):
     # Moving and converting ----------------------------------------------------------------------------------
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Replace each parameter, gradient and buffer by the result of `fn`. Parameters remain the same objects."""
+        """Replace each parameter, gradient and buffer by the result of `fn`.
+
+        Parameters remain the same objects, unless `conversion.set_overwrite_module_params_on_conversion` is on.
+        """
         if recurse:
             for child in self.children():
                 child._apply(fn)
-        for parameter in self._parameters.values():
+        self._check_tables()
+        overwrite = get_overwrite_module_params_on_conversion() and not get_swap_module_params_on_conversion()
+        for name, parameter in list(self._parameters.items()):
             if parameter is None:
                 continue
             with core.no_grad():
                 new, grad = fn(parameter), parameter.grad
                 new_grad = None if grad is None else fn(grad)
+            if overwrite and not is_lazy(parameter):
+                self._parameters[name] = Parameter(new.detach(), parameter.requires_grad)
+                self._parameters[name].grad = new_grad
+                continue
             if new is not parameter:
                 if new_grad is not grad:
                     parameter.grad = None  # its dtype or device would differ from the parameter's
                 parameter.data = new
             if grad is not None and new_grad is not None and new_grad is not grad:
                 parameter.grad = new_grad.requires_grad_(grad.requires_grad)
-        self._check_tables()
         for name, buffer in list(self._buffers.items()):
             if buffer is not None:
                 self._buffers[name] = fn(buffer)

@@ -9,6 +9,7 @@ import rushlight_core as core
 from rushlight_core import Tensor
 
 from ._typing import Any
+from .conversion import get_swap_module_params_on_conversion
 from .hooks import NO_HOOKS, HookTable, RemovableHandle
 from .parameter import Parameter, is_lazy
 
@@ -56,7 +57,8 @@ class State:
     Loading first walks the whole tree and collects missing keys, unexpected keys and tensors of another shape. It
     copies values only afterwards, so that a state that does not fit leaves the module unchanged. The copies are
     deferred in `local_metadata["deferred"]`; a module that overrides `_load_from_state_dict` may ignore this list and
-    copy immediately.
+    copy immediately. An extra state may build the children that are to be checked next, so
+    `local_metadata["load_up_to"]` makes the copies that precede them, unless an error has been found already.
     """
 
     # Stored in the state, for modules whose state changes its layout between versions.
@@ -303,6 +305,10 @@ class State:
         with core.no_grad():
             if is_lazy(current):
                 current.materialize(value.shape)
+            if get_swap_module_params_on_conversion():
+                current.data = current.module_load(value, assign)
+                current.grad = None  # its dtype or device may differ from the new ones
+                return
             if not assign:
                 current.copy_(value)
                 return

@@ -210,6 +210,7 @@ if not TYPE_CHECKING:  # with `__getattr__`, type checkers would accept any name
         if name in _MODULES or name in (
             "_C",
             "__config__",
+            "__future__",
             "_dynamo",
             "_higher_order_ops",
             "_jit_internal",

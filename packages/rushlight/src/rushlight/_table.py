@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MODULES: dict[str, dict[str, str]] = {
+    "__future__": {"rushlight_nn.conversion": "*"},
     "_higher_order_ops.cond": {"rushlight_core._control_flow": "cond"},
     "_higher_order_ops.scan": {"rushlight_core._control_flow": "scan"},
     "_higher_order_ops.while_loop": {"rushlight_core._control_flow": "while_loop"},
