@@ -94,7 +94,7 @@ def test_options_of_the_comparison() -> None:
     nan = torch.tensor([torch.nan])
     with pytest.raises(AssertionError):
         case.assertEqual(nan, nan, equal_nan=False)
-    sparse = torch.sparse_coo_tensor([[0]], [1.0], (2,))
+    sparse = torch.sparse_coo_tensor([[0, 1]], [1.0, 2.0], (2,))
     case.assertEqual(sparse, sparse.coalesce())
     with pytest.raises(AssertionError, match="is_coalesced"):
         case.assertEqual(sparse, sparse.coalesce(), exact_is_coalesced=True)
