@@ -287,7 +287,8 @@ ValueId Recorder::add_constant(const Tensor& t, std::string name, ConstantKind k
     std::vector<int64_t> strides;
     // A file has no room for the gaps of a strided view, or the repetitions of an expanded one: it is loaded contiguous.
     int64_t reach = 1;
-    for (int64_t d = 0; d < t.dim(); ++d) reach += (std::max<int64_t>(t.size(d), 1) - 1) * t.strides()[static_cast<size_t>(d)];
+    for (int64_t d = 0; d < t.dim(); ++d)
+        reach += (std::max<int64_t>(t.size(d), 1) - 1) * t.strides()[static_cast<size_t>(d)];
     if (!t.is_contiguous() && reach == t.numel()) strides.assign(t.strides().begin(), t.strides().end());
     graph_.constants.push_back({std::move(name), id, kind, false, std::move(strides)});
     constants_.push_back(t);

@@ -124,7 +124,8 @@ std::optional<uint32_t> Fitting::find_quotient(const Numbers& seen) {
             }
     if (!best) return std::nullopt;
     const uint32_t shifted = linear(best->of, 1, best->shift);
-    return linear(join(Kind::FloorDivide, shifted, constant(best->divisor)), best->line.scale, best->line.offset);
+    return linear(join(Kind::FloorDivide, shifted, constant(best->divisor)), best->line.scale,
+                  best->line.offset);
 }
 
 std::optional<uint32_t> Fitting::find_product(const Numbers& seen) {

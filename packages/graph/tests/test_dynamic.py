@@ -137,7 +137,9 @@ QUOTIENTS = {
 @pytest.mark.parametrize("divisor", [2, 3, 4, 5, 8, 16])
 @pytest.mark.parametrize("kind", QUOTIENTS)
 @pytest.mark.parametrize("example", [5, 20, 34, 66, 97])
-def test_quotients_are_right_for_every_size(function_module: Any, example: int, kind: str, divisor: int) -> None:
+def test_quotients_are_right_for_every_size(
+    function_module: Any, example: int, kind: str, divisor: int
+) -> None:
     def length(n: int) -> int:
         return QUOTIENTS[kind](n, divisor)
 

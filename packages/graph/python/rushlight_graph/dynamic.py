@@ -22,10 +22,10 @@ _thread = threading.local()
 _MOST = 2**31 - 1
 # Note [Sizes of captures]
 # Quotients of sizes such as n // 4 + 1, -(-n // 4) and (n - 1) // 4 + 1 are equal for most n. They differ next to multiples
-# of the divisor, so the captures have a multiple of a power of two and its neighbours, and a multiple of 15 and its successor.
-# The power of two is larger for larger examples. In a narrow range of sizes, the captures have the next sizes. If a program
-# contains quotients, `_FURTHER` captures with random sizes follow: 6 captures do not determine a divisor, a shift, a factor
-# and an offset.
+# of the divisor. So the sizes of the captures include a multiple of a power of two and its neighbours, and a multiple of 15
+# and its successor. The power of two is larger for larger examples. In a narrow range, the captures have the next sizes.
+# If a program contains quotients, `_FURTHER` captures with random sizes follow, because six captures do not determine a
+# divisor, a shift, a factor and an offset. Random sizes may be smaller than the example.
 _FURTHER = 16
 _FURTHER_RANGE = 70
 _POWERS = ((64, 64), (32, 32), (0, 16))  # the smallest example, and the power of two
@@ -177,7 +177,10 @@ class Size:
         low, high = max(self.dim.min, 2), min(self.dim.max, self.example + max(_FURTHER_RANGE, self.example))
         sizes = list(range(low, high + 1))
         chance = random.Random(self.example + number)
-        return [*chance.sample(sizes, min(_FURTHER, len(sizes))), *chance.choices(sizes, k=max(0, _FURTHER - len(sizes)))]
+        return [
+            *chance.sample(sizes, min(_FURTHER, len(sizes))),
+            *chance.choices(sizes, k=max(0, _FURTHER - len(sizes))),
+        ]
 
 
 _NARROW = (1, 2, 3, 4, 5)
