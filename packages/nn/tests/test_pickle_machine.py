@@ -146,7 +146,7 @@ VALUES = [
 ]
 
 
-@pytest.mark.parametrize("protocol", [2, 3, 4])
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
 def test_what_pythons_pickle_writes(protocol):
     for value in VALUES:
         found = run(pickle.dumps(value, protocol))
@@ -155,6 +155,24 @@ def test_what_pythons_pickle_writes(protocol):
     shared = [1]
     found = run(pickle.dumps([shared, shared], protocol))
     assert found[0] is found[1]
+
+
+@pytest.mark.parametrize("protocol", [2, 4, 5])
+def test_arrays_in_every_protocol(protocol):
+    for array in (np.arange(6), np.asfortranarray(np.ones((2, 3))), np.arange(3, dtype=">i2"), np.zeros(0)):
+        first, second = run(pickle.dumps([array, array], protocol))
+        assert first is second
+        assert first.dtype == array.dtype.newbyteorder("=")
+        assert first.flags.f_contiguous == array.flags.f_contiguous
+        np.testing.assert_array_equal(first, array)
+    fixed = np.frombuffer(b"abcd", np.uint8)  # protocol 5 writes arrays that are read-only as bytes
+    np.testing.assert_array_equal(run(pickle.dumps(fixed, protocol)), fixed)
+
+
+def test_a_bytearray_that_ends_early():
+    program = b"\x80\x05\x96" + struct.pack("<Q", 2**63) + b"a."
+    with pytest.raises(CheckpointError, match="truncated"):
+        run(program)
 
 
 def test_every_instruction_is_read_or_refused():
@@ -170,7 +188,7 @@ def test_every_instruction_is_read_or_refused():
             read.add(opcode.name)
     refused = {opcode.name for opcode in pickletools.opcodes} - read
     assert refused == {
-        "BYTEARRAY8", "DUP", "EXT1", "EXT2", "EXT4", "FLOAT", "GET", "INST", "INT", "LONG", "NEWOBJ_EX", "NEXT_BUFFER",
+        "DUP", "EXT1", "EXT2", "EXT4", "FLOAT", "GET", "INST", "INT", "LONG", "NEWOBJ_EX", "NEXT_BUFFER",
         "OBJ", "PERSID", "POP", "POP_MARK", "PUT", "READONLY_BUFFER", "STRING", "UNICODE",
     }  # fmt: skip
 

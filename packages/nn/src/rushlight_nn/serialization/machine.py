@@ -242,6 +242,11 @@ def _bytes(form: str, size: int) -> Callable[[Machine], None]:
     return instruction
 
 
+def _bytearray(m: Machine) -> None:
+    data = m.take(m.number("<Q", 8))
+    m.push(bytearray(data), _TEXT + len(data))
+
+
 def _old_string(form: str, size: int) -> Callable[[Machine], None]:
     def instruction(m: Machine) -> None:  # strings of Python 2, which were bytes
         count = m.number(form, size)
@@ -353,6 +358,7 @@ _INSTRUCTIONS: dict[int, Callable[[Machine], None]] = {
         b"C": _bytes("<B", 1),
         b"B": _bytes("<I", 4),
         b"\x8e": _bytes("<Q", 8),
+        b"\x96": _bytearray,
         b")": _constant(()),
         b"\x85": _tuple(1),
         b"\x86": _tuple(2),
