@@ -5,7 +5,9 @@ from __future__ import annotations
 import collections
 import contextlib
 import datetime
+import decimal
 import enum
+import fractions
 import io
 import os
 import pathlib
@@ -262,6 +264,33 @@ def test_no_module_is_imported():
     assert not {"this", "antigravity"} & (set(sys.modules) - before)
 
 
+@pytest.mark.parametrize("protocol", [2, 4, 5])
+@pytest.mark.parametrize("optimize", [False, True])
+def test_unknown_names_of_every_protocol(protocol, optimize):
+    """Protocols 4 and 5 take the parts of a name from the memo if they occur twice."""
+    values = [
+        fractions.Fraction(1, 2),
+        {"fractions": range(3)},
+        slice(1),
+        collections.OrderedDict(),
+        Point(1),
+    ]
+    values += [decimal.Decimal(1), pathlib.PurePosixPath("decimal"), fractions.Fraction(1, 3), Other]
+    program = pickle.dumps(values, protocol)
+    file = archive(pickletools.optimize(program) if optimize else program)
+    names = ["fractions.Fraction", f"{__name__}.Point", "decimal.Decimal", f"{__name__}.Other"]
+    found = serialization.get_unsafe_globals_in_checkpoint(file)
+    assert [name for name in found if name != "copyreg._reconstructor"] == names
+    file.seek(0)
+    with pytest.raises(CheckpointError, match=rf"not allowed: {', '.join(found)}\. None of them"):
+        load(file)
+
+
+def test_names_of_known_functions_are_not_unsafe():
+    program = pickle.dumps([np.float32(1), np.arange(3), {1}, 1j, bytearray(b"a"), slice(2), range(3)], 4)
+    assert serialization.get_unsafe_globals_in_checkpoint(archive(program)) == []
+
+
 def test_reduce_of_a_living_function():
     with pytest.raises(CheckpointError, match=r"do not load this file|add_safe_globals"):
         run(pickle.dumps([Spy()], 2))
@@ -274,6 +303,10 @@ def test_reduce_of_a_living_function():
 class Point:
     def __init__(self, x):
         self.x = x
+
+
+class Other:
+    pass
 
 
 class Slotted:

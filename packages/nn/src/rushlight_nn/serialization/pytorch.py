@@ -63,6 +63,8 @@ _CALLS = frozenset(["__import__", "compile", "eval", "exec", "getattr", "globals
 # allowed, a named tuple is loaded as a new named tuple class, and a member of an enumeration as its value.
 _CLASSES = ".rushlight_classes"
 _CLASS = 6000  # memory of a class in bytes
+# The instructions of a pickle that write to the memo and read from it.
+_PUTS, _GETS = ("BINPUT", "LONG_BINPUT", "MEMOIZE"), ("BINGET", "LONG_BINGET")
 # The largest numbers of unknown names that an error lists, and that `get_unsafe_globals_in_checkpoint` returns.
 _SHOWN, _LISTED = 12, 10_000
 
@@ -259,22 +261,36 @@ def run(machine: Machine) -> Any:
 
 
 def _names_in(data: bytes, table: Table, limit: int) -> list[str]:
-    """Return at most `limit` names in a pickle that are not in the table, without executing the pickle."""
+    """Return at most `limit` names in a pickle that are not in the table, without executing the pickle.
+
+    The instruction STACK_GLOBAL takes the module and the name from the stack. The instructions before it put them there, as
+    literal strings or from the memo, so the last two values and the strings in the memo are recorded.
+    """
     import warnings
     from pickletools import genops
 
     unknown: dict[str, None] = {}
-    strings: list[str] = []
+    memo: list[Any] = []
+    # The last two values put on the stack, with None for values that are not strings.
+    last: list[Any] = [None, None]
     with contextlib.suppress(Exception), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # warnings about escapes in strings of Python 2
         for opcode, argument, _ in genops(data):
-            name = None
+            name = value = None
+            if opcode.name in _PUTS:
+                index = len(memo) if argument is None else argument
+                memo[index : index + 1] = [last[1]]  # indices are assigned in order
+                continue
             if opcode.name == "GLOBAL":
                 name = str(argument).replace(" ", ".", 1)
-            elif opcode.name == "STACK_GLOBAL" and len(strings) == 2:
-                name = ".".join(strings)
+            elif opcode.name == "STACK_GLOBAL" and None not in last:
+                name = ".".join(last)
+            elif opcode.name in _GETS:
+                value = memo[argument]
             elif isinstance(argument, str):
-                strings = [*strings[-1:], argument]
+                value = argument
+            if opcode.name != "FRAME":
+                last = [last[1], value]
             if name is not None and not table.has(name):
                 unknown[name] = None
                 if len(unknown) == limit:
