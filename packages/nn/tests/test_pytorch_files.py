@@ -128,6 +128,19 @@ def test_more_values(again):
     assert found["deque"].maxlen == 5
 
 
+@pytest.mark.parametrize("name", ["conjugated.pt", "conjugated_legacy.pt"])
+def test_tensors_with_the_conjugate_or_negative_bit(name):
+    found = load(FILES / name)
+    assert found["base"].tolist() == [1 + 2j, 3 - 4j, 5j]
+    assert found["view"].tolist() == [1 - 2j, 3 + 4j, -5j]
+    assert found["row"].tolist() == [3 + 4j, -5j]
+    assert found["expanded"].tolist() == [1 - 2j] * 4
+    assert found["negative"].tolist() == [-2.0, 4.0, -5.0]
+    assert type(found["parameter"]) is Parameter
+    assert found["parameter"].requires_grad
+    assert found["parameter"].tolist() == [1 - 2j, 3 + 4j, -5j]
+
+
 class Tied(Module):
     def __init__(self):
         super().__init__()

@@ -85,6 +85,27 @@ class Tied(nn.Module):
         self.head.weight = self.embedding.weight
 
 
+def conjugated() -> dict[str, object]:
+    base = torch.tensor([1 + 2j, 3 - 4j, 5j])
+    return {
+        "view": base.conj(),
+        "base": base,
+        "row": base[1:].conj(),
+        "parameter": nn.Parameter(base.conj()),
+        "expanded": base[:1].conj().expand(4),
+        # The imaginary part of a conjugated tensor has the negative bit.
+        "negative": torch.tensor([1 + 2j, 3 - 4j, 5j]).conj().imag,
+    }
+
+
+def quantized() -> dict[str, object]:
+    scales, zeros = torch.ones(2), torch.zeros(2, dtype=torch.int64)
+    return {
+        "tensor": torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.qint8),
+        "channels": torch.quantize_per_channel(torch.ones(3, 2), scales, zeros, 1, torch.qint32),
+    }
+
+
 def training() -> dict[str, object]:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3), nn.Flatten(), nn.Linear(12, 2))
@@ -107,6 +128,9 @@ def main() -> None:
     torch.save(more(), HERE / "more.pt")
     torch.save(training(), HERE / "training.pt")
     torch.save(training(), HERE / "training_legacy.pt", _use_new_zipfile_serialization=False)
+    for make in (conjugated, quantized):
+        torch.save(make(), HERE / f"{make.__name__}.pt")
+        torch.save(make(), HERE / f"{make.__name__}_legacy.pt", _use_new_zipfile_serialization=False)
     torch.save(nn.Sequential(nn.Linear(1, 1)), HERE / "module.pt")
     torch.jit.save(torch.jit.script(nn.Linear(1, 1)), HERE / "script.pt")
     torch.save(torch.eye(2).to_sparse(), HERE / "sparse.pt")

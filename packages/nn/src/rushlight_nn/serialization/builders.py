@@ -22,6 +22,7 @@ from rushlight_core._other_dtypes import OTHERS
 
 from ..parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 from . import trust
+from .deferred import defer
 from .errors import Budget, FormatError
 from .keys import Keys
 from .machine import cost_of_items
@@ -176,11 +177,21 @@ def _check_flags(tensor: Tensor, requires_grad: Any) -> bool:
 def _rebuild(
     storage: Any, dtype: Any, offset: Any, size: Any, stride: Any, grad: Any, metadata: Any
 ) -> Tensor:
-    tensor = tensor_over(storage, dtype, size, stride, offset)
-    if isinstance(metadata, dict) and metadata.get("conj"):
-        tensor = tensor.conj()
-    if isinstance(metadata, dict) and metadata.get("neg"):
-        tensor = tensor.neg()
+    stored = tensor_over(storage, dtype, size, stride, offset)
+    flags = metadata if isinstance(metadata, dict) else {}
+    conj, neg = bool(flags.get("conj")), bool(flags.get("neg"))
+
+    def resolve() -> Tensor:
+        tensor = stored.conj() if conj else stored
+        return tensor.neg() if neg else tensor
+
+    @core.no_grad()
+    def fill() -> None:
+        tensor.copy_(resolve())
+
+    tensor = resolve()
+    if tensor is not stored:
+        defer(fill)
     return tensor.requires_grad_() if _check_flags(tensor, grad) else tensor
 
 
@@ -197,8 +208,6 @@ def rebuild_tensor(storage: Any, offset: Any, size: Any, stride: Any) -> Tensor:
 def rebuild_tensor_v2(
     storage: Any, offset: Any, size: Any, stride: Any, grad: Any, hooks: Any, metadata: Any = None
 ) -> Tensor:
-    if metadata and getattr(_typed(storage), "awaits_bytes", False):
-        raise FormatError("a legacy file has a conjugated tensor\nhint: save tensor.resolve_conj()")
     return _rebuild(_typed(storage).untyped(), storage.dtype, offset, size, stride, grad, metadata)
 
 

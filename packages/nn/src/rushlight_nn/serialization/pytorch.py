@@ -16,12 +16,12 @@ import rushlight_core as core
 
 from . import archive, container
 from .builders import Described, Names, StorageType, UnknownName, check_bools
+from .deferred import bytes_come_later
 from .errors import Budget, FormatError
 from .machine import Machine
 from .pickling import dump
 from .placing import place
 from .source import Source
-from .sparse import check_indices, indices_come_later
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,8 +89,6 @@ class _Storages:
         map_location: the device of the storages, as for :func:`load`.
     """
 
-    later = False  # whether the storages get their bytes only after the structure has been read
-
     def __init__(self, map_location: Any) -> None:
         self.map_location = map_location
         self.made: dict[tuple[str, str], Any] = {}
@@ -125,8 +123,6 @@ class _Storages:
                     f"storage {name!r:.80} has {storage.nbytes()} bytes, but {count * itemsize} are needed"
                 )
             self.typed[found] = storage if kind.dtype is None else _as(storage, kind.dtype)
-            if self.later and kind.dtype is not None:
-                self.typed[found].awaits_bytes = True
         if len(key) == 6 and key[5] is not None:
             return self.part(self.typed[found], key[5])
         return self.typed[found]
@@ -357,8 +353,6 @@ def _is_code(name: str) -> bool:
 class _FollowingStorages(_Storages):
     """Storages whose bytes follow the structure in the file: memory is allocated first, and filled later."""
 
-    later = True
-
     def __init__(self, source: Source, map_location: Any) -> None:
         super().__init__(map_location)
         self.left = source.size
@@ -402,7 +396,7 @@ def _read_legacy(source: Source, data: bytes, map_location: Any, budget: Budget)
     numbers = machine.load()
     if not isinstance(numbers, dict) or numbers.get("little_endian") is not True:
         raise FormatError("it was written on a machine with another byte order")
-    with indices_come_later() as sparse:
+    with bytes_come_later() as deferred:
         value = run(machine)
     keys = machine.load()
     if (
@@ -425,7 +419,8 @@ def _read_legacy(source: Source, data: bytes, map_location: Any, budget: Budget)
         if target is not host:
             filled = core._C._tensor_over(host, core.uint8, [host.nbytes()], [1], 0)
             core._C._tensor_over(target, core.uint8, [host.nbytes()], [1], 0).copy_(filled)
-    check_indices(sparse)
+    for work in deferred:
+        work()
     if position != source.size and not _another_follows(source, position):
         raise FormatError("there are bytes after the last storage: the file was altered")
     return value

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-
 import rushlight_core as core
 from rushlight_core import Tensor
 
 from .._typing import Any
+from .deferred import are_bytes_missing, defer
 from .errors import FormatError
 
 #: Layouts that have two tensors of indices.
@@ -36,37 +33,17 @@ def _sparse(
 ) -> Tensor:
     if not isinstance(shape, (tuple, list)) or not all(type(n) is int and 0 <= n < 1 << 59 for n in shape):
         raise FormatError("the sizes of a sparse tensor are not valid")
-    unchecked = _unchecked.get()
-    try:
-        made = core._C._sparse_make(
-            "load", str(kind), tuple(shape), indices, plain, found, coalesced, unchecked is None
-        )
-    except (RuntimeError, TypeError) as error:
-        raise FormatError(f"the parts of a sparse tensor do not fit each other: {error}") from None
-    if unchecked is not None:
-        unchecked.append(made)
-    return made
 
+    shape = tuple(shape)
 
-# The sparse tensors whose indices are not checked yet, if storages are filled after the structure has been read.
-_unchecked: ContextVar[list[Tensor] | None] = ContextVar("_unchecked", default=None)
+    def make(checked: bool) -> Tensor:
+        try:
+            return core._C._sparse_make("load", str(kind), shape, indices, plain, found, coalesced, checked)
+        except (RuntimeError, TypeError) as error:
+            raise FormatError(f"the parts of a sparse tensor do not fit each other: {error}") from None
 
+    def check() -> None:
+        make(checked=True)
 
-@contextmanager
-def indices_come_later() -> Iterator[list[Tensor]]:
-    """Collect the sparse tensors that are made in the block, without checking their indices; see `check_indices`."""
-    collected: list[Tensor] = []
-    token = _unchecked.set(collected)
-    try:
-        yield collected
-    finally:
-        _unchecked.reset(token)
-
-
-def check_indices(tensors: list[Tensor]) -> None:
-    """Raise FormatError unless the indices of the sparse tensors are valid for their sizes."""
-    for tensor in tensors:
-        parts = core._C._sparse_parts(tensor)
-        assert parts is not None  # the tensors are sparse
-        layout, indices, plain, found, coalesced = parts
-        _sparse(layout, tuple(tensor.shape), indices, plain, found, coalesced)
+    defer(check)
+    return make(checked=not are_bytes_missing())
