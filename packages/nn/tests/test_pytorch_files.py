@@ -14,7 +14,7 @@ import pytest
 
 import rushlight_core as core
 from rushlight_nn import BatchNorm2d, Buffer, Conv2d, Flatten, Linear, Module, Parameter, Sequential, optim
-from rushlight_nn.serialization import CheckpointError, load, save
+from rushlight_nn.serialization import CheckpointError, get_unsafe_globals_in_checkpoint, load, save
 
 FILES = pathlib.Path(__file__).parent / "reference" / "checkpoints"
 DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
@@ -139,6 +139,13 @@ def test_tensors_with_the_conjugate_or_negative_bit(name):
     assert type(found["parameter"]) is Parameter
     assert found["parameter"].requires_grad
     assert found["parameter"].tolist() == [1 - 2j, 3 + 4j, -5j]
+
+
+@pytest.mark.parametrize("name", ["quantized.pt", "quantized_legacy.pt"])
+def test_quantized_tensors_are_refused(name):
+    with pytest.raises(CheckpointError, match=r"holds a quantized tensor.*\n.*save tensor\.dequantize\(\)"):
+        load(FILES / name)
+    assert get_unsafe_globals_in_checkpoint(FILES / name) == []
 
 
 class Tied(Module):
@@ -278,8 +285,6 @@ def test_sparse_tensors_of_every_layout(layout, name, tmp_path):
 
 
 def test_names_that_are_refused(tmp_path):
-    from rushlight_nn.serialization import get_unsafe_globals_in_checkpoint
-
     assert get_unsafe_globals_in_checkpoint(FILES / "values.pt") == []
     assert get_unsafe_globals_in_checkpoint(FILES / "values_legacy.pt") == []
     assert get_unsafe_globals_in_checkpoint(FILES / "module.pt") == [

@@ -30,7 +30,7 @@ from .sparse import COMPRESSED, rebuild_sparse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, NoReturn
 
 # The largest number of dimensions of a tensor in core.
 MAX_DIMENSIONS = 64
@@ -52,6 +52,23 @@ STORAGES = {
 }
 
 
+# PyTorch's storages of quantized tensors, with their dtypes, and its quantization schemes. Rushlight has neither. The
+# names are known so that the error says that the file has quantized tensors.
+QUANTIZED_STORAGES = {
+    "QInt8Storage": "qint8",
+    "QUInt8Storage": "quint8",
+    "QInt32Storage": "qint32",
+    "QUInt4x2Storage": "quint4x2",
+    "QUInt2x4Storage": "quint2x4",
+}
+QUANTIZATION_SCHEMES = (
+    "per_tensor_affine",
+    "per_tensor_symmetric",
+    "per_channel_affine",
+    "per_channel_symmetric",
+    "per_channel_affine_float_qparams",
+)
+
 # Dtypes without a typed storage.
 OF_UNTYPED_STORAGES = (
     *("uint16", "uint32", "uint64"),
@@ -65,7 +82,7 @@ for _name in (*STORAGES.values(), *OF_UNTYPED_STORAGES):
 
 
 class StorageType:
-    """A storage class of PyTorch; `dtype` is None for untyped storages."""
+    """A storage class of PyTorch; `dtype` is None for untyped storages, and a name without tensors for quantized ones."""
 
     def __init__(self, name: str, dtype: Any) -> None:
         self.name = name
@@ -73,6 +90,16 @@ class StorageType:
 
     def __repr__(self) -> str:
         return f"<PyTorch's class {self.name}>"
+
+
+class QuantizationScheme:
+    """A placeholder for a quantization scheme of PyTorch."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"<PyTorch's quantization scheme {self.name}>"
 
 
 class Described:
@@ -260,7 +287,7 @@ def rebuild_typed(function: Any, kind: Any, arguments: Any, state: Any) -> Tenso
     return tensor
 
 
-def refuse_quantized(*arguments: Any) -> Tensor:
+def refuse_quantized(*arguments: Any) -> NoReturn:
     raise FormatError(
         "it holds a quantized tensor, which rushlight does not have\nhint: save tensor.dequantize()"
     )
@@ -623,6 +650,10 @@ for _name, _dtype in STORAGES.items():
     _type = StorageType(_name, getattr(core, _dtype))
     _NAMES |= {f"torch.{_name}": _type, f"torch.cuda.{_name}": _type, f"torch.storage.{_name}": _type}
 
+_NAMES |= {
+    f"torch.{_name}": StorageType(_name, OTHERS[_dtype]) for _name, _dtype in QUANTIZED_STORAGES.items()
+}
+_NAMES |= {f"torch.{_name}": QuantizationScheme(_name) for _name in QUANTIZATION_SCHEMES}
 _NAMES |= {f"torch.{_name}": _dtype for _name, _dtype in DTYPES.items()}
 
 # For each object that a pickle may call, the function that builds the value. Functions of this module are their own
@@ -650,7 +681,9 @@ _CALLS: dict[Any, Callable[..., Any]] = {
     range: plain_range,
 }
 for _value in list(_NAMES.values()):
-    if getattr(_value, "__module__", None) == __name__ and not isinstance(_value, (type, StorageType)):
+    if getattr(_value, "__module__", None) == __name__ and not isinstance(
+        _value, (type, StorageType, QuantizationScheme)
+    ):
         _CALLS[_value] = _value
 
 # Builders that put values into a dictionary or a set, and check them with `Keys`.

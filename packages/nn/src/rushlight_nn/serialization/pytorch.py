@@ -13,9 +13,10 @@ import json
 import sys
 
 import rushlight_core as core
+from rushlight_core._other_dtypes import OtherDtype
 
 from . import archive, container
-from .builders import Described, Names, StorageType, UnknownName, check_bools
+from .builders import Described, Names, StorageType, UnknownName, check_bools, refuse_quantized
 from .deferred import bytes_come_later
 from .errors import Budget, FormatError
 from .machine import Machine
@@ -112,6 +113,8 @@ class _Storages:
             raise FormatError(
                 "a reference to a storage does not have a class, a name, a device and a valid size"
             )
+        if isinstance(kind.dtype, OtherDtype):
+            refuse_quantized()
         found = (name, device, kind.dtype)
         if found not in self.typed:
             itemsize = 1 if kind.dtype is None else kind.dtype.itemsize
