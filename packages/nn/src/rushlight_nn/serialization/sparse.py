@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import rushlight_core as core
 from rushlight_core import Tensor
 
@@ -34,16 +36,19 @@ def _sparse(
     if not isinstance(shape, (tuple, list)) or not all(type(n) is int and 0 <= n < 1 << 59 for n in shape):
         raise FormatError("the sizes of a sparse tensor are not valid")
 
-    shape = tuple(shape)
+    try:
+        made = core._C._sparse_make(
+            "load", str(kind), tuple(shape), indices, plain, found, coalesced, not are_bytes_missing()
+        )
+    except (RuntimeError, TypeError) as error:
+        raise FormatError(f"the parts of a sparse tensor do not fit each other: {error}") from None
+    defer(partial(_check_indices, made))
+    return made
 
-    def make(checked: bool) -> Tensor:
-        try:
-            return core._C._sparse_make("load", str(kind), shape, indices, plain, found, coalesced, checked)
-        except (RuntimeError, TypeError) as error:
-            raise FormatError(f"the parts of a sparse tensor do not fit each other: {error}") from None
 
-    def check() -> None:
-        make(checked=True)
-
-    defer(check)
-    return make(checked=not are_bytes_missing())
+def _check_indices(tensor: Tensor) -> None:
+    """Raise FormatError unless the indices of the sparse tensor, which are now read, are valid for its sizes."""
+    parts = core._C._sparse_parts(tensor)
+    assert parts is not None  # the tensor is sparse
+    layout, indices, plain, found, coalesced = parts
+    _sparse(layout, tuple(tensor.shape), indices, plain, found, coalesced)
