@@ -271,6 +271,18 @@ def test_what_cannot_be_saved(value, text, tmp_path):
     assert os.listdir(tmp_path) == ["x"]
 
 
+def test_long_integers():
+    long = 10**5000  # Python's str and int do not convert decimal numbers of more than 4300 digits
+    for value in ([long, -long, 2**2048, 2**2048 - 1, 1 - 2**2048], {long: {"a": long}}, {(1, long): [long]}):
+        assert through(value) == value
+    assert through(range(long)) == range(long)
+    tensors = through({long: core.ones(2), (long,): core.zeros(1)})
+    assert tensors[long].tolist() == [1.0, 1.0]
+    assert tensors[(long,)].tolist() == [0.0]
+    with pytest.raises(TypeError, match=r"key\.0 is a builtins\.object"):
+        save({long: [object()]}, io.BytesIO())
+
+
 def test_containers_that_contain_themselves():
     a = [1]
     a.append({"a": a})
@@ -402,6 +414,8 @@ def test_a_crafted_document_can_be_right():
         document({"!": "tensor", "number": "0"}),
         document({"!": "tensor"}),
         document({"!": "class", "value": "os.system"}),
+        document({"!": "int", "value": 3}),
+        document({"!": "int", "value": "1.5"}),
         document({"!": "dtype", "value": "ones"}),
         document({"!": "dtype", "value": "no_such"}),
         document({"!": "device", "value": "abacus"}),

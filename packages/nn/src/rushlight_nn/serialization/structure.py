@@ -21,6 +21,9 @@ from .errors import FormatError
 from .keys import Keys
 
 _TAG = "!"
+# Ints with more bits are written in hexadecimal. Python converts decimal numbers of up to 640 digits, whatever limit is set
+# by `sys.set_int_max_str_digits`, and hexadecimal numbers of any length.
+_DECIMAL_BITS = 2048
 _NODES = (list, dict)  # other JSON values represent themselves
 _DICTIONARIES = {kind.__name__: kind for kind in (dict, OrderedDict, defaultdict, Counter)}
 _SEQUENCES = {kind.__name__: kind for kind in (tuple, set, frozenset, core.Size)}
@@ -49,6 +52,8 @@ class Encoder:
             ValueError: a container contains itself.
         """
         kind = type(value)
+        if kind is int and value.bit_length() > _DECIMAL_BITS:
+            return {_TAG: "int", "value": hex(value)}
         if value is None or kind in (bool, int, str):
             return value
         if kind is float:
@@ -137,7 +142,11 @@ class Encoder:
 
 
 def _join(path: str, key: Any) -> str:
-    return f"{path}.{key}" if path else str(key)
+    try:
+        name = str(key)
+    except ValueError:  # the key has an int with too many digits
+        name = "key"
+    return f"{path}.{name}" if path else name
 
 
 def refusal(value: Any, place: str) -> TypeError:

@@ -66,6 +66,10 @@ def decode(tag: str, parts: dict[str, Any]) -> Any:
 # Plain values -----------------------------------------------------------------------------------------------
 
 
+def _int(value: str) -> int:
+    return int(_text(value), 16)
+
+
 def _float(value: str) -> float:
     return float(_text(value))
 
@@ -229,6 +233,7 @@ _ENCODERS: dict[Any, Callable[[Any], tuple[str, dict[str, Any]] | None]] = {
 }
 
 _DECODERS: dict[str, Callable[..., Any]] = {
+    "int": _int,
     "float": _float,
     "dtype": _dtype,
     "device": lambda value: core.device(_text(value)),
