@@ -171,6 +171,24 @@ def test_arrays_in_every_protocol(protocol):
     np.testing.assert_array_equal(run(pickle.dumps(fixed, protocol)), fixed)
 
 
+def test_copies_of_conjugated_tensors_are_counted():
+    def program(count, typed):
+        part = storage(kind="ComplexFloatStorage", count=2) + number(0)
+        arguments = (
+            b"(" + part + b"(" + number(count) + b"t(" + number(0) + b"t\x89}}" + text("conj") + b"\x88st"
+        )
+        build = name("torch._utils", "_rebuild_tensor_v2")
+        if not typed:
+            return b"\x80\x02" + build + arguments + b"R."
+        start = name("torch._tensor", "_rebuild_from_type_v2") + b"("
+        return b"\x80\x02" + start + build + name("torch", "Tensor") + arguments + b"}tR."
+
+    for typed in (False, True):
+        assert run(program(3, typed), MEMORY).tolist() == [-1j] * 3
+        with pytest.raises(CheckpointError, match="more memory"):
+            run(program(2**40, typed), MEMORY)
+
+
 def test_a_bytearray_that_ends_early():
     program = b"\x80\x05\x96" + struct.pack("<Q", 2**63) + b"a."
     with pytest.raises(CheckpointError, match="truncated"):

@@ -202,11 +202,13 @@ def _check_flags(tensor: Tensor, requires_grad: Any) -> bool:
 
 
 def _rebuild(
-    storage: Any, dtype: Any, offset: Any, size: Any, stride: Any, grad: Any, metadata: Any
+    budget: Budget, storage: Any, dtype: Any, offset: Any, size: Any, stride: Any, grad: Any, metadata: Any
 ) -> Tensor:
     stored = tensor_over(storage, dtype, size, stride, offset)
     flags = metadata if isinstance(metadata, dict) else {}
     conj, neg = bool(flags.get("conj")), bool(flags.get("neg"))
+    if conj or neg:  # the tensor gets memory of its own, which may be larger than its storage
+        budget.charge(stored.nbytes)
 
     def resolve() -> Tensor:
         tensor = stored.conj() if conj else stored
@@ -229,23 +231,39 @@ def _typed(storage: Any) -> Any:
 
 
 def rebuild_tensor(storage: Any, offset: Any, size: Any, stride: Any) -> Tensor:
-    return _rebuild(_typed(storage).untyped(), storage.dtype, offset, size, stride, False, None)
+    storage = _typed(storage)
+    return tensor_over(storage.untyped(), storage.dtype, size, stride, offset)
 
 
 def rebuild_tensor_v2(
-    storage: Any, offset: Any, size: Any, stride: Any, grad: Any, hooks: Any, metadata: Any = None
+    budget: Budget,
+    storage: Any,
+    offset: Any,
+    size: Any,
+    stride: Any,
+    grad: Any,
+    hooks: Any,
+    metadata: Any = None,
 ) -> Tensor:
-    return _rebuild(_typed(storage).untyped(), storage.dtype, offset, size, stride, grad, metadata)
+    return _rebuild(budget, _typed(storage).untyped(), storage.dtype, offset, size, stride, grad, metadata)
 
 
 def rebuild_tensor_v3(
-    storage: Any, offset: Any, size: Any, stride: Any, grad: Any, hooks: Any, dtype: Any, metadata: Any = None
+    budget: Budget,
+    storage: Any,
+    offset: Any,
+    size: Any,
+    stride: Any,
+    grad: Any,
+    hooks: Any,
+    dtype: Any,
+    metadata: Any = None,
 ) -> Tensor:
     if type(storage) is not core.UntypedStorage:
         raise FormatError("a tensor must be built from a storage of bytes: the file was altered")
     if dtype == core.bool:  # storages of bools are checked when they are read
         raise FormatError("a tensor of bools must be built from a storage of bools: the file was altered")
-    return _rebuild(storage, dtype, offset, size, stride, grad, metadata)
+    return _rebuild(budget, storage, dtype, offset, size, stride, grad, metadata)
 
 
 def rebuild_parameter(data: Any, requires_grad: Any, hooks: Any, state: Any = None) -> Parameter:
@@ -271,10 +289,10 @@ def rebuild_on_device(data: Any, dtype: Any, device: Any, requires_grad: Any) ->
     )
 
 
-def rebuild_typed(function: Any, kind: Any, arguments: Any, state: Any) -> Tensor:
+def rebuild_typed(budget: Budget, function: Any, kind: Any, arguments: Any, state: Any) -> Tensor:
     if not any(function is one for one in _TENSORS) or type(arguments) is not tuple:
         raise FormatError("a tensor is built by a function that does not return tensors")
-    tensor = function(*arguments)
+    tensor = function(budget, *arguments) if function in _OF_BUDGET else function(*arguments)
     if isinstance(state, dict) and state.get("_is_buffer") is True and kind is Tensor:
         buffer = Buffer(tensor.detach(), persistent=state.get("persistent") is not False)
         return buffer.requires_grad_(tensor.requires_grad)
@@ -688,6 +706,8 @@ for _value in list(_NAMES.values()):
 
 # Builders that put values into a dictionary or a set, and check them with `Keys`.
 _OF_KEYS = (ordered_dict, counter, plain_set, plain_frozenset)
+# Builders that may copy tensors, and charge the memory of the copies.
+_OF_BUDGET = (rebuild_tensor_v2, rebuild_tensor_v3, rebuild_typed)
 
 _ERRORS = (
     ValueError,
@@ -790,6 +810,8 @@ class Names:
         try:
             if builder in _OF_KEYS:
                 return builder(self.keys, *arguments)
+            if builder in _OF_BUDGET:
+                return builder(self.budget, *arguments)
             return builder(*arguments)
         except FormatError:
             raise
