@@ -341,8 +341,9 @@ class Module(Traversal, Hooks, State):
                 new, grad = fn(parameter), parameter.grad
                 new_grad = None if grad is None else fn(grad)
             if overwrite and not is_lazy(parameter):
-                self._parameters[name] = Parameter(new.detach(), parameter.requires_grad)
-                self._parameters[name].grad = new_grad
+                replacement = Parameter(new.detach(), parameter.requires_grad)
+                replacement.grad = new_grad
+                self._parameters[name] = replacement
                 continue
             if new is not parameter:
                 if new_grad is not grad:

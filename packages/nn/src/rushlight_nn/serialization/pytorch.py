@@ -284,7 +284,7 @@ def _names_in(data: bytes, table: Table, limit: int) -> list[str]:
                 name = str(argument).replace(" ", ".", 1)
             elif opcode.name == "STACK_GLOBAL" and None not in last:
                 name = ".".join(last)
-            elif opcode.name in _GETS:
+            elif opcode.name in _GETS and argument is not None:
                 value = memo[argument]
             elif isinstance(argument, str):
                 value = argument
