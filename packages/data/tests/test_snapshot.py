@@ -10,6 +10,7 @@ import os
 import random
 import threading
 import types
+from typing import Any
 
 import numpy as np
 import pytest
@@ -298,3 +299,14 @@ def test_variable_of_an_enclosing_function_that_is_a_module(monkeypatch):
     assert snapshot.known
     helper.offset = 4
     assert snapshot.changed()
+
+
+def test_an_object_may_hold_a_library() -> None:
+    class Holder:
+        def __init__(self) -> None:
+            self.library = core
+
+        def __getitem__(self, i: int) -> Any:
+            return self.library.tensor(i)
+
+    assert Snapshot(Holder()).known

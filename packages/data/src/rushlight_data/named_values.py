@@ -52,13 +52,15 @@ def named_values(function: types.FunctionType) -> list[NamedValue]:
 def may_use_others(function: types.FunctionType) -> bool:
     """Return whether code can use globals that it does not name.
 
-    This is the case if it calls a function such as `eval`, imports a module that belongs to no library, or uses a module
+    This is the case if it calls a function such as `eval`, or if it imports a module that belongs to no library, or uses it
     in another way than to look up an attribute by name."""
     if not all(map(is_library, _names(function.__code__).imports)):
         return True
     for *_, last in _chains(function):
         value = last.value
-        if isinstance(value, types.ModuleType) or any(value is lookup for lookup in _LOOKUPS):
+        if isinstance(value, types.ModuleType) and not is_library(value.__name__):
+            return True
+        if any(value is lookup for lookup in _LOOKUPS):
             return True
     return False
 

@@ -109,6 +109,8 @@ class Snapshot:
                 self._stack.append(obj.__self__)
         elif isinstance(obj, types.MethodType):
             self._stack += (obj.__func__, obj.__self__)
+        elif isinstance(obj, types.ModuleType) and is_library(obj.__name__):
+            pass  # values of libraries are followed only where code names them
         elif isinstance(obj, (staticmethod, classmethod)) or kind is functools._lru_cache_wrapper:
             self._stack.append(obj.__wrapped__)
         elif isinstance(obj, property):
