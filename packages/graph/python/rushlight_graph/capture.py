@@ -58,7 +58,7 @@ def capture_sizes(
         try:
             programs.append(capture_at(found))
         except Exception:
-            # The function may need larger sizes than the declared ones.
+            # The function may need sizes larger than the minimum of the range, which is 2 by default.
             if all(value >= size.example for value, size in zip(found, sizes, strict=True)):
                 raise
             continue
