@@ -521,6 +521,8 @@ class Undefined:
             return any(v.dtype == np.uint8 for v in values)  # PyTorch negates uint8, which wraps around
         if op in ("igamma", "igammac", "special_gammainc", "special_gammaincc"):
             return not all((v >= 0).all() for v in values if v.dtype.kind != "c")
+        if op in ("signbit", "copysign"):
+            return any(map(self._has_nan, tensors))  # the sign of NaN is not determined
         if op.startswith("grid_sampler"):
             return not all(np.isfinite(v).all() for v in values)
         if "_polynomial_" in op:

@@ -265,6 +265,21 @@ def test_what_is_not_a_number(n: int) -> None:
     assert bool(rl.isnan(rl.linalg.inv(a)).any())
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize("dtype", [rl.float32, rl.float64, rl.complex64, rl.complex128])
+@pytest.mark.parametrize("n", [2, 16, 17, 40])
+def test_determinant_of_zeros_and_what_is_not_finite(n: int, dtype: rl.dtype, value: float) -> None:
+    """A zero times NaN or an infinity is NaN, wherever the elements stand."""
+    for row, column in ((0, 0), (0, n - 1), (n - 1, 0), (n - 1, n - 1)):
+        a = rl.zeros(n, n, dtype=dtype)
+        a[row, column] = value
+        for matrix in (a, a.mT, rl.stack([rl.eye(n, dtype=dtype), a])[1]):
+            sign, logarithm = rl.linalg.slogdet(matrix)
+            assert bool(rl.isnan(rl.linalg.det(matrix)))
+            assert bool(rl.isnan(sign)) and bool(rl.isnan(logarithm))
+    assert rl.linalg.det(rl.zeros(n, n, dtype=dtype)).item() == 0
+
+
 def test_low_rank() -> None:
     a = rl.randn(2, 30, 3, dtype=rl.float64) @ rl.randn(2, 3, 20, dtype=rl.float64)
     for x in (a, a.mT):

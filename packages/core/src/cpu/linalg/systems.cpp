@@ -1,4 +1,5 @@
 #include <cmath>
+#include <limits>
 
 #include "cpu/contiguous.h"
 #include "cpu/linalg.h"
@@ -9,6 +10,12 @@ namespace rushlight::cpu {
 namespace {
 
 double cube(int64_t n) { return static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n); }
+
+template <class T>
+Real<T> magnitude(const T& x) {
+    if constexpr (kIsComplex<T>) return std::hypot(x.re, x.im);
+    else return std::abs(x);
+}
 
 // The factors of one matrix. They are stored in an output if they are requested, otherwise in memory of the thread.
 template <class T>
@@ -52,6 +59,14 @@ class Factors {
         else order_.load(exchanged, n_);
     }
 
+    // Whether all elements of matrix b are finite.
+    bool is_finite(int64_t b) const {
+        for (int64_t i = 0; i < n_; ++i)
+            for (int64_t j = 0; j < n_; ++j)
+                if (!std::isfinite(magnitude(in_.at(b)[i * in_.row_stride + j * in_.column_stride])))
+                    return false;
+        return true;
+    }
     bool is_small() const { return n_ <= kSmallMatrix; }
     int64_t exchanged(int64_t i) const { return is_small() ? few_[i] : order_[i]; }
     T diagonal(int64_t i) const { return data_[i * n_ + i]; }
@@ -98,12 +113,6 @@ class RightSide {
     const bool left_, in_place_;
     const Buffer<T> own_;
 };
-
-template <class T>
-Real<T> magnitude(const T& x) {
-    if constexpr (kIsComplex<T>) return std::hypot(x.re, x.im);
-    else return std::abs(x);
-}
 
 template <class T>
 void conjugate_all([[maybe_unused]] T* x, [[maybe_unused]] int64_t n) {
@@ -224,6 +233,8 @@ void linalg_det(KernelContext&, const View& det, const View& factors, const View
                     product = product * f.diagonal(i);
                     if (f.exchanged(i) != i + 1) product = -product;
                 }
+                // LAPACK takes no NaN for a pivot, so the factor of a matrix with NaN can have a zero on its diagonal.
+                if (product == T(0) && !f.is_finite(b)) product = T(std::numeric_limits<Real<T>>::quiet_NaN());
                 det.as<T>()[b] = product;
             }
         });
@@ -246,6 +257,10 @@ void linalg_slogdet(KernelContext&, const View& sign, const View& logabsdet, con
                     direction = size == 0 ? T(0) : direction * (d / T(size));
                     if (f.exchanged(i) != i + 1) direction = -direction;
                     sum += std::log(size);
+                }
+                if (direction == T(0) && !f.is_finite(b)) {
+                    sum = std::numeric_limits<Real<T>>::quiet_NaN();
+                    direction = T(sum);
                 }
                 sign.as<T>()[b] = direction;
                 logabsdet.as<Real<T>>()[b] = sum;
