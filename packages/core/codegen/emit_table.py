@@ -18,7 +18,13 @@ def emit_table(ops: list[Op]) -> dict[str, str]:
     for name, group in shards(ops, SHARD, lambda op: op.family).items():
         files[f"lib/table_{name}.cpp"] = _shard(group)
     forms = sorted((f for op in ops for f in op.forms()), key=lambda f: f.name)
-    lines = [f"// {GENERATED}", '#include "dispatch/table.h"', '#include "rushlight/dispatch.h"', ""]
+    lines = [f"// {GENERATED}", "#include <algorithm>", ""]
+    lines += [
+        '#include "dispatch/table.h"',
+        '#include "rushlight/dispatch.h"',
+        '#include "rushlight/schema.h"',
+        "",
+    ]
     lines += ["namespace rushlight {"]
     lines += [f"extern RL_API Operator {f.symbol};" for f in forms]
     lines += ["", "static Operator* const all[] = {"]
@@ -26,6 +32,13 @@ def emit_table(ops: list[Op]) -> dict[str, str]:
     lines += [
         "};",
         "std::span<Operator* const> operator_table() { return all; }",
+        "",
+        "bool may_return_view(const Operator& op) {",
+        "    static const Operator* const some[] = {",
+        *(f"        &{f.symbol}," for f in forms if f.op.view in ("if possible", "by arguments")),
+        "    };",
+        "    return std::find(std::begin(some), std::end(some), &op) != std::end(some);",
+        "}",
         "}  // namespace rushlight",
         "",
     ]

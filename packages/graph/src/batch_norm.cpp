@@ -32,11 +32,12 @@ bool is_convolution(std::string_view name) {
 class Folding {
   public:
     Folding(Graph& graph, std::vector<Tensor>& constants) : graph_(graph), constants_(constants) {
-        const std::set<ValueId> written = written_memory(graph);
+        const SharedMemory memory(graph);
+        const std::set<ValueId> written = written_memory(graph, memory);
         for (size_t i = 0; i < constants.size(); ++i) {
             const Constant& constant = graph.constants[i];
             names_.insert(constant.name);
-            if (!written.contains(graph.values[constant.value].memory)) places_[constant.value] = i;
+            if (!written.contains(memory.of(constant.value))) places_[constant.value] = i;
         }
         for (const Node& node : graph.nodes) count_uses(node);
         for (ValueId id : graph.outputs) ++uses_[id];
@@ -94,6 +95,10 @@ class Folding {
         if (!weight || !mean || !mean->defined() || !variance || !variance->defined()) return false;
         for (const auto* each : {&bias, &scale, &shift, &mean, &variance})
             if (!*each || ((*each)->defined() && (*each)->dtype() != weight->dtype())) return false;
+        // Batch norm scales dimension 1, which is that of the channels only if the convolution has a batch.
+        const ValueId normed = std::get<Use>(norm.arguments[kNormed]).value;
+        if (graph_.values[normed].type.sizes.size() != weight->sizes().size()) return false;
+        if (convolution.gradients != norm.gradients) return false;
         if (weight->dtype() != DType::Float32 && weight->dtype() != DType::Float64) return false;
 
         StagesOff untraced(kAllStages);

@@ -89,6 +89,7 @@ Recorder::Recorder(std::vector<Named> inputs, std::vector<Named> state, std::set
         outside_.push_back({std::move(named),
                             {},
                             impl->version(),
+                            impl->grad() ? impl->grad()->version() : 0,
                             Ref<TensorImpl>::share(impl->grad()),
                             Ref<Storage>::share(impl->storage()),
                             impl->geometry(),
@@ -174,14 +175,19 @@ bool Recorder::is_expanded(const Operator& op, const Stack& stack) const {
 }
 
 // Only as_strided counts its offset from the beginning of the memory. For inputs and constants, the offset of a
-// tensor in its memory may be different in a run.
+// tensor in its memory, and the memory around the tensor, may be different in a run.
 void Recorder::check_offset(const Node& node, const Operator& op) const {
     const auto* use = std::get_if<Use>(&node.arguments[0]);
     if (!use || !std::holds_alternative<int64_t>(node.arguments[3])) return;
     const ValueId memory = graph_.values[use->value].memory;
+    const auto& sizes = std::get<std::vector<int64_t>>(node.arguments[1]);
+    const auto& strides = std::get<std::vector<int64_t>>(node.arguments[2]);
+    int64_t reach = std::get<int64_t>(node.arguments[3]) + 1;
+    for (size_t d = 0; d < std::min(sizes.size(), strides.size()); ++d) reach += (sizes[d] - 1) * strides[d];
+    if (std::ranges::find(sizes, 0) != sizes.end()) reach = 0;
     for (const Tensor& t : from_outside_)
         if (const Known& known = known_.at(t.impl()); graph_.values[known.value].memory == memory)
-            RL_CHECK(t.impl()->offset() == 0, throw_not_implemented,
+            RL_CHECK(t.impl()->offset() == 0 && reach <= t.numel(), throw_not_implemented,
                      "capture: %s%s views memory of an input or constant that is a part of a larger tensor",
                      op.name, here().c_str());
 }
@@ -223,6 +229,7 @@ void Recorder::call(const Operator& op, StageMask rest, Stack& stack) {
     std::vector<std::pair<Tensor, size_t>> given;
     std::vector<uint32_t> versions;
     each_tensor(stack, [&](const Tensor& t, size_t position) {
+        check_version(t, op);
         if (schema.arguments[position].written) keep_before_write(t.impl()->storage());
         given.emplace_back(t, position);
         versions.push_back(t.version());
@@ -257,10 +264,14 @@ void Recorder::call(const Operator& op, StageMask rest, Stack& stack) {
                 "far\n"
                 "hint: apply the operator to a clone() of the tensor",
                 op.name, here().c_str(), outside_[at->second].named.name.c_str());
+    if (std::ranges::none_of(given, [](const auto& pair) { return is_differentiable(pair.first.dtype()); }))
+        node.gradients.reset();  // no argument can have a gradient
     std::vector<uint8_t> random = default_generator().get_state();
     node.random = random != random_;
     random_ = std::move(random);
     for (const Value& value : stack) node.results.push_back(result_of(value));
+    each_tensor(stack, [&](const Tensor& t, size_t) { note_version(t); });
+    for (const auto& [t, position] : given) note_version(t);
     // If core has returned fewer results than the schema declares, `verify` raises an error later.
     node.op = operator_index(op);
     nodes().push_back(std::move(node));
@@ -309,6 +320,8 @@ ValueId Recorder::add_alias(const Tensor& t, ValueId memory, const Operator& op)
     node.arguments = {Use{memory}, t.shape(), std::vector<int64_t>(t.strides().begin(), t.strides().end()),
                       t.impl()->offset()};
     check_offset(node, op);
+    // A tensor that no operator created, such as that of `.data`, has no history.
+    if (level == Level::Above && !known_.contains(t.impl())) node.gradients = false;
     node.results = {add_value(t)};
     nodes().push_back(std::move(node));
     return graph_.values.size() - 1;
@@ -396,6 +409,18 @@ void Recorder::check_write(const Tensor& t, const Operator& op) {
         op.name, here().c_str());
 }
 
+// Raises an error if a tensor was written since the last recorded call that used its memory.
+void Recorder::check_version(const Tensor& t, const Operator& op) const {
+    const auto at = versions_.find(t.impl()->storage());
+    RL_CHECK(at == versions_.end() || at->second == t.impl()->storage()->version(), throw_not_implemented,
+             "capture: %s%s uses a tensor that was modified by another thread, or by code other than the "
+             "operators of the program",
+             op.name, here().c_str());
+}
+void Recorder::note_version(const Tensor& t) {
+    versions_[t.impl()->storage()] = t.impl()->storage()->version();
+}
+
 // Called before a tensor is written. If the tensor was made from Python data, records a copy of it, so that each run
 // writes to the copy.
 void Recorder::make_own(const Tensor& t, const Operator& op) {
@@ -473,6 +498,7 @@ uint32_t Recorder::text_index(const std::string& text) {
 void Recorder::locate(Node& node) {
     node.line = text_index(rushlight::describe(current_site()));
     node.module = modules.empty() ? 0 : text_index(modules.back());
+    if (level == Level::Above && grad_mode() != gradients_) node.gradients = grad_mode();
 }
 
 bool Recorder::has_moved(const Outside& outside) {
@@ -527,10 +553,11 @@ void Recorder::undo() {
     for (size_t i = 0; i < outside_.size(); ++i) {
         Outside& outside = outside_[i];
         TensorImpl* impl = outside.named.tensor.impl();
-        if (impl->grad() != outside.grad.get()) {
-            if (i >= num_inputs_)
-                changed_gradients_.push_back(
-                    {outside.named.name, static_cast<bool>(outside.grad), impl->grad() != nullptr});
+        const bool accumulated =
+            i < num_inputs_ && outside.grad && outside.grad->version() != outside.grad_version;
+        if (impl->grad() != outside.grad.get() || accumulated) {
+            auto& changed = i < num_inputs_ ? changed_input_gradients_ : changed_gradients_;
+            changed.push_back({outside.named.name, static_cast<bool>(outside.grad), impl->grad() != nullptr});
             impl->set_grad(outside.grad);
         }
         const bool written = impl->version() != outside.version;
@@ -555,13 +582,21 @@ Program Recorder::finish(TensorList outputs, std::map<std::string, std::string> 
             "capture: '%s' was modified in place by an operator whose schema does not declare this write",
             named.name.c_str());
     }
+    RL_CHECK(changed_input_gradients_.empty(), throw_not_implemented,
+             "capture: the gradient of input '%s' was set, which cannot be captured so far\n"
+             "hint: compute the gradient with autograd.grad, and return it",
+             changed_input_gradients_[0].name.c_str());
     if (level == Level::Above && !changed_gradients_.empty()) {
         needs_below = true;
         throw_not_implemented(
             "capture: the gradient of '%s' was set, which only a capture below gradients supports",
             changed_gradients_[0].name.c_str());
     }
-    for (const Tensor& output : outputs) graph_.outputs.push_back(value_of(output, where));
+    for (const Tensor& output : outputs) {
+        if (!outside_over_.contains(output.impl()->storage()))
+            check_version(output, where);  // these were restored
+        graph_.outputs.push_back(value_of(output, where));
+    }
     for (const Node& node : graph_.nodes)
         for (uint32_t position : node.writes) {
             const auto mark = [&](ValueId id) { written.insert(graph_.values[id].memory); };

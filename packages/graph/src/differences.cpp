@@ -185,6 +185,7 @@ class Comparison {
         if (before.size() != after.size())
             add(what, "has ", std::to_string(before.size()), " results, and ", std::to_string(after.size()));
         if (x.writes != y.writes) add(what, "writes other arguments");
+        if (x.gradients != y.gradients) add(what, "has another gradient mode");
         if (x.random != y.random) add(what, x.random ? "is random, and not" : "is not random, and is");
         for (size_t i = 0; i < std::min(x.blocks.size(), y.blocks.size()); ++i) {
             const Block &one = x.blocks[i], &other = y.blocks[i];

@@ -130,9 +130,21 @@ Json encode_node(const Node& node) {
     if (!node.writes.empty())
         object.emplace_back("writes", Json::List(node.writes.begin(), node.writes.end()));
     if (node.random) object.emplace_back("random", true);
+    if (node.gradients) object.emplace_back("gradients", *node.gradients);
     if (node.line) object.emplace_back("line", node.line);
     if (node.module) object.emplace_back("module", node.module);
     return object;
+}
+
+// The oldest format that has everything these nodes need: kOldestFormat, 2 for control flow, 3 for gradient modes.
+int64_t format_of(const std::vector<Node>& nodes) {
+    int64_t format = kOldestFormat;
+    for (const Node& node : nodes) {
+        if (node.control != ControlFlow::None) format = std::max<int64_t>(format, 2);
+        if (node.gradients) format = std::max<int64_t>(format, 3);
+        for (const Block& block : node.blocks) format = std::max(format, format_of(block.nodes));
+    }
+    return format;
 }
 
 std::string hash_text(uint64_t hash) {
@@ -299,6 +311,7 @@ Node decode_node(const At& at, const Examples& examples) {
     at["results"].each([&](const At& item) { node.results.push_back(decode_result(item)); });
     if (auto writes = at.optional("writes")) node.writes = writes->indices();
     if (auto random = at.optional("random")) node.random = random->truth();
+    if (auto gradients = at.optional("gradients")) node.gradients = gradients->truth();
     if (auto line = at.optional("line")) node.line = line->index();
     if (auto module = at.optional("module")) node.module = module->index();
     return node;
@@ -377,7 +390,10 @@ std::optional<DType> dtype_named(std::string_view text) {
     return std::nullopt;
 }
 
-std::string call_text(const Node& node) { return Json(Json::List{node.op, encode_arguments(node)}).text(); }
+std::string call_text(const Node& node) {
+    const Json gradients = node.gradients ? Json(*node.gradients) : Json();
+    return Json(Json::List{node.op, encode_arguments(node), gradients}).text();
+}
 
 Json encode(const Graph& graph) {
     Json::List operators, values, inputs, constants, nodes;
@@ -401,9 +417,7 @@ Json encode(const Graph& graph) {
     for (const Symbol& symbol : graph.symbols) symbols.push_back(encode_symbol(symbol));
     for (const Expression& expression : graph.expressions)
         expressions.push_back(encode_expression(expression));
-    const bool plain =
-        std::ranges::all_of(graph.nodes, [](const Node& node) { return node.control == ControlFlow::None; });
-    Json::Object object{{"format", plain ? kOldestFormat : kFormat},
+    Json::Object object{{"format", format_of(graph.nodes)},
                         {"writer", graph.writer},
                         {"symbols", std::move(symbols)},
                         {"expressions", std::move(expressions)},

@@ -8,7 +8,7 @@ namespace rushlight::graph {
 
 /// The version of the format. It is increased if older readers would misread new files. Version 2 has control flow; a
 /// graph without control flow is written as version 1, so that older readers accept it.
-inline constexpr int64_t kFormat = 2, kOldestFormat = 1;
+inline constexpr int64_t kFormat = 3, kOldestFormat = 1;
 
 Json encode(const Graph& graph);
 /// Returns the graph that the JSON represents. Raises ValueError if the JSON does not have the form of a graph;

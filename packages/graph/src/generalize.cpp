@@ -4,6 +4,7 @@
 #include "fitting.h"
 #include "rushlight/graph/graph.h"
 #include "rushlight/schema.h"
+#include "text.h"
 
 namespace rushlight::graph {
 namespace {
@@ -158,6 +159,19 @@ class Generalizer {
         }
     }
 
+    // Raises the error for an argument that changes and is no integer.
+    [[noreturn]] void fail_change(const std::string& what, const std::vector<const Node*>& captured,
+                                  uint32_t position) const {
+        const auto shown = [&](size_t run) {
+            return argument_text(graphs_[run], *captured[run], position) + " with " + sizes_of(run);
+        };
+        const Argument& first = captured[0]->arguments[position];
+        size_t other = 1;
+        while (same(captured[other]->arguments[position], first)) ++other;
+        throw_runtime("capture: %s changes with the sizes (%s; %s), but only integers may depend on sizes",
+                      what.c_str(), shown(0).c_str(), shown(other).c_str());
+    }
+
     // `captured` contains this node of each graph.
     void generalize_arguments(Node& node, size_t n, const std::vector<const Node*>& captured) {
         for (uint32_t i = 0; i < node.arguments.size(); ++i) {
@@ -176,10 +190,7 @@ class Generalizer {
                     const auto* number = std::get_if<int64_t>(&argument);
                     if (argument.index() != first.index() || (numbers && numbers->size() != items))
                         fail_structure(run, what + " of one kind", "the same argument of another kind");
-                    RL_CHECK(number || numbers, throw_runtime,
-                             "capture: %s changes with the sizes (%s and %s), but only integers may depend "
-                             "on sizes",
-                             what.c_str(), sizes_of(0).c_str(), sizes_of(run).c_str());
+                    if (!number && !numbers) fail_change(what, captured, i);
                     seen.push_back(number ? *number : (*numbers)[item]);
                 }
                 if (auto found = explain(seen, what)) node.moving.push_back({i, item, *found});

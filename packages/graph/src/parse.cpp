@@ -495,7 +495,7 @@ class Parser {
                                                        : static_cast<double>(std::get<int64_t>(*number));
     }
 
-    // Reads the note of a node, such as "# writes input, random; model.py:12 in features.0".
+    // Reads the note of a node, such as "# writes input, random, no_grad; model.py:12 in features.0".
     void note(Line& line, Node& node, const SchemaText* schema) {
         if (line.take("#")) {
             if (schema && line.take_word("writes")) {
@@ -508,6 +508,9 @@ class Parser {
                 line.take(",");
             }
             node.random = line.take_word("random");
+            if (node.random) line.take(",");
+            if (line.take_word("no_grad")) node.gradients = false;
+            else if (line.take_word("enable_grad")) node.gradients = true;
             line.take(";");
             line.skip_spaces();
             if (!line.at_end() && !line.is_word("in")) node.line = text(line.text_until(" in "));

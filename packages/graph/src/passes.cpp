@@ -91,7 +91,7 @@ class Compaction {
 };
 
 // Keeps the nodes that have a result in `live`, that write memory in `seen`, or that draw random numbers.
-void keep_live(const Graph& graph, std::vector<Node>& nodes, std::set<ValueId>& live,
+void keep_live(const SharedMemory& memory, std::vector<Node>& nodes, std::set<ValueId>& live,
                std::set<ValueId>& seen) {
     std::vector<Node> kept;
     for (size_t n = nodes.size(); n-- > 0;) {
@@ -100,18 +100,18 @@ void keep_live(const Graph& graph, std::vector<Node>& nodes, std::set<ValueId>& 
         each_result(node, [&](ValueId id) { needed = needed || live.contains(id); });
         for (uint32_t position : node.writes)
             each_use(node.arguments[position],
-                     [&](ValueId id) { needed = needed || seen.contains(graph.values[id].memory); });
+                     [&](ValueId id) { needed = needed || seen.contains(memory.of(id)); });
         if (!needed) continue;
         each_use(node, [&](ValueId id) {
             live.insert(id);
-            seen.insert(graph.values[id].memory);
+            seen.insert(memory.of(id));
         });
         for (Block& block : node.blocks) {
             for (ValueId id : block.outputs) {
                 live.insert(id);
-                seen.insert(graph.values[id].memory);
+                seen.insert(memory.of(id));
             }
-            keep_live(graph, block.nodes, live, seen);
+            keep_live(memory, block.nodes, live, seen);
         }
         kept.push_back(std::move(node));
     }
@@ -121,12 +121,13 @@ void keep_live(const Graph& graph, std::vector<Node>& nodes, std::set<ValueId>& 
 
 // Removes nodes whose results are not used, if they draw no random numbers and write no memory that is read later.
 void remove_dead(Graph& graph, std::vector<Tensor>& constants) {
+    const SharedMemory memory(graph);
     std::set<ValueId> live(graph.outputs.begin(), graph.outputs.end()), seen;  // values, and memory
-    for (ValueId output : graph.outputs) seen.insert(graph.values[output].memory);
-    for (const Input& input : graph.inputs) seen.insert(graph.values[input.value].memory);
+    for (ValueId output : graph.outputs) seen.insert(memory.of(output));
+    for (const Input& input : graph.inputs) seen.insert(memory.of(input.value));
     for (const Constant& constant : graph.constants)
-        if (constant.written) seen.insert(graph.values[constant.value].memory);
-    keep_live(graph, graph.nodes, live, seen);
+        if (constant.written) seen.insert(memory.of(constant.value));
+    keep_live(memory, graph.nodes, live, seen);
     std::vector<Constant> used;
     std::vector<Tensor> tensors;
     for (size_t i = 0; i < graph.constants.size(); ++i)
@@ -143,29 +144,53 @@ void remove_dead(Graph& graph, std::vector<Tensor>& constants) {
 // The uses of its results are renamed, but not the outputs of the graph: two results remain two tensors, because the
 // caller may write to one of the tensors. A block may use the results of earlier calls outside of it. Calls inside a
 // block may not run, so they cannot be used outside; therefore `known` is a copy.
-void share_calls(const Graph& graph, std::vector<Node>& nodes, const std::set<ValueId>& written,
-                 std::map<std::string, const Node*> known, std::map<ValueId, ValueId>& names) {
-    for (Node& node : nodes) {
-        rename_uses(node, names);
-        for (Block& block : node.blocks) share_calls(graph, block.nodes, written, known, names);
-        bool pure = !node.random && node.writes.empty() && node.control == ControlFlow::None;
-        const auto check = [&](ValueId id) { pure = pure && !written.contains(graph.values[id].memory); };
-        each_use(node, check);
-        each_result(node, check);
-        if (!pure) continue;
-        auto [at, added] = known.emplace(call_text(node), &node);
-        if (added) continue;
-        std::vector<ValueId> before, here;
-        each_result(*at->second, [&](ValueId id) { before.push_back(id); });
-        each_result(node, [&](ValueId id) { here.push_back(id); });
-        if (before.size() != here.size()) continue;
-        for (size_t i = 0; i < here.size(); ++i) names[here[i]] = before[i];
+class Sharing {
+  public:
+    explicit Sharing(const Graph& graph)
+        : graph_(graph), memory_(graph), written_(written_memory(graph, memory_)) {
+        for (ValueId output : graph.outputs) returned_.insert(memory_.of(output));
     }
-}
-void share_calls(Graph& graph) {
-    std::map<ValueId, ValueId> names;
-    share_calls(graph, graph.nodes, written_memory(graph), {}, names);
-}
+    void run(std::vector<Node>& nodes, std::map<std::string, const Node*> known) {
+        for (Node& node : nodes) {
+            rename_uses(node, names_);
+            for (Block& block : node.blocks) run(block.nodes, known);
+            bool pure = !node.random && node.writes.empty() && node.control == ControlFlow::None;
+            const auto check = [&](ValueId id) { pure = pure && !written_.contains(memory_.of(id)); };
+            each_use(node, check);
+            each_result(node, check);
+            if (!pure) continue;
+            auto [at, added] = known.emplace(call_text(node), &node);
+            if (!added) merge(*at->second, node);
+        }
+    }
+
+  private:
+    void merge(const Node& earlier, const Node& later) {
+        std::vector<ValueId> before, here;
+        each_result(earlier, [&](ValueId id) { before.push_back(id); });
+        each_result(later, [&](ValueId id) { here.push_back(id); });
+        if (before.size() != here.size()) return;
+        // Views of the two results that are outputs of the graph must not share memory.
+        for (size_t i = 0; i < here.size(); ++i)
+            if (is_returned(before[i]) && is_returned(here[i]) && !is_view(later, before[i], here[i])) return;
+        for (size_t i = 0; i < here.size(); ++i) {
+            if (is_returned(here[i])) returned_.insert(memory_.of(before[i]));
+            names_[here[i]] = before[i];
+        }
+    }
+    // Whether both results are views of an argument in every run.
+    bool is_view(const Node& node, ValueId before, ValueId here) const {
+        return memory_.of(before) == memory_.of(here) &&
+               !may_return_view(*find_operator(graph_.operators[node.op].name));
+    }
+    bool is_returned(ValueId id) const { return returned_.contains(memory_.of(id)); }
+
+    const Graph& graph_;
+    const SharedMemory memory_;
+    const std::set<ValueId> written_;
+    std::set<ValueId> returned_;  // memory of the graph's outputs
+    std::map<ValueId, ValueId> names_;
+};
 
 // Runs a call on constants and returns its results.
 std::map<ValueId, Tensor> call_now(const Graph& graph, const Node& node,
@@ -198,10 +223,11 @@ std::map<ValueId, Tensor> call_now(const Graph& graph, const Node& node,
 // blocks, which may never run, are kept. A view of a constant remains a view, but results computed from it may become
 // constants.
 void fold_constants(Graph& graph, std::vector<Tensor>& constants) {
-    const std::set<ValueId> written = written_memory(graph);
+    const SharedMemory memory(graph);
+    const std::set<ValueId> written = written_memory(graph, memory);
     std::map<ValueId, Tensor> known;
     for (size_t i = 0; i < constants.size(); ++i)
-        if (!written.contains(graph.values[graph.constants[i].value].memory))
+        if (!written.contains(memory.of(graph.constants[i].value)))
             known[graph.constants[i].value] = constants[i];
     std::set<std::string> names;
     for (const Constant& constant : graph.constants) names.insert(constant.name);
@@ -220,7 +246,7 @@ void fold_constants(Graph& graph, std::vector<Tensor>& constants) {
         });
         bool fresh = true;  // whether each result has separate memory that is not written
         each_result(node, [&](ValueId id) {
-            foldable = foldable && !written.contains(graph.values[id].memory);
+            foldable = foldable && !written.contains(memory.of(id));
             fresh = fresh && graph.values[id].memory == id;
         });
         if (!foldable || !has_tensor) {
@@ -253,7 +279,7 @@ Program Program::simplified(bool fold_batch_norm) const {
     Graph graph = this->graph();
     std::vector<Tensor> constants(this->constants().begin(), this->constants().end());
     fold_constants(graph, constants);
-    share_calls(graph);
+    Sharing(graph).run(graph.nodes, {});
     if (fold_batch_norm) fold_batch_norms(graph, constants);
     remove_dead(graph, constants);
     return {std::move(graph), std::move(constants)};

@@ -260,6 +260,8 @@ void Program::State::run_steps(const Steps& list, Values& values, const Sizes& s
     Stack stack;
     for (size_t n = 0; n < list.steps.size(); ++n) {
         const Step& step = list.steps[n];
+        std::optional<GradMode> mode;
+        if (step.node->gradients && !graph.below_gradients) mode.emplace(*step.node->gradients);
         try {
             if (step.op) {
                 fill(step, values, sizes, stack);

@@ -20,7 +20,10 @@ struct Recorder {
 
     void call(const Operator& op, StageMask rest, Stack& stack);
     void values_read(const char* op, const Tensor& t) const;
-    void begin() { random_ = random_before_ = default_generator().get_state(); }
+    void begin() {
+        random_ = random_before_ = default_generator().get_state();
+        gradients_ = grad_mode();
+    }
     void check_random() const;
     void note_end() { seeded_ = default_generator().get_state() != random_; }
     void undo();
@@ -62,7 +65,7 @@ struct Recorder {
     struct Outside {
         Named named;
         Tensor before;  // a copy of the value, made before the first write
-        uint32_t version;
+        uint32_t version, grad_version;
         Ref<TensorImpl> grad;
         Ref<Storage> storage;
         Geometry geometry;
@@ -80,6 +83,8 @@ struct Recorder {
     std::optional<ValueId> same_place(const Tensor& t) const;
     void check_scope(ValueId id, const Operator& op) const;
     void check_write(const Tensor& t, const Operator& op);
+    void check_version(const Tensor& t, const Operator& op) const;
+    void note_version(const Tensor& t);
     ValueId add_value(const Tensor& t);
     ValueId add_constant(const Tensor& t, std::string name, ConstantKind kind);
     ValueId add_alias(const Tensor& t, ValueId memory, const Operator& op);
@@ -105,6 +110,7 @@ struct Recorder {
     std::vector<Open> open_;
     uint32_t last_block_ = 0;
     std::vector<uint32_t> block_of_;  // the block that defines each value; 0 is the graph
+    std::unordered_map<Storage*, uint32_t> versions_;  // after the last recorded call
     std::vector<Tensor> barriers_;         // gradient formulas that use these raise an error
     std::vector<Tensor> constants_;
     std::vector<Outside> outside_;
@@ -117,13 +123,14 @@ struct Recorder {
     std::unordered_map<Storage*, std::vector<std::pair<Geometry, ValueId>>> places_;  // used below gradients
     // Tensors that were written and are neither inputs nor state, with copies of their previous values.
     std::vector<std::pair<Tensor, Tensor>> strangers_;
-    std::vector<GradChange> changed_gradients_;
+    std::vector<GradChange> changed_gradients_, changed_input_gradients_;
     std::vector<Tensor> from_outside_;  // inputs and constants
     std::vector<Tensor> held_;  // tensors of values whose entry an in-place result has replaced
     // Constants that were made from Python data inside the region. Each run begins with their original values.
     std::unordered_set<ValueId> fresh_;
     std::unordered_map<const Operator*, uint32_t> operators_;
     std::unordered_map<std::string, uint32_t> texts_{{"", 0}};
+    bool gradients_ = true;  // the gradient mode at the start
     bool seeded_ = false;  // whether the generator changed after the last recorded call
     // The state of the default generator before the region, and after the last recorded call.
     std::vector<uint8_t> random_before_, random_;

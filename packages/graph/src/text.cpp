@@ -49,7 +49,7 @@ bool is_plain(std::string_view text) {
     const bool has_note = text.find(" in ") != text.npos || text.find(';') != text.npos;
     return !text.empty() && std::ranges::all_of(text, is_printed) && !has_note && text[0] != ' ' &&
            text.back() != ' ' && text != "in" && !text.starts_with("in ") && !text.starts_with("writes ") &&
-           !text.starts_with("random");
+           !text.starts_with("random") && !text.starts_with("no_grad") && !text.starts_with("enable_grad");
 }
 
 namespace {
@@ -157,7 +157,9 @@ std::string names_text(const std::vector<ValueId>& ids) {
 namespace {
 
 std::string note_text(const Graph& graph, const Node& node, std::string note) {
-    if (node.random) note += note.empty() ? " random" : ", random";
+    const auto add = [&](const char* word) { note += (note.empty() ? " " : ", ") + std::string(word); };
+    if (node.random) add("random");
+    if (node.gradients) add(*node.gradients ? "enable_grad" : "no_grad");
     const std::string& line = graph.texts[node.line];
     const std::string& module = graph.texts[node.module];
     if (!line.empty()) note += (note.empty() ? " " : "; ") + name_text(line);

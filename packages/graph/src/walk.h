@@ -1,10 +1,12 @@
 // Iteration over graphs, for passes, comparisons and drawings.
 #pragma once
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
 #include "rushlight/graph/graph.h"
+#include "rushlight/schema.h"
 
 namespace rushlight::graph {
 
@@ -28,17 +30,51 @@ void each_result(const Node& node, F&& take) {
     }
 }
 
+/// For each value, the first value that may use the same memory in a run. ValueInfo::memory describes the capture. In a run,
+/// a view may be a copy or the reverse if the strides of the inputs differ, and inputs may share memory with each other.
+class SharedMemory {
+  public:
+    explicit SharedMemory(const Graph& graph) : graph_(graph), parent_(graph.values.size()) {
+        for (ValueId id = 0; id < parent_.size(); ++id) parent_[id] = graph.values[id].memory;
+        for (size_t i = 1; i < graph.inputs.size(); ++i) join(graph.inputs[0].value, graph.inputs[i].value);
+        join_views(graph.nodes);
+    }
+    ValueId of(ValueId id) const {
+        while (parent_[id] != id) id = parent_[id];
+        return id;
+    }
+    void join(ValueId a, ValueId b) {
+        a = of(a), b = of(b);
+        parent_[std::max(a, b)] = std::min(a, b);
+    }
+
+  private:
+    void join_views(const std::vector<Node>& nodes) {
+        for (const Node& node : nodes) {
+            for (const Block& block : node.blocks) join_views(block.nodes);
+            if (node.control != ControlFlow::None) continue;
+            const Operator* op = find_operator(graph_.operators[node.op].name);
+            if (!op || !may_return_view(*op)) continue;
+            each_use(node, [&](ValueId used) { each_result(node, [&](ValueId made) { join(used, made); }); });
+        }
+    }
+
+    const Graph& graph_;
+    std::vector<ValueId> parent_;
+};
+
 // Adds the first value of each block of memory that a node writes to `written`.
-inline void add_written(const Graph& graph, const std::vector<Node>& nodes, std::set<ValueId>& written) {
+inline void add_written(const SharedMemory& memory, const std::vector<Node>& nodes,
+                        std::set<ValueId>& written) {
     for (const Node& node : nodes) {
         for (uint32_t position : node.writes)
-            each_use(node.arguments[position], [&](ValueId id) { written.insert(graph.values[id].memory); });
-        for (const Block& block : node.blocks) add_written(graph, block.nodes, written);
+            each_use(node.arguments[position], [&](ValueId id) { written.insert(memory.of(id)); });
+        for (const Block& block : node.blocks) add_written(memory, block.nodes, written);
     }
 }
-inline std::set<ValueId> written_memory(const Graph& graph) {
+inline std::set<ValueId> written_memory(const Graph& graph, const SharedMemory& memory) {
     std::set<ValueId> written;
-    add_written(graph, graph.nodes, written);
+    add_written(memory, graph.nodes, written);
     return written;
 }
 

@@ -295,7 +295,7 @@ HOSTILE: dict[str, tuple[Any, str]] = {
         "has 0 blocks, needs 2",
     ),
     "too deep": (deepen, "at most 12 are allowed|nested too deeply"),
-    "a later format": (lambda g: g.update(format=3), "has format 3, this library reads formats 1 to 2"),
+    "a later format": (lambda g: g.update(format=4), "has format 4, this library reads formats 1 to 3"),
 }  # fmt: skip
 
 

@@ -195,6 +195,10 @@ KEPT = {
     "the filters are an input": (lambda x, w: normed(core.conv2d(x, w)), [IMAGES, FILTERS]),
     "the mean is an input": (lambda x, m: normed(core.conv2d(x, FILTERS), mean=m), [IMAGES, MEAN.clone()]),
     "no convolution": (lambda x: normed(x * 2), [core.cat([IMAGES, IMAGES[:, :1]], 1)]),
+    "no batch": (
+        lambda x: normed(core.conv2d(x[0, :, :6, :6], FILTERS)),
+        [core.rand(1, IMAGES.shape[1], 6, 6)],
+    ),
     "half precision": (lambda x: normed(core.conv2d(x.half(), FILTERS.half())), [IMAGES]),
 }
 
@@ -229,3 +233,67 @@ def test_batch_norms_are_kept_unless_they_are_to_be_folded() -> None:
     finally:
         region.stop()
     assert "batch_norm" in region.finish([result], {}).simplified().text()
+
+
+def transposed(x: Any) -> Any:
+    """Write to a result of contiguous, which is a copy of this argument and a view of others."""
+    y = x.contiguous()
+    before = x + 1
+    y.add_(1)
+    return before, x + 1
+
+
+VIEWS = {
+    "contiguous": transposed,
+    "reshape": lambda x: (x + 1, x.reshape(-1).add_(1), x + 1),
+    "flatten": lambda x: (x + 1, x.flatten().add_(1), x + 1),
+    "to": lambda x: (x + 1, x.to(core.float32).add_(1), x + 1),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_writes_to_what_is_a_view_in_some_runs_are_kept(name: str) -> None:
+    """The strides of arguments, which decide whether there is a copy, may differ from those of the capture."""
+    # If the example is contiguous, contiguous returns it, and later uses cannot be told apart.
+    examples = [X.t().contiguous().t()] if name == "contiguous" else [X, X.t().contiguous().t()]
+    for example in examples:
+        region = Capture([("x", "constant", example)], [])
+        region.start()
+        try:
+            results = list(VIEWS[name](example))
+        finally:
+            region.stop()
+        program = region.finish(results, {}).simplified()
+        for strided in (X.clone(), X.t().contiguous().t()):
+            expected = strided.clone() if strided.is_contiguous() else strided.t().clone().t()
+            wanted = VIEWS[name](expected)
+            got = program.run([strided])
+            assert core.equal(strided, expected)
+            for one, other in zip(got, wanted, strict=True):
+                assert core.equal(one, other)
+
+
+def test_writes_are_kept_if_inputs_share_memory() -> None:
+    x, y = X.clone(), X.clone()
+    region = Capture([("x", "constant", x), ("y", "constant", y)], [])
+    region.start()
+    try:
+        results = [y + 1, x.add_(1), y + 1]
+    finally:
+        region.stop()
+    shared = core.zeros(3, 3)
+    before, _, after = region.finish(results, {}).simplified().run([shared[:2], shared[1:]])
+    assert after.sum() - before.sum() == 3
+
+
+def test_results_keep_separate_memory() -> None:
+    region = Capture([("x", "constant", X)], [])
+    region.start()
+    try:
+        results = [X * 2, (X * 2).view(-1), (X * 2).view(-1)]
+    finally:
+        region.stop()
+    results = region.finish(results, {}).simplified().run([X])
+    for zeroed, result in enumerate(results, 1):
+        result.zero_()
+        assert sum(not bool(other.any()) for other in results) == zeroed

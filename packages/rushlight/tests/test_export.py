@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -207,3 +208,98 @@ def test_what_programs_do_with_python() -> None:
     model, x = Mixed(3, 2), torch.randn(4, 3)
     run, given = torch.export.export(model, (x,)).module(), torch.randn(4, 3)
     assert torch.equal(run(given), model(given))
+
+
+def constant_gradient(x: Any, y: Any) -> Any:
+    (h,) = torch.autograd.grad((x**3).sum(), x)
+    return x.sum() * y.sum() + (h * x).sum()
+
+
+def without_grad(x: Any, y: Any) -> Any:
+    with torch.no_grad():
+        scale = x * 2
+    return (scale * y * x).sum()
+
+
+def with_grad_inside(x: Any, y: Any) -> Any:
+    with torch.no_grad():
+        scale = x * 2
+        with torch.enable_grad():
+            scale = scale * y
+    return (scale * x).sum()
+
+
+@pytest.mark.parametrize("saved", [False, True])
+@pytest.mark.parametrize(
+    "function",
+    [
+        constant_gradient,
+        without_grad,
+        with_grad_inside,
+        lambda x, y: (x.detach() * x * y).sum(),
+        lambda x, y: (x.data * x * y).sum(),
+    ],
+)
+def test_gradients_of_runs_respect_gradient_modes(function: Any, saved: bool, tmp_path: Path) -> None:
+    class Model(nn.Module):
+        def forward(self, x: Any, y: Any) -> Any:
+            return function(x, y)
+
+    given = [torch.tensor([2.0, 3.0], requires_grad=True), torch.tensor([5.0, 7.0], requires_grad=True)]
+    wanted = torch.autograd.grad(function(*given), given)
+    exported = torch.export.export(Model(), tuple(t.detach().requires_grad_() for t in given))
+    for program in (exported, exported.simplify()):
+        if saved:
+            torch.export.save(program, tmp_path / "modes.rl")
+            program = torch.export.load(tmp_path / "modes.rl")
+        got = torch.autograd.grad(program.module()(*given), given)
+        for one, other in zip(got, wanted, strict=True):
+            assert torch.equal(one, other)
+
+
+def test_programs_that_are_captured_without_gradients_compute_them() -> None:
+    with torch.no_grad():
+        run = torch.export.export(nn.Linear(2, 2), (torch.ones(1, 2),)).module()
+    x = torch.ones(1, 2, requires_grad=True)
+    run(x).sum().backward()
+    assert x.grad is not None
+
+
+@pytest.mark.parametrize("grad", [None, torch.ones(2)])
+def test_gradients_of_inputs_that_are_set_are_refused(grad: Any) -> None:
+    class Model(nn.Module):
+        def forward(self, x: Any) -> Any:
+            (x * x).sum().backward()
+            return x.grad
+
+    x = torch.ones(2, requires_grad=True)
+    x.grad = grad
+    with pytest.raises(NotImplementedError, match="the gradient of input 'x' was set"):
+        torch.export.export(Model(), (x,))
+
+
+def test_writes_of_other_threads_are_refused() -> None:
+    class Model(nn.Module):
+        def forward(self, x: Any) -> Any:
+            y = x * 2
+            thread = threading.Thread(target=y.add_, args=(1,))
+            thread.start()
+            thread.join()
+            return y + 1
+
+    with pytest.raises(NotImplementedError, match="was modified by another thread"):
+        torch.export.export(Model(), (torch.zeros(2),))
+
+
+def test_parts_of_larger_tensors_are_refused_if_the_rest_is_used() -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.whole = torch.arange(6.0)
+            self.register_buffer("part", self.whole[:3])
+
+        def forward(self, x: Any) -> Any:
+            return x + self.part.sum(), self.whole * 1
+
+    with pytest.raises(NotImplementedError, match="a part of a larger tensor"):
+        torch.export.export(Model(), (torch.ones(1),))

@@ -50,8 +50,9 @@ class ExportedProgram:
     def simplify(self, *, fold_batch_norm: bool = False) -> ExportedProgram:
         """Return an equivalent program with fewer operators.
 
-        Calls whose arguments are all constants become constants, repeated calls are merged, and calls without effect are
-        removed. Results are the same bit for bit on this kind of processor.
+        Calls whose arguments are all constants, parameters and buffers become constants, repeated calls are merged, and
+        calls without effect are removed. So a parameter that only such calls use is no longer part of the program.
+        Results are the same bit for bit on this kind of processor.
 
         Args:
             fold_batch_norm: whether to fold batch norms into the weights of the convolutions before them. A batch

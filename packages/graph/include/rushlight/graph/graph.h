@@ -101,6 +101,8 @@ struct Node {
     std::vector<uint32_t> writes;  // positions of the arguments whose memory the node writes
     std::vector<Moving> moving;    // `position` of the argument; `item` in a list argument, otherwise 0
     bool random = false;           // whether it draws from the default generator
+    // The gradient mode of a region such as `with no_grad()`. Outside of such regions a run uses the caller's mode.
+    std::optional<bool> gradients;
     // Indices in Graph::texts, of texts such as "model.py:12" and "features.0". The text is "" if it is unknown.
     uint32_t line = 0, module = 0;
     ControlFlow control = ControlFlow::None;
