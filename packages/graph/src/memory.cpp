@@ -58,17 +58,6 @@ class Planner {
         return (bytes + kAlignment - 1) / kAlignment * kAlignment;
     }
 
-    // Calls `take` for each value that a node uses. Values that are used in the blocks of the node count as used by
-    // the node.
-    template <class F>
-    static void each_use_within(const Node& node, const F& take) {
-        each_use(node, take);
-        for (const Block& block : node.blocks) {
-            for (const Node& inner : block.nodes) each_use_within(inner, take);
-            for (ValueId id : block.outputs) take(id);
-        }
-    }
-
     std::vector<LiveRange> live_ranges_of(const std::vector<Node>& nodes,
                                           const std::vector<ValueId>& outputs) const {
         std::vector<LiveRange> ranges;

@@ -7,6 +7,7 @@
 #include "batch_norm.h"
 #include "boxed_argument.h"
 #include "encoding.h"
+#include "functionalization.h"
 #include "rushlight/graph/program.h"
 #include "rushlight/value.h"
 #include "walk.h"
@@ -137,7 +138,6 @@ void remove_dead(Graph& graph, std::vector<Tensor>& constants) {
         }
     graph.constants = std::move(used);
     constants = std::move(tensors);
-    Compaction(graph).run();
 }
 
 // Merges a call with an earlier call of the same operator with the same arguments, if their memory is not written.
@@ -278,10 +278,13 @@ void fold_constants(Graph& graph, std::vector<Tensor>& constants) {
 Program Program::simplified(bool fold_batch_norm) const {
     Graph graph = this->graph();
     std::vector<Tensor> constants(this->constants().begin(), this->constants().end());
+    const InPlaceCalls calls = functionalize(graph);
     fold_constants(graph, constants);
     Sharing(graph).run(graph.nodes, {});
     if (fold_batch_norm) fold_batch_norms(graph, constants);
     remove_dead(graph, constants);
+    restore_in_place(graph, calls);
+    Compaction(graph).run();
     return {std::move(graph), std::move(constants)};
 }
 

@@ -21,6 +21,15 @@ template <class F>
 void each_use(const Node& node, F&& take) {
     for (const Argument& argument : node.arguments) each_use(argument, take);
 }
+// Also calls `take` for the values that the blocks of the node use and return.
+template <class F>
+void each_use_within(const Node& node, const F& take) {
+    each_use(node, take);
+    for (const Block& block : node.blocks) {
+        for (const Node& inner : block.nodes) each_use_within(inner, take);
+        for (ValueId id : block.outputs) take(id);
+    }
+}
 template <class F>
 void each_result(const Node& node, F&& take) {
     for (const Result& result : node.results) {
