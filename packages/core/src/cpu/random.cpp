@@ -66,7 +66,11 @@ void uniform_(KernelContext& ctx, const View& self, double from, double to) {
     if (Generator* twister = twister_of(ctx)) return twister::uniform_(ctx, *twister, self, from, to);
     floating(
         ctx, self, [&](auto* out) { fill_uniform(ctx.random, out, self.numel); },
-        [=](auto u) { return static_cast<decltype(u)>(from) + u * static_cast<decltype(u)>(to - from); });
+        [=, largest = functors::largest_below(to, from, self.dtype)](auto u) {
+            using T = decltype(u);
+            return functors::Uniform<T>{static_cast<T>(from), static_cast<T>(to - from),
+                                        static_cast<T>(largest)}(u);
+        });
 }
 
 // The variance of a complex number is divided equally between its real and imaginary parts.

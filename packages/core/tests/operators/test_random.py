@@ -217,3 +217,65 @@ def test_poisson_refuses_what_is_no_expected_number() -> None:
     for bad in (-1.0, float("nan"), float("inf")):
         with pytest.raises(RuntimeError, match="poisson"):
             core.poisson(core.tensor([1.0, bad]))
+
+
+@pytest.mark.parametrize("dtype", [core.float16, core.bfloat16, core.float32, core.float64])
+@pytest.mark.parametrize(("low", "high"), [(0, 1), (2, 3), (-3, -2), (-1, 0), (1000, 1001)])
+def test_uniform_numbers_are_below_the_end(dtype: Any, low: float, high: float) -> None:
+    x = core.empty(200_000, dtype=dtype).uniform_(low, high)
+    assert x.min() >= low
+    assert x.max() < high
+    assert abs(x.double().mean() - (low + high) / 2) < 0.01 * (high - low) + core.finfo(dtype).eps * abs(high)
+
+
+def test_uniform_numbers_of_an_empty_interval() -> None:
+    assert core.empty(3, dtype=core.bfloat16).uniform_(2, 2).tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "low", "high"),
+    [
+        (core.float32, -3e38, 3e38),
+        (core.float32, float("-inf"), 0),
+        (core.float32, 0, float("inf")),
+        (core.float32, float("nan"), 1),
+        (core.float16, 0, 1e5),
+        (core.float16, -65504, 65504),
+        (core.float64, -1e308, 1e308),
+    ],
+)
+def test_uniform_numbers_beyond_the_dtype_are_refused(dtype: Any, low: float, high: float) -> None:
+    x = core.zeros(3, dtype=dtype)
+    with pytest.raises(RuntimeError, match=r"uniform_\(from, to\)"):
+        x.uniform_(low, high)
+    assert not bool(x.any())
+
+
+LIMITS = {
+    core.bool: (0, 1),
+    core.uint8: (0, 255),
+    core.int8: (-128, 127),
+    core.int16: (-(2**15), 2**15 - 1),
+    core.int32: (-(2**31), 2**31 - 1),
+    core.float16: (-65504, 65504),
+}
+
+
+@pytest.mark.parametrize("dtype", LIMITS)
+def test_random_integers_are_numbers_of_the_dtype(dtype: Any) -> None:
+    least, most = LIMITS[dtype]
+    assert core.randint(least, most + 1, (5,), dtype=dtype).dtype == dtype
+    for low, high in ((least, most + 2), (least - 1, most)):
+        with pytest.raises(RuntimeError, match="must be numbers of dtype"):
+            core.randint(low, high, (5,), dtype=dtype)
+        with pytest.raises(RuntimeError, match="must be numbers of dtype"):
+            core.zeros(5, dtype=dtype).random_(low, high)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "most"), [(core.uint8, 256), (core.int8, 128), (core.float16, 2049), (core.bfloat16, 257)]
+)
+def test_permutations_are_numbers_of_the_dtype(dtype: Any, most: int) -> None:
+    assert core.equal(core.randperm(most, dtype=dtype).long().sort().values, core.arange(most))
+    with pytest.raises(RuntimeError, match="represents the integers below"):
+        core.randperm(most + 1, dtype=dtype)

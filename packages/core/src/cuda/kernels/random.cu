@@ -122,6 +122,19 @@ void queue_floats(const KernelArgs& args, const View& out, double a, double b) {
     else queue_draw<4, float>(args, out, Float{static_cast<float>(a), static_cast<float>(b)});
 }
 
+void queue_uniform(const KernelArgs& args, const View& out, double from, double to) {
+    const double largest = functors::largest_below(to, from, out.dtype);
+    if (out.dtype == DType::Float64)
+        queue_draw<2, double>(args, out,
+                              Mapped<UniformDouble, functors::Uniform<double>>{{0, 1}, {from, to - from, largest}});
+    else
+        queue_draw<4, float>(args, out,
+                             Mapped<UniformFloat, functors::Uniform<float>>{
+                                 {0, 1},
+                                 {static_cast<float>(from), static_cast<float>(to - from),
+                                  static_cast<float>(largest)}});
+}
+
 /// Draws uniform or standard normal numbers and applies `Map`, which is constructed from two numbers of the element type.
 template <template <class> class Map, class Float, class Double>
 void queue_mapped(const KernelArgs& args, const View& out, double a, double b) {
@@ -202,9 +215,7 @@ BackendStatus uniform(const KernelArgs* args) {
     return guarded([args] {
         const double from = args->params[0].as_float(), to = args->params[1].as_float();
         const View& out = written(*args);
-        if (is_complex(out.dtype))
-            return queue_floats<UniformFloat, UniformDouble>(*args, Pairs(out).view, from, to - from);
-        queue_floats<UniformFloat, UniformDouble>(*args, out, from, to - from);
+        queue_uniform(*args, is_complex(out.dtype) ? Pairs(out).view : out, from, to);
     });
 }
 

@@ -64,7 +64,9 @@ uint64_t exact_integers(DType t) {
         case DType::UInt8: return 256;
         case DType::Int8: return 128;
         case DType::Int16: return 32768;
+        case DType::UInt16: return 65536;
         case DType::Int32: return uint64_t{1} << 31;
+        case DType::UInt32: return uint64_t{1} << 32;
         case DType::Float16: return (1 << 11) + 1;
         case DType::BFloat16: return (1 << 8) + 1;
         case DType::Float32: return (1 << 24) + 1;
@@ -139,6 +141,10 @@ Tensor randint_like(const Tensor& input, int64_t high, OptDType dtype, OptDevice
 Tensor randperm(int64_t n, Generator* generator, OptDType dtype, OptDevice device, bool requires_grad) {
     RL_CHECK(!dtype || !is_float8(*dtype), throw_not_implemented, "randperm: not defined for dtype %s",
              name(*dtype));
+    const uint64_t most = exact_integers(dtype.value_or(DType::Int64));
+    RL_CHECK(n < 0 || static_cast<uint64_t>(n) <= most, throw_runtime,
+             "randperm(n): dtype %s represents the integers below %llu only, got %lld", name(*dtype),
+             (unsigned long long)most, (long long)n);
     Tensor order = ops::_randperm(n, device, generator);
     if (dtype && *dtype != DType::Int64) order = ops::_to_copy(order, dtype);
     return filled(order, requires_grad, [](const Tensor&) {});

@@ -1,9 +1,12 @@
 // Functors of ops/random.yaml.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 
+#include "rushlight/dtype.h"
 #include "rushlight/export.h"
+#include "rushlight/half.h"
 #include "rushlight/scalar.h"
 
 namespace rushlight::functors {
@@ -17,6 +20,40 @@ struct DropoutBackward {
 };
 
 // Distributions computed from uniform numbers in [0, 1) by inversion, or from standard normal numbers.
+
+/// `largest` is the largest number below the end of the interval: rounding must not give the end.
+template <class T>
+struct Uniform {
+    T from, width, largest;
+    RL_HD T operator()(T u) const {
+        const T value = from + u * width;
+        return value > largest ? largest : value;
+    }
+};
+
+/// Returns the largest number of a dtype that is less than `end`, but at least `from`.
+inline double largest_below(double end, double from, DType dtype) {
+    const auto step_down = [&]<class T>(T) {
+        // Numbers of one sign are ordered as their bits.
+        const T rounded(static_cast<float>(end));
+        double value = static_cast<float>(rounded);
+        if (value >= end) {
+            T before = rounded;
+            before.bits = value > 0 ? rounded.bits - 1 : value < 0 ? rounded.bits + 1 : 0x8001;
+            value = static_cast<float>(before);
+        }
+        return value;
+    };
+    double value = 0;
+    if (dtype == DType::Float16) value = step_down(Half());
+    else if (dtype == DType::BFloat16) value = step_down(BFloat16());
+    else if (dtype == DType::Float64) value = std::nextafter(end, -INFINITY);
+    else {
+        const auto rounded = static_cast<float>(end);
+        value = rounded < end ? rounded : std::nextafter(rounded, -INFINITY);
+    }
+    return std::max(value, from);
+}
 
 template <class T>
 struct Exponential {

@@ -1,14 +1,41 @@
 #include <cmath>
+#include <limits>
 
 #include "bodies/random.h"
 #include "rushlight/backend.h"
 
 namespace rushlight::rules {
+namespace {
+
+// The largest finite number of a floating-point dtype, or of the parts of a complex dtype.
+double largest_number(DType t) {
+    switch (t) {
+        case DType::Float16: return 65504;
+        case DType::BFloat16: return 0x1.FEp127;
+        case DType::Float64:
+        case DType::Complex128: return std::numeric_limits<double>::max();
+        default: return std::numeric_limits<float>::max();
+    }
+}
+
+// Whether an integer is in the range of a dtype.
+bool fits(int64_t value, DType t) {
+    if (is_differentiable(t)) return std::abs(static_cast<double>(value)) <= largest_number(t);
+    const int bits = t == DType::Bool ? 1 : 8 * static_cast<int>(itemsize(t));
+    if (!is_signed(t)) return value >= 0 && (bits == 64 || value < int64_t{1} << bits);
+    return bits == 64 || (value >= -(int64_t{1} << (bits - 1)) && value < int64_t{1} << (bits - 1));
+}
+
+}  // namespace
 
 Outputs uniform_(const Tensor& input, double from, double to, Generator*) {
     if (!is_complex(input.dtype())) floating_only("uniform_", input);
     RL_CHECK(from <= to, throw_runtime, "uniform_(from, to): from must be at most to, got %g and %g", from,
              to);
+    const double largest = largest_number(input.dtype());
+    RL_CHECK(from >= -largest && to <= largest && to - from <= largest, throw_runtime,
+             "uniform_(from, to): from, to and their difference must be numbers of dtype %s, got %g and %g",
+             name(input.dtype()), from, to);
     return {};
 }
 Outputs normal_(const Tensor& input, double, double std, Generator*) {
@@ -42,7 +69,14 @@ Outputs bernoulli_(const Tensor&, double p, Generator*) {
     RL_CHECK(p >= 0 && p <= 1, throw_runtime, "bernoulli_(p): must lie between 0 and 1, got %g", p);
     return {};
 }
-Outputs _integers_(const Tensor&, int64_t, int64_t, Generator*) { return {}; }
+// A `range` of 0 means 2^64.
+Outputs _integers_(const Tensor& input, int64_t low, int64_t range, Generator*) {
+    const auto last = static_cast<int64_t>(static_cast<uint64_t>(low) + static_cast<uint64_t>(range) - 1);
+    RL_CHECK(fits(low, input.dtype()) && fits(last, input.dtype()), throw_runtime,
+             "random_(low, high): the integers must be numbers of dtype %s, got %lld to %lld",
+             name(input.dtype()), (long long)low, (long long)last);
+    return {};
+}
 
 Outputs bernoulli(const Tensor& input, Generator*) {
     floating_only("bernoulli", input);
