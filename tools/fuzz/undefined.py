@@ -307,7 +307,7 @@ class Undefined:
         if call.op in ("setitem", "index_put", "index_put_") and self.draft.mode == "vmap":
             return any(name_of(t.dtype) == "int64" and t.numel() > 1 for t in tensors[1:])
         if family(call.op) == "index_put" and any(
-            name_of(t.dtype) == "bool" and not t.shape for t in tensors[1:]
+            name_of(t.dtype) in ("bool", "uint8") and not t.shape for t in tensors[1:]
         ):
             return True  # PyTorch takes a mask without dimensions for an integer
         if call.op in ("put", "put_") and len(tensors) > 1:
