@@ -167,3 +167,28 @@ def test_lbfgs_of_complex_parameters_is_that_of_their_parts(rng, search):
         assert param.is_complex() == whole
     np.testing.assert_allclose(found[0], found[1], rtol=1e-12, atol=1e-14)
     assert not search or found[0][-1] < 1e-6
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda p: optim.SGD(p, 0.1),
+        lambda p: optim.SGD(p, 0.1, momentum=0.9),
+        lambda p: optim.Adam(p, 0.1, amsgrad=True),
+        lambda p: optim.AdamW(p, 0.1),
+    ],
+)
+def test_steps_only_read_the_gradients(make: Any) -> None:
+    """Gradients may be expanded or read-only, may share the parameter's memory, and keep their version."""
+    rows = np.arange(4, dtype=np.float32)
+    rows.flags.writeable = False
+    plain = core.tensor([[1.0, 2.0], [3.0, 4.0]])
+    for gradient in (core.ones(1).expand(2, 2), core.from_numpy(rows.reshape(2, 2)), None):
+        given, wanted = nn.Parameter(plain.clone()), nn.Parameter(plain.clone())
+        given.grad = given.detach().t() if gradient is None else gradient
+        wanted.grad = given.grad.clone()
+        version = given.grad._version
+        make([given]).step()
+        make([wanted]).step()
+        assert core.equal(given, wanted)
+        assert gradient is None or given.grad._version == version

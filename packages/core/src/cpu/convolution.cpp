@@ -168,27 +168,33 @@ void backward_data(KernelContext& ctx, const ConvolutionGeometry& g, const View&
 }
 
 void channel_sums(KernelContext& ctx, const View& sums, const View& x) {
-    const View dense = contiguous_in(ctx, x);
     const int64_t batch = x.size(0), channels = x.size(1), size = x.numel / (batch * channels);
+    if (is_channels_last(x)) {
+        return with_type(x.dtype, [&]<class T>(T) {
+            plain<T>().column_sums(ctx, sums.as<T>(), x.as<T>(), batch * size, channels);
+        });
+    }
+    const View dense = contiguous_in(ctx, x);
     with_type(x.dtype, [&]<class T>(T) {
         plain<T>().channel_sums(sums.as<T>(), dense.as<T>(), batch, channels, size);
     });
 }
 
-// grad_bias is the sum of `grad_out` over each channel. Either gradient may be undefined.
+// grad_bias is the sum of `grad_out` over each channel. Either gradient may be undefined. oneDNN's sums for the bias are not
+// used, because they add one element after another in single precision.
 void backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, const View& grad_weight,
                       const View& grad_bias, const View& in, const View& grad_out) {
     if (grad_weight.defined()) {
         const bool minimal = use_winograd(g, grad_weight.dtype);
-        if (!minimal && use_vendor(g, grad_weight.dtype, {&in, &grad_out}) &&
-            onednn::convolution_backward_weights(ctx, g, operand(ctx, grad_weight), operand(ctx, grad_bias),
-                                                 operand(ctx, in), operand(ctx, grad_out))) {
-            return;
+        const bool done = !minimal && use_vendor(g, grad_weight.dtype, {&in, &grad_out}) &&
+                          onednn::convolution_backward_weights(ctx, g, operand(ctx, grad_weight),
+                                                               operand(ctx, in), operand(ctx, grad_out));
+        if (!done) {
+            const View x = contiguous_in(ctx, in), dy = contiguous_in(ctx, grad_out);
+            with_type(grad_weight.dtype, [&]<class T>(T) {
+                ways<T>(g, minimal).backward_weights(ctx, g, grad_weight.as<T>(), x.as<T>(), dy.as<T>());
+            });
         }
-        const View x = contiguous_in(ctx, in), dy = contiguous_in(ctx, grad_out);
-        with_type(grad_weight.dtype, [&]<class T>(T) {
-            ways<T>(g, minimal).backward_weights(ctx, g, grad_weight.as<T>(), x.as<T>(), dy.as<T>());
-        });
     }
     if (grad_bias.defined()) channel_sums(ctx, grad_bias, grad_out);
 }

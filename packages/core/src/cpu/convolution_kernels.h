@@ -23,9 +23,10 @@ struct ConvolutionWays {
 template <class T>
 struct PlainConvolution {
     ConvolutionWays<T> ways;
-    // `channel_sums` computes the sum of every channel of x (batch, channels, size), and `add_to_channels` adds one
-    // value to every channel.
+    // `channel_sums` computes the sum of every channel of x (batch, channels, size), `column_sums` those of x (rows, columns),
+    // and `add_to_channels` adds one value to every channel.
     void (*channel_sums)(T* sums, const T* x, int64_t batch, int64_t channels, int64_t size);
+    void (*column_sums)(KernelContext& ctx, T* sums, const T* x, int64_t rows, int64_t columns);
     void (*add_to_channels)(T* x, const T* values, int64_t batch, int64_t channels, int64_t size);
 };
 

@@ -14,6 +14,7 @@ namespace {
 constexpr int kMostOperands = 5;  // of Adam with amsgrad, which has the most
 
 // One parameter with its gradient and state. In `flat`, the elements of all tensors are in the same order.
+constexpr int kGradient = 1;  // its position; the only tensor that is not written
 struct Group {
     View given[kMostOperands];  // the parameter first; a view is undefined if its list is empty
     View flat[kMostOperands];
@@ -101,7 +102,7 @@ void for_each_element(KernelContext& ctx, const char* op, Group* groups, int64_t
     });
     for (int64_t i = 0; i < count; ++i) {
         for (int k = 0; k < kMostOperands; ++k) {
-            if (groups[i].flat[k].data != groups[i].given[k].data)
+            if (k != kGradient && groups[i].flat[k].data != groups[i].given[k].data)
                 scatter(groups[i].given[k], groups[i].flat[k]);
         }
     }

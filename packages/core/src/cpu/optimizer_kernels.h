@@ -8,7 +8,7 @@ namespace rushlight::cpu {
 
 struct SgdStep {
     void* param;
-    void* grad;
+    const void* grad;
     void* momentum_buffer;  // null without momentum
     double grad_scale;      // if 1, the gradient is not written
     double weight_decay, momentum, lr, dampening;
@@ -18,7 +18,7 @@ struct SgdStep {
 
 struct AdamStep {
     void* param;
-    void* grad;
+    const void* grad;
     void* exp_avg;
     void* exp_avg_sq;
     void* max_exp_avg_sq;  // null without amsgrad

@@ -240,26 +240,60 @@ void backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, T* grad_
     });
 }
 
+// Short sums of T are added in double precision: one long sum of T would lose digits.
 template <class T>
 void channel_sums(T* sums, const T* x, int64_t batch, int64_t channels, int64_t size) {
-    constexpr int kL = kLanes<T>;
+    constexpr int64_t kL = kLanes<T>, kShort = 64 * 4 * kL;
     parallel_for(0, channels, (1 << 15) / (batch * size + 1) + 1, [&](int64_t first, int64_t last) {
         for (int64_t c = first; c < last; ++c) {
-            T total = T(0);
+            double total = 0;
             for (int64_t n = 0; n < batch; ++n) {
                 const T* plane = x + (n * channels + c) * size;
-                Vec<T> s[4] = {};
-                int64_t i = 0;
-                for (; i + 4 * kL <= size; i += 4 * kL) {
+                for (int64_t begin = 0; begin < size; begin += kShort) {
+                    const int64_t end = min(size, begin + kShort);
+                    Vec<T> s[4] = {};
+                    int64_t i = begin;
+                    for (; i + 4 * kL <= end; i += 4 * kL) {
 #pragma GCC unroll 4
-                    for (int p = 0; p < 4; ++p) s[p] += load(plane + i + p * kL);
+                        for (int p = 0; p < 4; ++p) s[p] += load(plane + i + p * kL);
+                    }
+                    for (; i < end; i += kL) s[0] += load(plane + i, Lanes<T>(min(kL, end - i)));
+                    total += static_cast<double>(sum((s[0] + s[1]) + (s[2] + s[3])));
                 }
-                for (; i < size; i += kL) s[0] += load(plane + i, Lanes<T>(min(kL, size - i)));
-                total += sum((s[0] + s[1]) + (s[2] + s[3]));
             }
-            sums[c] = total;
+            sums[c] = static_cast<T>(total);
         }
     });
+}
+
+// The rows are divided into parts whose number does not depend on the number of threads, so that the bits do not either.
+template <class T>
+void column_sums(KernelContext& ctx, T* sums, const T* x, int64_t rows, int64_t columns) {
+    constexpr int64_t kShort = 64, kPart = 64 * kShort, kWidth = 64;
+    const int64_t parts = (rows + kPart - 1) / kPart;
+    double* partial = cpu::scratch<double>(ctx, parts * columns);
+    parallel_for(0, parts, (1 << 15) / (kPart * columns) + 1, [&](int64_t first, int64_t last) {
+        for (int64_t part = first; part < last; ++part) {
+            double* total = partial + part * columns;
+            const int64_t end = min(rows, (part + 1) * kPart);
+            for (int64_t c = 0; c < columns; ++c) total[c] = 0;
+            for (int64_t begin = part * kPart; begin < end; begin += kShort) {
+                const int64_t stop = min(end, begin + kShort);
+                for (int64_t left = 0; left < columns; left += kWidth) {
+                    const int64_t width = min(kWidth, columns - left);
+                    T some[kWidth] = {};
+                    for (int64_t row = begin; row < stop; ++row)
+                        for (int64_t c = 0; c < width; ++c) some[c] += x[row * columns + left + c];
+                    for (int64_t c = 0; c < width; ++c) total[left + c] += static_cast<double>(some[c]);
+                }
+            }
+        }
+    });
+    for (int64_t c = 0; c < columns; ++c) {
+        double total = 0;
+        for (int64_t part = 0; part < parts; ++part) total += partial[part * columns + c];
+        sums[c] = static_cast<T>(total);
+    }
 }
 
 template <class T>
@@ -275,7 +309,7 @@ void add_to_channels(T* x, const T* values, int64_t batch, int64_t channels, int
 
 template <class T>
 constexpr PlainConvolution<T> table() {
-    return {{forward<T>, backward_data<T>, backward_weights<T>}, channel_sums<T>, add_to_channels<T>};
+    return {{forward<T>, backward_data<T>, backward_weights<T>}, channel_sums<T>, column_sums<T>, add_to_channels<T>};
 }
 
 }  // namespace

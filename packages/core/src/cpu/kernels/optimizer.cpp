@@ -61,7 +61,7 @@ template <class T, bool kMomentum, bool kFirst, bool kNesterov, bool kScaled, bo
 void sgd_loop(const SgdStep& s, int64_t begin, int64_t end) {
     using M = typename Math<T>::type;
     T* __restrict param = static_cast<T*>(s.param);
-    T* __restrict grad = static_cast<T*>(s.grad);
+    const T* __restrict grad = static_cast<const T*>(s.grad);
     T* __restrict buffer = static_cast<T*>(s.momentum_buffer);
     const M sign = s.maximize ? M(-1) : M(1), inverse_scale = static_cast<M>(1 / s.grad_scale);
     const M decay = static_cast<M>(s.weight_decay), momentum = static_cast<M>(s.momentum),
@@ -70,10 +70,7 @@ void sgd_loop(const SgdStep& s, int64_t begin, int64_t end) {
     const auto update = [&](int64_t i) __attribute__((always_inline)) {
         const M p = static_cast<M>(param[i]);
         M g = static_cast<M>(grad[i]);
-        if constexpr (kScaled) {
-            g *= inverse_scale;
-            grad[i] = T(g);
-        }
+        if constexpr (kScaled) g *= inverse_scale;
         g = kDecays ? fused(g, sign, p * decay) : g * sign;
         if constexpr (kMomentum) {
             M b = g;
@@ -123,7 +120,7 @@ template <class T, bool kAmsgrad, bool kDecoupled, bool kScaled, bool kDecays>
 void adam_loop(const AdamStep& s, int64_t begin, int64_t end) {
     using M = typename Math<T>::type;
     T* __restrict param = static_cast<T*>(s.param);
-    T* __restrict grad = static_cast<T*>(s.grad);
+    const T* __restrict grad = static_cast<const T*>(s.grad);
     T* __restrict first = static_cast<T*>(s.exp_avg);
     T* __restrict second = static_cast<T*>(s.exp_avg_sq);
     T* __restrict largest = static_cast<T*>(s.max_exp_avg_sq);
@@ -138,10 +135,7 @@ void adam_loop(const AdamStep& s, int64_t begin, int64_t end) {
     const auto update = [&](int64_t i) __attribute__((always_inline)) {
         const M p = static_cast<M>(param[i]);
         M g = static_cast<M>(grad[i]);
-        if constexpr (kScaled) {
-            g *= inverse_scale;
-            grad[i] = T(g);
-        }
+        if constexpr (kScaled) g *= inverse_scale;
         g = kDecays ? fused(g, sign, p * decay) : g * sign;
         M m = static_cast<M>(first[i]), v = static_cast<M>(second[i]);
         m = fused(new1, g - m, m);

@@ -150,7 +150,6 @@ std::unique_ptr<Primitive> make(const Key& key) {
             primitive->add_output(DNNL_ARG_DIFF_WEIGHTS, dnnl_query_diff_weights_md, weight);
             primitive->add_input(DNNL_ARG_SRC, dnnl_query_src_md, in);
             primitive->add_input(DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, out);
-            if (key.has_bias) primitive->add_output(DNNL_ARG_DIFF_BIAS, dnnl_query_diff_weights_md, bias, 1);
             break;
     }
     return primitive;
@@ -194,9 +193,9 @@ bool convolution_backward_data(KernelContext& ctx, const ConvolutionGeometry& g,
 }
 
 bool convolution_backward_weights(KernelContext& ctx, const ConvolutionGeometry& g,
-                                  ConvolutionOperand grad_weight, ConvolutionOperand grad_bias,
-                                  ConvolutionOperand in, ConvolutionOperand grad_out) {
-    return run(ctx, g, Direction::BackwardWeights, in, grad_weight, grad_bias, grad_out);
+                                  ConvolutionOperand grad_weight, ConvolutionOperand in,
+                                  ConvolutionOperand grad_out) {
+    return run(ctx, g, Direction::BackwardWeights, in, grad_weight, {}, grad_out);
 }
 
 }  // namespace rushlight::cpu::onednn
@@ -214,7 +213,7 @@ bool convolution_backward_data(KernelContext&, const ConvolutionGeometry&, Convo
     return false;
 }
 bool convolution_backward_weights(KernelContext&, const ConvolutionGeometry&, ConvolutionOperand,
-                                  ConvolutionOperand, ConvolutionOperand, ConvolutionOperand) {
+                                  ConvolutionOperand, ConvolutionOperand) {
     return false;
 }
 

@@ -18,7 +18,7 @@ bool convolution_forward(KernelContext& ctx, const ConvolutionGeometry& g, Convo
 bool convolution_backward_data(KernelContext& ctx, const ConvolutionGeometry& g, ConvolutionOperand grad_in,
                                ConvolutionOperand weight, ConvolutionOperand grad_out);
 bool convolution_backward_weights(KernelContext& ctx, const ConvolutionGeometry& g,
-                                  ConvolutionOperand grad_weight, ConvolutionOperand grad_bias,
-                                  ConvolutionOperand in, ConvolutionOperand grad_out);
+                                  ConvolutionOperand grad_weight, ConvolutionOperand in,
+                                  ConvolutionOperand grad_out);
 
 }  // namespace rushlight::cpu::onednn

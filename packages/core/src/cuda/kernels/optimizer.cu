@@ -9,6 +9,7 @@ namespace rushlight::cuda {
 namespace {
 
 constexpr int kPerLaunch = 32, kMostOperands = 5;
+constexpr int kGradient = 1;  // the only operand that is not written
 
 /// The memory of some parameters, their gradients and their state. All tensors of a parameter have their elements in the
 /// same order.
@@ -41,16 +42,13 @@ struct Sgd {
     template <class T, class M>
     __device__ void run(void* const* data, int64_t numel, double scale, double, int64_t begin,
                         int64_t by) const {
-        T *param = static_cast<T*>(data[0]), *grad = static_cast<T*>(data[1]),
-          *buffer = static_cast<T*>(data[2]);
+        const T* grad = static_cast<const T*>(data[1]);
+        T *param = static_cast<T*>(data[0]), *buffer = static_cast<T*>(data[2]);
         const M inverse_scale = static_cast<M>(1 / scale), damped = static_cast<M>(1 - dampening);
         for (int64_t i = begin; i < numel; i += by) {
             const M p = static_cast<M>(param[i]);
             M g = static_cast<M>(grad[i]);
-            if (scale != 1) {
-                g *= inverse_scale;
-                grad[i] = T(g);
-            }
+            if (scale != 1) g *= inverse_scale;
             if (maximize) g = -g;
             if (weight_decay != 0) g += p * static_cast<M>(weight_decay);
             if (momentum != 0) {
@@ -70,8 +68,8 @@ struct Adam {
     template <class T, class M>
     __device__ void run(void* const* data, int64_t numel, double scale, double step, int64_t begin,
                         int64_t by) const {
-        T *param = static_cast<T*>(data[0]), *grad = static_cast<T*>(data[1]),
-          *first = static_cast<T*>(data[2]), *second = static_cast<T*>(data[3]),
+        const T* grad = static_cast<const T*>(data[1]);
+        T *param = static_cast<T*>(data[0]), *first = static_cast<T*>(data[2]), *second = static_cast<T*>(data[3]),
           *largest = static_cast<T*>(data[4]);
         const M inverse_scale = static_cast<M>(1 / scale), kept = static_cast<M>(1 - lr * weight_decay);
         const M new1 = static_cast<M>(1 - beta1), old2 = static_cast<M>(beta2),
@@ -80,10 +78,7 @@ struct Adam {
         const M inverse_root = static_cast<M>(1 / std::sqrt(1 - std::pow(beta2, step)));
         for (int64_t i = begin; i < numel; i += by) {
             M p = static_cast<M>(param[i]), g = static_cast<M>(grad[i]);
-            if (scale != 1) {
-                g *= inverse_scale;
-                grad[i] = T(g);
-            }
+            if (scale != 1) g *= inverse_scale;
             if (maximize) g = -g;
             if (decoupled) p *= kept;
             else if (weight_decay != 0) g += p * static_cast<M>(weight_decay);
@@ -189,7 +184,7 @@ void queue_steps(const KernelArgs& args, const Step& step, const Lists& lists, c
         }
         flush();
         for (int k = 0; k < kMostOperands; ++k)
-            if (lists.list[k]) queue_copy(lists.list[k][i], copies[k], args.context);
+            if (lists.list[k] && k != kGradient) queue_copy(lists.list[k][i], copies[k], args.context);
     }
     flush();
 }
