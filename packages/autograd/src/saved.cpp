@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "rushlight/ops/_to_copy.h"
+#include "rushlight/ops/clone.h"
 #include "rushlight/ops/sum.h"
 #include "rushlight/ops/view.h"
 #include "view_node.h"
@@ -56,6 +57,12 @@ Tensor SavedTensor::unpack_packed(Node* node) const {
     if (is_result_) set_result_history(t, node, index_);
     if (packed_->edge) set_history(t, packed_->edge.node, packed_->edge.index);
     return t;
+}
+
+void SavedTensor::copy_result() {
+    if (!is_result_ || !tensor_.defined() || tensor_.version() != version_) return;
+    tensor_ = ops::clone(tensor_, std::nullopt);
+    version_ = tensor_.version();
 }
 
 Tensor SavedTensor::unpack_result(Node* node) const {

@@ -219,6 +219,8 @@ void check_inplace(const char* op, const Tensor& t) {
              "%s: a leaf that requires grad%s cannot be written in place while gradients are recorded\n"
              "hint: wrap the write in torch.no_grad(), or write to a clone()",
              op, leaf ? "" : " (the base of this view)");
+    // The root has the history if `t` is a view.
+    if (const Meta* m = meta_or_null(root.impl()); m && m->grad_fn) m->grad_fn->copy_results();
 }
 
 // Note [In-place]

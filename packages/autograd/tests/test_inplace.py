@@ -326,3 +326,26 @@ def test_writes_through_data_are_not_seen_by_what_was_saved() -> None:
     y.detach().add_(1)
     with pytest.raises(RuntimeError, match="changed in place"):
         z.backward(ones(x))
+
+
+RESULTS = {
+    "relu6": lambda x: core.relu6(x + 3).div_(6),
+    "exp": lambda x: x.exp().mul_(x),
+    "a part": lambda x: (y := x.sigmoid(), y[1:].mul_(3))[0],
+    "a view": lambda x: x.tanh().view(-1).pow_(2),
+    "several writes": lambda x: x.exp().add_(1).mul_(2),
+    "softmax": lambda x: x.softmax(0).mul_(x),
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_saved_results_may_be_written(name: str) -> None:
+    both(RESULTS[name], leaf(3))
+
+
+def test_a_saved_result_that_was_written_without_recording_is_noticed() -> None:
+    y = leaf(3).exp()
+    with core.no_grad():
+        y.zero_()
+    with pytest.raises(RuntimeError, match="was changed in place after it was saved"):
+        y.sum().backward()

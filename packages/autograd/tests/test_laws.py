@@ -409,8 +409,11 @@ def test_a_write_to_a_view_of_a_result_is_recorded(op: Op) -> None:
                         t[...].mul_(3)
                 scale = [core.full_like(t.detach(), 1 if written else 3) for t in outputs]
                 found.append(grad(outputs, wanted, scale, allow_unused=True))
-            except Errors:
-                break  # the operator has saved its result, or the result cannot be written
+            except Errors as error:
+                # A composite may pass its result to another operator, which saves it as an argument.
+                if op.kind != "composite" and "after it was saved" in str(error):
+                    pytest.fail(f"{sample.text}: {error}")
+                break  # the result cannot be written
         if len(found) == 2:
             checked += 1
             for a, b in zip(*found, strict=True):

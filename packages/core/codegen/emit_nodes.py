@@ -46,6 +46,11 @@ class NodeEmitter(DerivativeEmitter):
         lines += ["    void release_saved() override {", "        Node::release_saved();"]
         lines += [f"        {saved_name(use)}.release();" for use in kept]
         lines.append("    }")
+        results_kept = [use for use in kept if self.kind_of(use.name) == "result"]
+        if results_kept:
+            lines.append("    void copy_results() override {")
+            lines += [f"        {saved_name(use)}.copy_result();" for use in results_kept]
+            lines.append("    }")
         if kept:
             lines.append("    void saved(const SavedVisitor& visit) const override {")
             lines += [f'        show(visit, "{use.name}", {saved_name(use)});' for use in kept]

@@ -77,6 +77,8 @@ class RL_API Node : public RefCounted {
     /// Whether the node has apply_masked(): apply() for a gradient that is still to be multiplied by a mask.
     virtual bool takes_mask() const { return false; }
     virtual void apply_masked(const ActivationMask& mask, std::span<Tensor> grads, std::span<Tensor> out) {}
+    /// Called before the results are written in place: replaces those that the node has saved by copies.
+    virtual void copy_results() {}
     /// Releases the saved tensors; a later `apply` raises an error.
     virtual void release_saved() { released_.store(true, std::memory_order_release); }
     virtual std::string name() const { return name_; }

@@ -10,7 +10,8 @@ namespace rushlight::autograd {
 // Note [Saved tensors]
 // A saved tensor stores the version of its memory; unpacking raises an error if the memory was written in the
 // meantime. A saved argument is stored directly. A saved result and its node would keep each other alive, so an alias
-// without history is stored in place of a result, and unpacking connects the alias to the graph again.
+// without history is stored in place of a result, and unpacking connects the alias to the graph again. Before an in-place
+// operator writes to a result, its node replaces the alias by a copy.
 class RL_API SavedTensor {
   public:
     SavedTensor() = default;
@@ -38,6 +39,7 @@ class RL_API SavedTensor {
             fail(node);
         return is_result_ ? unpack_result(node) : tensor_;
     }
+    void copy_result();
     void release() {
         tensor_ = Tensor();
         packed_ = nullptr;

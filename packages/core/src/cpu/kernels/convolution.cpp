@@ -309,7 +309,10 @@ void add_to_channels(T* x, const T* values, int64_t batch, int64_t channels, int
 
 template <class T>
 constexpr PlainConvolution<T> table() {
-    return {{forward<T>, backward_data<T>, backward_weights<T>}, channel_sums<T>, column_sums<T>, add_to_channels<T>};
+    return {{forward<T>, backward_data<T>, backward_weights<T>},
+            channel_sums<T>,
+            column_sums<T>,
+            add_to_channels<T>};
 }
 
 }  // namespace

@@ -69,8 +69,8 @@ struct Adam {
     __device__ void run(void* const* data, int64_t numel, double scale, double step, int64_t begin,
                         int64_t by) const {
         const T* grad = static_cast<const T*>(data[1]);
-        T *param = static_cast<T*>(data[0]), *first = static_cast<T*>(data[2]), *second = static_cast<T*>(data[3]),
-          *largest = static_cast<T*>(data[4]);
+        T *param = static_cast<T*>(data[0]), *first = static_cast<T*>(data[2]),
+          *second = static_cast<T*>(data[3]), *largest = static_cast<T*>(data[4]);
         const M inverse_scale = static_cast<M>(1 / scale), kept = static_cast<M>(1 - lr * weight_decay);
         const M new1 = static_cast<M>(1 - beta1), old2 = static_cast<M>(beta2),
                 new2 = static_cast<M>(1 - beta2);

@@ -125,14 +125,14 @@ void queue_floats(const KernelArgs& args, const View& out, double a, double b) {
 void queue_uniform(const KernelArgs& args, const View& out, double from, double to) {
     const double largest = functors::largest_below(to, from, out.dtype);
     if (out.dtype == DType::Float64)
-        queue_draw<2, double>(args, out,
-                              Mapped<UniformDouble, functors::Uniform<double>>{{0, 1}, {from, to - from, largest}});
+        queue_draw<2, double>(
+            args, out, Mapped<UniformDouble, functors::Uniform<double>>{{0, 1}, {from, to - from, largest}});
     else
-        queue_draw<4, float>(args, out,
-                             Mapped<UniformFloat, functors::Uniform<float>>{
-                                 {0, 1},
-                                 {static_cast<float>(from), static_cast<float>(to - from),
-                                  static_cast<float>(largest)}});
+        queue_draw<4, float>(
+            args, out,
+            Mapped<UniformFloat, functors::Uniform<float>>{
+                {0, 1},
+                {static_cast<float>(from), static_cast<float>(to - from), static_cast<float>(largest)}});
 }
 
 /// Draws uniform or standard normal numbers and applies `Map`, which is constructed from two numbers of the element type.
