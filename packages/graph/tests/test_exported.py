@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import io
-from collections import OrderedDict
+import math
+from collections import OrderedDict, namedtuple
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import rushlight_core as core
-from rushlight_graph import export, load, save
+from rushlight_graph import Dim, ExportedProgram, export, load, save, trees
 
 X = core.tensor([[1.0, -2.0, 3.0]])
+
+
+def reloaded(program: ExportedProgram) -> ExportedProgram:
+    file = io.BytesIO()
+    save(program, file)
+    file.seek(0)
+    return load(file)
 
 
 def test_a_saved_module_does_the_same_bit_for_bit(counting: Any, tmp_path: Path) -> None:
@@ -83,6 +91,96 @@ def test_other_arguments_are_refused(counting: Any) -> None:
         run(core.zeros(2, 3), scale=2.0)
 
 
+@pytest.mark.parametrize("saved", [False, True])
+@pytest.mark.parametrize(
+    ("given", "others"),
+    [
+        (1, (1.0, True)),
+        (True, (1, 1.0)),
+        (0.0, (-0.0, 0, False)),
+        (math.nan, (0.0, math.inf)),
+        (core.float32, (core.float64, "torch.float32")),
+        ((1, 2), ([1, 2], (1,), core.Size([1, 2]))),
+        ({1: 2}, ({1.0: 2}, {True: 2}, {1: 2.0}, OrderedDict({1: 2}))),
+    ],
+    ids=repr,
+)
+def test_values_are_compared_with_their_types(
+    given: Any, others: tuple[Any, ...], saved: bool, function_module: Any
+) -> None:
+    program = export(function_module(lambda x, value: (x + 0, value)), (X, given))
+    run = (reloaded(program) if saved else program).module()
+    x, value = run(X, given)
+    assert core.equal(x, X)
+    assert (type(value), repr(value)) == (type(given), repr(given))
+    for other in others:
+        with pytest.raises(TypeError, match=r"the arguments have the structure (.*), but must have (?!\1\n)"):
+            run(X, other)
+
+
+def test_arguments_in_another_order(function_module: Any) -> None:
+    module = function_module(lambda x, y, options: x - y / options["by"] + options["more"])
+    a, b, c, d = (X + i for i in range(4))
+    program = export(module, (a,), {"y": b, "options": {"by": c, "more": d}})
+    for run in (program.module(), reloaded(program).module()):
+        assert core.equal(run(d, options={"more": a, "by": b}, y=c), d - c / b + a)
+        with pytest.raises(TypeError, match="must have"):
+            run(d, options={"more": a, "by": b}, z=c)
+    ordered = export(module, (a, b, OrderedDict(by=c, more=d))).module()
+    with pytest.raises(TypeError, match="must have"):
+        ordered(a, b, OrderedDict(more=d, by=c))
+
+
+def test_a_tensor_in_several_arguments(function_module: Any) -> None:
+    def forward(x: Any, y: Any) -> Any:
+        first = y * 1
+        x.add_(1)
+        return first, y * 1
+
+    program = export(function_module(forward), (core.ones(2), core.ones(2)))
+    for run in (program.module(), program.simplify().module()):
+        x = core.ones(2)
+        assert [t.tolist() for t in run(x, x)] == [[1, 1], [2, 2]]
+    run = export(function_module(lambda x, y: x - y), (X, X)).module()
+    assert not run(X, X).any()
+    with pytest.raises(
+        TypeError, match=r"\[\[tensor 0, tensor 1\], \{\}\], but must have \[\[tensor 0, tensor 0\]"
+    ):
+        run(X, X + 1)
+
+
+Pair = namedtuple("Pair", ["left", "right"])
+
+
+def test_named_tuples_and_sizes(function_module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def forward(pair: Any) -> Any:
+        return Pair(pair.right, {1: pair.left}), pair.left.max(1), pair.left.shape
+
+    program = export(function_module(forward), (Pair(X, X + 1),))
+    for run in (program.module(), reloaded(program).module()):
+        swapped, largest, shape = run(Pair(X * 2, X))
+        assert (type(swapped), type(largest), type(shape)) == (Pair, type(X.max(1)), core.Size)
+        assert core.equal(swapped.left, X)
+        assert core.equal(swapped.right[1], X * 2)
+        assert core.equal(largest.values, X.max(1).values * 2)
+        assert shape == X.shape
+        with pytest.raises(
+            TypeError, match=r"have the structure \[\[\(tensor, tensor\)\], \{\}\], but must have"
+        ):
+            run((X, X))
+    monkeypatch.setattr(trees, "_named_tuples", {})  # as in a process that has not used these classes
+    swapped, largest, _ = reloaded(program).module()(Pair(X * 2, X))
+    assert (type(swapped).__name__, swapped._fields) == ("Pair", ("left", "right"))
+    assert (type(largest).__name__, largest._fields) == ("max", ("values", "indices"))
+
+
+def test_named_tuples_with_dynamic_sizes(function_module: Any) -> None:
+    module = function_module(lambda pair: pair.left + pair.right)
+    n = Dim("n")
+    run = export(module, (Pair(core.ones(4), core.ones(1)),), dynamic_shapes=([{0: n}, None],)).module()
+    assert core.equal(run(Pair(core.ones(9), core.ones(1))), core.full((9,), 2.0))
+
+
 def test_wrong_calls_are_refused(linear: Any, tmp_path: Path) -> None:
     with pytest.raises(TypeError, match=r"export\(mod\): must be a module, got function"):
         export(lambda x: x, (X,))
@@ -90,8 +188,8 @@ def test_wrong_calls_are_refused(linear: Any, tmp_path: Path) -> None:
         export(linear, X)
     with pytest.raises(TypeError, match="is of type set, which a program cannot hold"):
         export(linear, ({1, 2},))
-    with pytest.raises(TypeError, match="the keys of x must be strings"):
-        export(linear, ({1: X},))
+    with pytest.raises(TypeError, match="the keys of x must be strings, numbers or None"):
+        export(linear, ({(1, 2): X},))
     for more in (
         {"preserve_module_call_signature": ("first",)},
         {"prefer_deferred_runtime_asserts_over_guards": True},

@@ -318,4 +318,6 @@ def replaced(tree: Any, by_id: Mapping[int, Tensor]) -> Any:
         return type(tree)(replaced(part, by_id) for part in tree)
     if isinstance(tree, dict):
         return type(tree)((key, replaced(part, by_id)) for key, part in tree.items())
+    if trees.fields_of(tree) is not None:
+        return trees.named_tuple(type(tree), [replaced(part, by_id) for part in tree])
     return tree

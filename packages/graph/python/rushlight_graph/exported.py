@@ -144,23 +144,18 @@ class ProgramModule:
             ) from None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        given = trees.Flattening("program")
-        structure = given.arguments(args, kwargs)
-        if structure != self._arguments:
-            raise TypeError(
-                f"program: the arguments have the structure {_shown(structure)}, but must have"
-                f" {_shown(self._arguments)}\nhint: numbers and strings are constants of the program"
-            )
-        return trees.unflatten(self._results, self._program.run([tensor for _, tensor in given.tensors]))
+        tensors: dict[int, Tensor] = {}
+        if not trees.matches(self._arguments, [list(args), kwargs], tensors):
+            raise TypeError(self._mismatch(trees.Flattening("program").arguments(args, kwargs)))
+        return trees.unflatten(self._results, self._program.run([tensors[i] for i in sorted(tensors)]))
 
-
-def _shown(structure: Any) -> str:
-    ((kind, content),) = structure.items()
-    if kind in ("tensor", "value"):
-        return "tensor" if kind == "tensor" else repr(content)
-    if kind in ("tuple", "list"):
-        return f"[{', '.join(map(_shown, content))}]"
-    return f"{{{', '.join(f'{key}: {_shown(part)}' for key, part in content)}}}"
+    def _mismatch(self, structure: Any) -> str:
+        given, wanted = trees.shown(structure), trees.shown(self._arguments)
+        hint = "numbers and strings are constants of the program"
+        if given == wanted:
+            given, wanted = trees.shown(structure, numbers=True), trees.shown(self._arguments, numbers=True)
+            hint = "the example passed one tensor several times; export with copies to pass different tensors"
+        return f"program: the arguments have the structure {given}, but must have {wanted}\nhint: {hint}"
 
 
 def export(
@@ -182,8 +177,8 @@ def export(
 
     Args:
         mod: a module, captured in its current mode (`training`).
-        args: its positional arguments: tensors, numbers, strings and None, in tuples, lists and dicts. Tensors become
-            inputs.
+        args: its positional arguments: tensors, numbers, strings, dtypes and None, in tuples, named tuples, lists and
+            dicts. Tensors become inputs; runs need the other values with the same types.
         kwargs: its keyword arguments.
         dynamic_shapes: sizes of the arguments that change from call to call: a dict by the arguments' names, or an entry for
             each argument in their order. An entry for a tensor is a dict from dimensions to `Dim`, or a sequence with an

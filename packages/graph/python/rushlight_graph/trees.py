@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, namedtuple
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import rushlight_core as core
 from rushlight_core import Tensor
+
+_LITERALS = (bool, int, float, str, type(None))
+_SEQUENCES: dict[str, Any] = {"tuple": tuple, "list": list, "size": core.Size}
+_MAPPINGS: dict[str, Any] = {"dict": dict, "ordered": OrderedDict}
+#: The classes of named tuples that this process has flattened, by their names and fields. A file contains only names: no
+#: module is imported because of a file.
+_named_tuples: dict[tuple[str, ...], Any] = {}
 
 
 class Flattening:
@@ -29,19 +37,30 @@ class Flattening:
                 self._numbers[id(value)] = len(self.tensors)
                 self.tensors.append((path, value))
             return {"tensor": self._numbers[id(value)]}
-        if value is None or type(value) in (bool, int, float, str):
+        if type(value) in _LITERALS:
             return {"value": value}
-        if type(value) in (tuple, list):
-            parts = [self.structure(part, f"{path}.{i}") for i, part in enumerate(value)]
-            return {type(value).__name__: parts}
-        if type(value) in (dict, OrderedDict):
-            if not all(isinstance(key, str) for key in value):
-                raise TypeError(f"{self._what}: the keys of {path} must be strings")
-            kind = "dict" if type(value) is dict else "ordered"
-            return {kind: [[key, self.structure(part, f"{path}.{key}")] for key, part in value.items()]}
+        if isinstance(value, core.dtype):
+            return {"dtype": str(value)}
+        for kind, container in _SEQUENCES.items():
+            if type(value) is container:
+                return {kind: [self.structure(part, f"{path}.{i}") for i, part in enumerate(value)]}
+        for kind, container in _MAPPINGS.items():
+            if type(value) is container:
+                if not all(type(key) in _LITERALS for key in value):
+                    raise TypeError(f"{self._what}: the keys of {path} must be strings, numbers or None")
+                return {kind: [[key, self.structure(part, f"{path}.{key}")] for key, part in value.items()]}
+        fields = fields_of(value)
+        if fields is not None:
+            name = type(value).__name__
+            _named_tuples[name, *fields] = type(value)
+            parts = [
+                [field, self.structure(part, f"{path}.{field}")]
+                for field, part in zip(fields, value, strict=True)
+            ]
+            return {"named": [name, parts]}
         raise TypeError(
             f"{self._what}: {path} is of type {type(value).__name__}, which a program cannot hold\n"
-            "hint: use tensors, numbers, strings and None, in tuples, lists and dicts"
+            "hint: use tensors, numbers, strings, dtypes and None, in tuples, lists and dicts"
         )
 
     def arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any], names: Sequence[str] = ()) -> Any:
@@ -53,17 +72,101 @@ class Flattening:
         return {"list": [{"list": positional}, {"dict": named}]}
 
 
+def fields_of(value: Any) -> tuple[str, ...] | None:
+    """Return the names of the fields of a named tuple or of an operator's results, and None for other objects."""
+    if not isinstance(value, tuple):
+        return None
+    fields = getattr(value, "_fields", None)
+    if fields is None and hasattr(value, "n_sequence_fields"):
+        fields = type(value).__match_args__  # type: ignore[attr-defined]
+    return fields
+
+
+def named_tuple(made: Any, parts: Sequence[Any]) -> Any:
+    """Return an object of the class `made`: a named tuple or an operator's results."""
+    return made._make(parts) if hasattr(made, "_make") else made(parts)
+
+
+def matches(structure: Any, value: Any, tensors: dict[int, Tensor]) -> bool:
+    """Return whether `value` has a structure, and add its tensors to `tensors` by their numbers.
+
+    Literals must have the same type and value. A plain dict may have another order. Tensors with different numbers may be
+    the same tensor, but a number stands for only one tensor.
+    """
+    kind, content = _node(structure)
+    if kind == "tensor":
+        return isinstance(value, Tensor) and tensors.setdefault(content, value) is value
+    if kind == "value":
+        # The texts differ for 0.0 and -0.0, and are equal for NaN.
+        return type(value) is type(content) and repr(value) == repr(content)
+    if kind == "dtype":
+        return isinstance(value, core.dtype) and str(value) == content
+    if kind == "named":
+        name, pairs = content
+        parts = [part for _, part in pairs]
+        if type(value).__name__ != name or fields_of(value) != tuple(field for field, _ in pairs):
+            return False
+    elif kind in _SEQUENCES:
+        parts = content
+        if type(value) is not _SEQUENCES[kind] or len(value) != len(parts):
+            return False
+    else:
+        keys = [repr(key) for key, _ in content]
+        parts = [part for _, part in content]
+        if type(value) is not _MAPPINGS[kind]:
+            return False
+        given = {repr(key): part for key, part in value.items()}
+        if list(given) != keys and (kind == "ordered" or sorted(given) != sorted(keys)):
+            return False
+        value = [given[key] for key in keys]
+    return all(matches(part, one, tensors) for part, one in zip(parts, value, strict=True))
+
+
 def unflatten(structure: Any, tensors: list[Tensor]) -> Any:
     """Return the tree that a structure describes, with tensors in place of numbers."""
-    ((kind, content),) = structure.items()
+    kind, content = _node(structure)
     if kind == "tensor":
         return tensors[content]
     if kind == "value":
         return content
-    if kind in ("tuple", "list"):
-        parts = [unflatten(part, tensors) for part in content]
-        return tuple(parts) if kind == "tuple" else parts
-    if kind not in ("dict", "ordered"):
+    if kind == "dtype":
+        found = getattr(core, content.removeprefix("torch."), None)
+        if not isinstance(found, core.dtype):
+            raise ValueError(f"program: {content!r} is not a dtype")
+        return found
+    if kind in _SEQUENCES:
+        return _SEQUENCES[kind]([unflatten(part, tensors) for part in content])
+    if kind == "named":
+        name, pairs = content
+        fields = [field for field, _ in pairs]
+        made = _named_tuples.get((name, *fields)) or namedtuple(name, fields)
+        return named_tuple(made, [unflatten(part, tensors) for _, part in pairs])
+    return _MAPPINGS[kind]([(key, unflatten(part, tensors)) for key, part in content])
+
+
+def shown(structure: Any, numbers: bool = False) -> str:
+    """Return a structure as text; `numbers` shows the numbers of tensors."""
+    kind, content = _node(structure)
+    if kind == "tensor":
+        return f"tensor {content}" if numbers else "tensor"
+    if kind == "value":
+        return repr(content)
+    if kind == "dtype":
+        return str(content)
+    if kind in _SEQUENCES:
+        parts = ", ".join(shown(part, numbers) for part in content)
+        if kind == "list":
+            return f"[{parts}]"
+        return f"({parts}{',' * (len(content) == 1)})" if kind == "tuple" else f"Size([{parts}])"
+    if kind == "named":
+        name, pairs = content
+        return f"{name}({', '.join(f'{field}={shown(part, numbers)}' for field, part in pairs)})"
+    text = f"{{{', '.join(f'{key}: {shown(part, numbers)}' for key, part in content)}}}"
+    return text if kind == "dict" else f"OrderedDict({text})"
+
+
+def _node(structure: Any) -> tuple[str, Any]:
+    ((kind, content),) = structure.items()
+    if kind not in ("tensor", "value", "dtype", "named", *_SEQUENCES, *_MAPPINGS):
         raise ValueError(f"program: {kind!r} is not a container that this version supports")
-    pairs = [(key, unflatten(part, tensors)) for key, part in content]
-    return dict(pairs) if kind == "dict" else OrderedDict(pairs)
+    return kind, content
