@@ -181,6 +181,43 @@ def test_named_tuples_with_dynamic_sizes(function_module: Any) -> None:
     assert core.equal(run(Pair(core.ones(9), core.ones(1))), core.full((9,), 2.0))
 
 
+@pytest.mark.parametrize("shapes", [None, {"x": {0: Dim("n")}}], ids=["fixed", "dynamic"])
+def test_an_attribute_that_is_replaced_and_read_is_refused(shapes: Any, function_module: Any) -> None:
+    def attribute(x: Any) -> Any:
+        outer.part.state = outer.part.state + x.sum()
+        return outer.part.state
+
+    def entry(x: Any) -> Any:
+        outer.part.states["all"][0] = outer.part.states["all"][0] + x.sum()
+        return outer.part.states["all"][0]
+
+    state = core.ones(())
+    for forward, path in ((attribute, "part.state"), (entry, "part.states.all.0")):
+        outer = function_module(forward, part=function_module(forward))
+        outer.part.state, outer.part.states = state, {"all": [state]}
+        with pytest.raises(NotImplementedError, match=f"assigns another tensor to '{path}'"):
+            export(outer, (core.ones(4),), dynamic_shapes=shapes)
+        assert outer.part.state is state
+        assert outer.part.states["all"][0] is state
+
+
+def test_a_capture_removes_its_tensors_from_the_model(function_module: Any) -> None:
+    def forward(x: Any) -> Any:
+        module.last, module.first, module.calls = x + 1, x, module.calls + 1
+        module.cache.append(x * 2)
+        module.by_name["x"] = (x,)
+        return x * 3
+
+    module = function_module(forward)
+    last = core.zeros(4)
+    module.last, module.calls, module.cache, module.by_name = last, 0, [last], {}
+    run = export(module, (X[0],), dynamic_shapes=({0: Dim("n")},)).module()
+    assert core.equal(run(X[0] + 1), (X[0] + 1) * 3)
+    assert module.last is last
+    assert len(module.cache) == 1
+    assert (module.by_name, hasattr(module, "first")) == ({}, False)
+
+
 def test_wrong_calls_are_refused(linear: Any, tmp_path: Path) -> None:
     with pytest.raises(TypeError, match=r"export\(mod\): must be a module, got function"):
         export(lambda x: x, (X,))

@@ -12,6 +12,7 @@ from rushlight_core import Tensor
 from rushlight_graph import trees
 from rushlight_graph._C import Graph, Program
 from rushlight_graph.capture import capture, capture_sizes
+from rushlight_graph.members import Members
 from rushlight_graph.training import Optimizers
 
 File = str | os.PathLike[str] | IO[bytes]
@@ -237,38 +238,21 @@ def capture_module(
     state += [(name, "buffer", tensor) for name, tensor in mod.named_buffers()]
     optimizers = Optimizers(mod)
     state += optimizers.state()
-    with _no_member_replaced(mod):
-        if dynamic_shapes is None:
-            program = capture(mod, args, named, state, mod, expanded, bool(optimizers), optimizers.unchanged)
-        else:
-            program = capture_sizes(
-                mod, args, named, state, mod, dynamic_shapes, expanded, bool(optimizers), optimizers.unchanged
-            )
-    return ExportedProgram(program, (args, named))
+    members = Members(mod)
 
+    @contextmanager
+    def unchanged() -> Iterator[None]:
+        with members.restored(), optimizers.unchanged():
+            yield
 
-@contextmanager
-def _no_member_replaced(mod: Any) -> Iterator[None]:
-    """Restore parameters and buffers that the block replaces, and raise NotImplementedError if there are any."""
-
-    def members() -> dict[str, Tensor]:
-        return {**dict(mod.named_parameters()), **dict(mod.named_buffers())}
-
-    before = members()
-    yield
-    after = members()
-    replaced = [name for name, tensor in before.items() if after.get(name) is not tensor]
-    for name in replaced:
-        path, _, attribute = name.rpartition(".")
-        owner = mod
-        for part in path.split(".") if path else ():
-            owner = getattr(owner, part)
-        setattr(owner, attribute, before[name])
-    if replaced:
-        raise NotImplementedError(
-            f"export: the module assigns another tensor to '{replaced[0]}', which cannot be captured\n"
-            "hint: change the tensor in place, for example with copy_()"
+    if dynamic_shapes is None:
+        program = capture(mod, args, named, state, mod, expanded, bool(optimizers), unchanged)
+    else:
+        program = capture_sizes(
+            mod, args, named, state, mod, dynamic_shapes, expanded, bool(optimizers), unchanged
         )
+    members.check(tensor for _, kind, tensor in program.constants() if kind == "constant")
+    return ExportedProgram(program, (args, named))
 
 
 def save(
