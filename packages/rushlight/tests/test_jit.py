@@ -195,6 +195,68 @@ def test_is_tracing_is_true_while_a_program_is_recorded() -> None:
     assert not torch.jit.is_tracing()
 
 
+def saved_and_loaded(module: Any, x: Any) -> Any:
+    file = io.BytesIO()
+    torch.jit.save(torch.jit.trace(module, x), file)
+    file.seek(0)
+    return torch.jit.load(file)
+
+
+def test_a_loaded_module_trains_as_its_original() -> None:
+    model, x = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3)), torch.randn(4, 2)
+    loaded = saved_and_loaded(model, x)
+    optimizers = [torch.optim.SGD(part.parameters(), lr=0.1) for part in (model, loaded)]
+    for _ in range(3):
+        for part, optimizer in zip((model, loaded), optimizers, strict=True):
+            optimizer.zero_grad()
+            part(x).square().sum().backward()
+            optimizer.step()
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(loaded.state_dict()[name], tensor), name
+    assert torch.equal(saved_and_loaded(loaded, x)(x), model(x)), "it is saved with its present parameters"
+
+
+def test_a_loaded_module_runs_with_its_present_tensors(tmp_path: Path) -> None:
+    model, x = nn.Linear(2, 3), torch.randn(4, 2)
+    torch.jit.save(torch.jit.trace(nn.Linear(2, 3), x), tmp_path / "model")
+    for assign in (False, True):
+        loaded = torch.jit.load(tmp_path / "model")
+        loaded.load_state_dict(model.state_dict(), assign=assign)
+        assert torch.equal(loaded(x), model(x))
+        loaded.weight = nn.Parameter(torch.zeros(3, 2))
+        assert torch.equal(loaded(x), model.bias.expand(4, 3))
+        assert torch.equal(loaded.program.state_dict["weight"], torch.zeros(3, 2))
+    loaded.weight = nn.Parameter(torch.zeros(5, 2))
+    with pytest.raises(ValueError, match=r"constant 'weight' must be float32\[3, 2\], got float32\[5, 2\]"):
+        loaded(x)
+    loaded.weight = None
+    with pytest.raises(TypeError, match="the program needs the tensor 'weight', got NoneType"):
+        loaded(x)
+
+
+def test_a_program_that_trains_is_loaded_as_a_module() -> None:
+    class Step(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = nn.Linear(3, 2)
+            self.optimizer = torch.optim.Adam(self.model.parameters(), lr=0.1)
+
+        def forward(self, x: Any) -> Any:
+            loss = self.model(x).square().sum()
+            loss.backward()  # gradients accumulate from step to step
+            self.optimizer.step()
+            return loss
+
+    step, x = Step(), torch.randn(4, 3)
+    step(x)
+    loaded = saved_and_loaded(step, x)
+    assert not any(parameter.requires_grad for parameter in loaded.parameters())
+    for _ in range(3):
+        assert torch.equal(loaded(x), step(x))
+    assert torch.equal(loaded.model.weight, step.model.weight)
+    assert torch.equal(loaded.model.weight.grad, step.model.weight.grad)
+
+
 def test_what_cannot_be_loaded(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "script.pt", "w") as archive:
         archive.writestr("code/__torch__.py", "")

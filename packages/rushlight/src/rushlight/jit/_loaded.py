@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from typing import IO, Any, NoReturn
+from collections.abc import Callable
+from typing import IO, Any, NamedTuple, NoReturn
 
 import rushlight_core as core
-from rushlight_graph import ExportedProgram
+from rushlight_core import Tensor
+from rushlight_graph import ExportedProgram, Program
 from rushlight_graph import load as load_program
 from rushlight_nn import Module, Parameter
 
 __all__ = ["LoadedModule", "ScriptModule", "load"]
 
 File = str | os.PathLike[str] | IO[bytes]
+
+
+class _Bound(NamedTuple):
+    """A program with its tensors, and the names of those that a module registers."""
+
+    names: list[str | None]
+    tensors: list[Tensor]
+    program: ExportedProgram
+    run: Callable[..., Any]
 
 
 class ScriptModule(Module):
@@ -24,40 +36,87 @@ class ScriptModule(Module):
     """
 
 
+# Note [Tensors of loaded programs]
+# A loaded module registers writable copies of the file's parameters and buffers, and runs the program with the registered
+# tensors. So gradients reach the parameters, and load_state_dict, optimizers and assignments change the results. A program
+# is bound to its tensors, so assigning another tensor makes another program in the next call. A tensor of the program that
+# is the gradient of a parameter is not registered, but becomes the `grad` of the parameter.
+
+
 class LoadedModule(ScriptModule):
     """A program read from a file. It computes the results of the module in the mode in which the module was saved.
 
-    `train()` raises no error and changes nothing. It has the parameters and buffers that the program uses, under the
-    names in the module; they are mapped from the file and read-only. The call raises TypeError if the arguments have
-    another structure than those with which the program was captured.
+    `train()` raises no error and changes nothing. It has the parameters and buffers that the program uses, under the names
+    in the module. They are read from the file into memory, and calls use their present values: the module can be trained,
+    and `load_state_dict` changes its results. The parameters of a program that computes gradients itself do not require
+    gradients. The call raises TypeError if the arguments have another structure than those with which the program was
+    captured, and ValueError if a tensor that was assigned has another dtype or shape.
 
     Example:
         >>> torch.jit.save(torch.jit.trace(nn.Linear(2, 1), torch.ones(3, 2)), "linear.pt")
         >>> loaded = torch.jit.load("linear.pt")
         >>> type(loaded).__name__, sorted(loaded.state_dict())
         ('LoadedModule', ['bias', 'weight'])
+        >>> loaded(torch.ones(3, 2)).sum().backward()
+        >>> loaded.weight.grad
+        tensor([[3., 3.]])
     """
 
     def __init__(self, program: ExportedProgram) -> None:
         super().__init__()
-        object.__setattr__(self, "program", program)
-        object.__setattr__(self, "_run", program.module())
-        for name, kind, tensor in program.program.constants():
-            if kind == "constant":
-                continue
-            *folders, field = name.split(".")
-            module: Module = self
-            for folder in folders:
-                if folder not in module._modules:
-                    module.add_module(folder, Module())
-                module = module._modules[folder]
+        object.__setattr__(self, "_read", program)
+        object.__setattr__(self, "_bound", None)
+        trains = str(program).startswith("program(  # with its gradients")
+        constants = program.program.constants()
+        parameters = {name: tensor for name, kind, tensor in constants if kind == "parameter"}
+        for name, kind, tensor in constants:
+            owner, _, field = name.rpartition(".")
             if kind == "parameter":
-                module.register_parameter(field, Parameter(tensor, requires_grad=tensor.is_floating_point()))
-            else:
-                module.register_buffer(field, tensor)
+                differentiable = tensor.is_floating_point() or tensor.is_complex()
+                parameter = Parameter(tensor.clone(), requires_grad=differentiable and not trains)
+                self._folder(owner).register_parameter(field, parameter)
+            elif kind == "buffer" and not (field == "grad" and owner in parameters):
+                self._folder(owner).register_buffer(field, tensor.clone())
+        for name, kind, tensor in constants:
+            owner, _, field = name.rpartition(".")
+            if kind == "buffer" and field == "grad" and owner in parameters:
+                _registered(self, owner).grad = tensor.clone()
+
+    def _folder(self, path: str) -> Module:
+        module: Module = self
+        for folder in path.split(".") if path else ():
+            if folder not in module._modules:
+                module.add_module(folder, Module())
+            module = module._modules[folder]
+        return module
+
+    def _bind(self) -> _Bound:
+        """Return the program with the tensors that are registered now."""
+        bound: _Bound | None = self._bound
+        if bound is None:
+            constants = self._read.program.constants()
+            names = [None if kind == "constant" else name for name, kind, _ in constants]
+            fixed = [tensor for _, _, tensor in constants]
+            bound = _Bound(names, fixed, self._read, self._read.module())
+        tensors = [
+            tensor if name is None else _registered(self, name)
+            for name, tensor in zip(bound.names, bound.tensors, strict=True)
+        ]
+        if any(tensor is not known for tensor, known in zip(tensors, bound.tensors, strict=True)):
+            program = ExportedProgram(
+                Program.of(self._read.graph, tensors).with_metadata(self._read.program.metadata())
+            )
+            bound = _Bound(bound.names, tensors, program, program.module())
+        object.__setattr__(self, "_bound", bound)
+        return bound
+
+    @property
+    def program(self) -> ExportedProgram:
+        """The program with the present parameters and buffers."""
+        return self._bind().program
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        return self._run(*args, **kwargs)
+        return self._bind().run(*args, **kwargs)
 
     @property
     def code(self) -> str:
@@ -82,6 +141,13 @@ class LoadedModule(ScriptModule):
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise TypeError("jit: a loaded program cannot be pickled\nhint: jit.save(module, file) writes it")
+
+
+def _registered(module: Module, name: str) -> Tensor:
+    found = functools.reduce(getattr, name.split("."), module)
+    if not isinstance(found, Tensor):
+        raise TypeError(f"jit: the program needs the tensor '{name}', got {type(found).__name__}")
+    return found
 
 
 def load(
