@@ -99,12 +99,15 @@ def test_a_least_size_of_1_or_0_is_captured_as_well(function_module: Any) -> Non
         match=r"with n=4 .* float32\[4, 3\].*with n=1 .*float32\[3\]",
     ):
         exported(function_module, forward, core.randn(4, 3), shapes={"x": {0: Dim("n", min=1)}})
+    with pytest.raises(RuntimeError, match=r"with n=4 .* float32\[4, 3\].*with n=1 .*float32\[3\]"):
+        exported(function_module, forward, core.randn(4, 3), shapes={"x": {0: Dim("n", min=0)}})
     forward = lambda x: x.sum(0)  # noqa: E731
     check(
         exported(function_module, forward, core.randn(4, 3), shapes={"x": {0: Dim("n", min=0)}}),
         forward,
         (0, 3),
         (1, 3),
+        (8, 3),
     )
 
 

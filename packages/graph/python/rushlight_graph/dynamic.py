@@ -41,8 +41,8 @@ class Dim:
 
     Args:
         name: an identifier. Dimensions with the same name have the same size.
-        min: the least size, 2 by default, because Python and operators often treat sizes of 0 and 1 specially. If it is
-            less than 2, the program is captured with that size as well.
+        min: the least size, 2 by default, because Python and operators often treat sizes of 0 and 1 specially. The
+            program is also captured with size 1 if `min` is 1, and with sizes 0 and 1 if `min` is 0.
         max: the largest size.
 
     Raises:
@@ -168,8 +168,9 @@ class Size:
                 f"export(dynamic_shapes): the range of {self.dim!r} is too small: there must be {CAPTURES} sizes near"
                 f" the example size {self.example}"
             )
-        if low < 2:
-            found[steps.index(apart[-1])] = low
+        special = [size for size in range(low, 2) if size not in found]
+        for step, size in zip(reversed(apart), special, strict=False):
+            found[steps.index(step)] = size
         return found
 
     def further_values(self, number: int) -> list[int]:
