@@ -414,11 +414,49 @@ def test_traces_are_not_mixed() -> None:
         fx.symbolic_trace(lambda x: torch.add(x, kept[0]))
 
 
-def test_pickling_is_refused() -> None:
-    traced = fx.symbolic_trace(nn.Sequential(nn.ReLU()))
-    for value in (traced, traced.graph):
-        with pytest.raises(TypeError, match="cannot be pickled"):
-            pickle.dumps(value)
+class Saved(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers, self.scale = nn.Sequential(nn.Linear(2, 2), nn.ReLU()), torch.tensor([2.0, 3.0])
+        self.register_buffer("shift", torch.ones(2))
+
+    def forward(self, x: Any, *more: Any) -> Any:
+        return {"sum": self.layers(x) * self.scale + self.shift, "rest": [x[0:1], torch.cat([x, x])]}
+
+
+def test_graphs_and_their_modules_are_pickled() -> None:
+    traced, x = fx.symbolic_trace(Saved().eval()), torch.randn(3, 2)
+    traced.meta["note"] = "a note"
+    next(iter(traced.graph.nodes)).meta["number"] = 3
+    copied = pickle.loads(pickle.dumps(traced))
+    assert torch.equal(copied(x)["sum"], traced(x)["sum"])
+    assert (copied.code, copied.training, copied.meta) == (traced.code, False, {"note": "a note"})
+    assert isinstance(copied, fx.GraphModule)
+    assert type(copied).__name__ == "Saved"
+    copied.graph.lint()
+    graph = pickle.loads(pickle.dumps(traced.graph))
+    assert str(graph) == str(traced.graph)
+    assert next(iter(graph.nodes)).meta == {"number": 3}
+    assert [len(node.users) for node in graph.nodes] == [len(node.users) for node in traced.graph.nodes]
+
+
+def test_plain_tensors_keep_their_names() -> None:
+    model = nn.Sequential(Saved(), fx.symbolic_trace(nn.ReLU()))
+    traced = fx.symbolic_trace(model[0])
+    assert traced.scale is model[0].scale
+    assert [node.target for node in traced.graph.nodes if node.op == "get_attr"] == ["scale", "shift"]
+
+
+def test_names_of_nodes_may_be_keywords_or_equal() -> None:
+    traced = fx.symbolic_trace(lambda x: (x + 1) * (x + 2))
+    first, second = list(traced.graph.nodes)[1:3]
+    x = torch.ones(2)
+    first.name = "class"
+    traced.recompile()
+    assert torch.equal(traced(x), (x + 1) * (x + 2))
+    first.name = second.name
+    traced.recompile()
+    assert torch.equal(traced(x), (x + 1) * (x + 2))
 
 
 def test_lines_are_recorded_on_request() -> None:

@@ -131,7 +131,13 @@ class Tracer(TracerBase):
         self._paths = {module: path for path, module in root.named_modules()}
         self._parameters = {id(p): path for path, p in root.named_parameters()}
         self._buffers = {id(b): path for path, b in root.named_buffers()}
-        self._constants: dict[int, str] = {}
+        # Tensors that are plain attributes, and tensors that become attributes during the trace.
+        self._constants: dict[int, str] = {
+            id(value): f"{path}.{name}" if path else name
+            for path, module in reversed(list(root.named_modules()))
+            for name, value in vars(module).items()
+            if isinstance(value, Tensor)
+        }
 
     # Methods that subclasses override -------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import rushlight as torch
 from rushlight.fx._names import name_of
-from rushlight.fx.node import Argument, Node, Target, map_arg
+from rushlight.fx.node import Argument, Node, Target, map_aggregate, map_arg
 
 __all__ = ["Graph", "PythonCode"]
 
@@ -363,9 +363,42 @@ class Graph:
         return copied
 
     def __reduce__(self) -> Any:
-        raise TypeError(
-            "fx.Graph: cannot be pickled\nhint: pickle the module that was traced; export() saves a program"
-        )
+        places = {node: _Place(number) for number, node in enumerate(self.nodes)}
+        nodes = [
+            (
+                node.op,
+                node.target,
+                *map_arg((node.args, node.kwargs), places.__getitem__),
+                node.name,
+                node.type,
+                node.meta,
+            )
+            for node in self.nodes
+        ]
+        # A class that is defined in a function cannot be pickled.
+        local = "<locals>" in getattr(self._tracer_cls, "__qualname__", "")
+        return _unpickled, (nodes, None if local else self._tracer_cls)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """The number of a node in a pickled graph, in place of the node."""
+
+    number: int
+
+
+def _unpickled(nodes: list[Any], tracer_cls: Any) -> Graph:
+    graph = Graph(tracer_cls=tracer_cls)
+    made: list[Node] = []
+
+    def found(value: Any) -> Any:
+        return made[value.number] if isinstance(value, _Place) else value
+
+    for op, target, args, kwargs, name, kind, meta in nodes:
+        args, kwargs = map_aggregate((args, kwargs), found)
+        made.append(graph.create_node(op, target, args, dict(kwargs), name, kind))
+        made[-1].name, made[-1].meta = name, meta
+    return graph
 
 
 class _Nodes:
@@ -396,8 +429,8 @@ class _Writer:
         self._root = root
         self._globals: dict[str, Any] = {"torch": torch}
         self._names = _Names()
-        for node in graph.nodes:
-            self._names.create(node.name)
+        #: The variables of the nodes. They differ from the nodes' names where these are keywords or equal.
+        self._variables = {node: self._names.create(node.name) for node in graph.nodes}
 
     def write(self) -> PythonCode:
         last_user: dict[Node, Node] = {}
@@ -408,7 +441,7 @@ class _Writer:
         freed: dict[Node, list[str]] = {}
         for node, user in last_user.items():
             if node.op != "output" and (node.op != "placeholder" or user is not node):
-                freed.setdefault(user, []).append(node.name)
+                freed.setdefault(user, []).append(self._variables[node])
         parameters, lines = [self._root], []
         returned = False
         for node in self._graph.nodes:
@@ -417,14 +450,14 @@ class _Writer:
                 stars = node.target[: len(node.target) - len(str(node.target).lstrip("*"))]  # type: ignore[index, arg-type]
                 plain = str(node.target).lstrip("*")
                 parameters.append(f"{stars}{plain}{default}")
-                if plain != node.name:
-                    lines.append(f"{node.name} = {plain}")
+                if plain != self._variables[node]:
+                    lines.append(f"{self._variables[node]} = {plain}")
             elif node.op == "output":
                 lines.append(f"return {self._value(node.args[0])}")
                 returned = True
                 break
             else:
-                line = f"{node.name} = {self._call(node)}"
+                line = f"{self._variables[node]} = {self._call(node)}"
                 if names := freed.get(node):
                     line += f";  {' = '.join(names)} = None"
                 lines.append(line)
@@ -486,7 +519,7 @@ class _Writer:
 
     def _value(self, value: Any) -> str:
         if isinstance(value, Node):
-            return value.name
+            return self._variables[value]
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             made = self._global(
                 None if type(value).__name__ == "tuple" else f".{type(value).__name__}", type(value)

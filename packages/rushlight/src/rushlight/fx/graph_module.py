@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import linecache
-from typing import Any, NoReturn
+from typing import Any
 
 from rushlight.fx.graph import Graph, PythonCode
 from rushlight_core import Tensor
@@ -192,9 +192,11 @@ class GraphModule(Module):
         for path in [path for path, _ in self.named_modules() if path and path not in used]:
             self.delete_submodule(path)
 
+    def _body(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in ("_graph", "_code")}
+
     def __deepcopy__(self, memo: dict[int, Any]) -> GraphModule:
-        body = {name: value for name, value in self.__dict__.items() if name not in ("_graph", "_code")}
-        root = _CodeOnlyModule(copy.deepcopy(body, memo))
+        root = _CodeOnlyModule(copy.deepcopy(self._body(), memo))
         made = GraphModule.__new__(type(self))
         memo[id(self)] = made
         GraphModule.__init__(made, root, copy.deepcopy(self._graph, memo), type(self).__name__)
@@ -207,11 +209,18 @@ class GraphModule(Module):
         made.meta = dict(self.meta)
         return made
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            "fx.GraphModule: cannot be pickled, as its class is made of its graph\n"
-            "hint: pickle the module that was traced, or its state_dict(); export() saves a program"
-        )
+    def __reduce__(self) -> Any:
+        # The class of this object exists only for its `forward`. The class below is what a program can import.
+        base = next(c for c in type(self).__mro__ if not c.__dict__.get("_is_graph_module_class", False))
+        body = {name: value for name, value in self._body().items() if name != "_tracer_cls"}
+        return _unpickled, (base, body, self._graph, type(self).__name__)
 
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        self.__reduce__()
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.__reduce__()
+
+
+def _unpickled(base: type[GraphModule], body: dict[str, Any], graph: Graph, class_name: str) -> GraphModule:
+    made = base.__new__(base)
+    GraphModule.__init__(made, _CodeOnlyModule(body), graph, class_name)
+    made.training, made.meta = body["training"], body["meta"]
+    return made
