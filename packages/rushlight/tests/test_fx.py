@@ -470,3 +470,67 @@ def test_lines_are_recorded_on_request() -> None:
         str(graph).splitlines()[2].strip()
         == "%sin : [num_users=1] = call_method[target=sin](args = (%x,), kwargs = {})"
     )
+
+
+X = torch.tensor([1.0, 2.0])
+
+
+def replaced(function: Any, pattern: Any, replacement: Any) -> tuple[int, Any]:
+    traced = fx.symbolic_trace(function)
+    matches = fx.replace_pattern(traced, pattern, replacement)
+    return len(matches), traced(X)
+
+
+def test_patterns_are_replaced() -> None:
+    def uses_the_first_call(x: Any) -> Any:
+        first = x.relu()
+        return (first + 1) * first
+
+    for function, pattern, replacement, count, wanted in (
+        (lambda x: x.relu() + x.relu(), lambda x: x.relu(), lambda x: x.tanh(), 2, 2 * X.tanh()),
+        (lambda x: x.relu().relu().relu(), lambda x: x.relu().relu(), lambda x: x.tanh(), 1, X.tanh().relu()),
+        (lambda x: torch.neg(torch.neg(x)), lambda x: torch.neg(x), lambda x: torch.neg(x.abs()), 2, -X),
+        (lambda x: x.sin().sin(), lambda x: x.sin(), lambda x: x, 2, X),
+        (lambda x: torch.cat([x, x + 1]), lambda a, b: torch.cat([a, b]), lambda a, b: a - b, 1, -torch.ones(2)),
+        (lambda x: x + 1, lambda x: x + 2, lambda x: x.tanh(), 0, X + 1),
+        (lambda x: x * x, lambda a, b: a * b, lambda a, b: a - b, 0, X * X),
+        (uses_the_first_call, lambda x: x.relu() + 1, lambda x: x.tanh(), 0, (X + 1) * X),
+        (lambda x: x.sin() - x.cos(), lambda x: (x.sin(), x.cos()), lambda x: (x, x.exp()), 1, X - X.exp()),
+    ):  # fmt: skip
+        found, result = replaced(function, pattern, replacement)
+        assert found == count
+        assert torch.equal(result, wanted)
+
+
+def test_a_replacement_brings_its_modules() -> None:
+    class Old(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.old = nn.ReLU()
+
+        def forward(self, x: Any) -> Any:
+            return self.old(x) + 1
+
+    class New(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.new, self.scale = nn.Tanh(), nn.Parameter(torch.tensor([2.0, 3.0]))
+
+        def forward(self, x: Any) -> Any:
+            return self.new(x) * self.scale
+
+    traced, new = fx.symbolic_trace(Old()), New()
+    (match,) = fx.replace_pattern(traced, fx.symbolic_trace(Old()), fx.symbolic_trace(new))
+    assert match.anchor.name == "add"
+    assert torch.equal(traced(X), new(X))
+    assert [name for name, _ in traced.named_parameters()] == ["scale"]
+
+
+def test_patterns_that_cannot_be_replaced() -> None:
+    for pattern, replacement, message in (
+        (lambda x: x, lambda x: x, "must return the results of calls"),
+        (lambda x, y: x.sin(), lambda x, y: y, "does not use its argument 'y'"),
+        (lambda x: x.sin(), lambda x, y: x + y, "must have 1 arguments and 1 results .*, got 2 and 1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            replaced(lambda x: x.sin(), pattern, replacement)

@@ -12,6 +12,7 @@ from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.interpreter import Interpreter, Transformer
 from rushlight.fx.node import Node, has_side_effect, map_arg
 from rushlight.fx.proxy import Proxy
+from rushlight.fx.subgraph_rewriter import replace_pattern
 
 __all__ = [
     "Graph",
@@ -24,6 +25,7 @@ __all__ = [
     "Transformer",
     "has_side_effect",
     "map_arg",
+    "replace_pattern",
     "symbolic_trace",
     "wrap",
 ]
