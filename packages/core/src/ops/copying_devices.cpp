@@ -86,9 +86,7 @@ void copy_bytes(const Tensor& target, const Tensor& source, bool non_blocking) {
 
 void copy_on_device(const Tensor& target, const Tensor& source) {
     Device device = target.device();
-    if (target.impl()->storage() == source.impl()->storage() &&
-        target.impl()->data() != source.impl()->data()) {
-        // The memory may overlap, so the copy goes through a temporary tensor.
+    if (overlaps(target, source)) {  // the copy goes through a temporary tensor
         Tensor apart = make_tensor(source.sizes(), source.dtype(), device);
         if (source.is_contiguous()) {
             copy_bytes(apart, source, true);

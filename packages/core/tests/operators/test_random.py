@@ -279,3 +279,22 @@ def test_permutations_are_numbers_of_the_dtype(dtype: Any, most: int) -> None:
     assert core.equal(core.randperm(most, dtype=dtype).long().sort().values, core.arange(most))
     with pytest.raises(RuntimeError, match="represents the integers below"):
         core.randperm(most + 1, dtype=dtype)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "low", "high"),
+    [
+        (core.bfloat16, 0, 300),
+        (core.bfloat16, -300, 0),
+        (core.float16, 0, 2052),
+        (core.float16, -4099, -4000),
+        (core.float16, 0, 65504),
+        (core.float32, 2**25, 2**25 + 8),
+        (core.float64, 2**54, 2**54 + 64),
+    ],
+)
+def test_rounded_integers_are_in_the_range(dtype: Any, low: int, high: int) -> None:
+    x = core.randint(low, high, (50_000,), dtype=dtype).double()
+    assert x.min() >= low
+    assert x.max() < high
+    assert len(x.unique()) > 1

@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "bodies/random.h"
 #include "rushlight/backend.h"
+#include "rushlight/half.h"
 #include "rushlight/ops/_dropout.h"
 #include "rushlight/ops/_integers_.h"
 #include "rushlight/ops/_randperm.h"
@@ -50,10 +52,47 @@ Tensor integers_of_range(const Tensor& t, int64_t low, uint64_t range, Generator
     return ops::_integers_(t, low, static_cast<int64_t>(range), generator);
 }
 
+// Returns an integer rounded to a floating-point dtype.
+double rounded(int64_t value, DType t) {
+    const auto single = static_cast<float>(value);
+    switch (t) {
+        case DType::Float16: return static_cast<float>(Half(single));
+        case DType::BFloat16: return static_cast<float>(BFloat16(single));
+        case DType::Float64: return static_cast<double>(value);
+        default: return single;
+    }
+}
+
+// The distance of two neighbouring numbers of a floating-point dtype near an integer.
+int64_t spacing(int64_t value, DType t) {
+    const int digits = t == DType::Float16 ? 11 : t == DType::BFloat16 ? 8 : t == DType::Float64 ? 53 : 24;
+    const int size = std::ilogb(static_cast<double>(value));
+    return size < digits ? 1 : int64_t{1} << (size - digits + 1);
+}
+
+// Rounding integers to a floating-point dtype must not give numbers outside of the range, so its ends are moved inwards, by
+// as much as in PyTorch, which does not move ends that are rounded outwards themselves.
+void fit_range(DType t, int64_t& low, int64_t& high) {
+    if (!is_floating(t)) return;
+    const auto least = static_cast<double>(low), end = static_cast<double>(high);
+    constexpr double kMost = 0x1p62;  // the ends of larger ranges are not moved
+    if (std::abs(least) > kMost || std::abs(end) > kMost) return;
+    if (const double last = rounded(high - 1, t); last >= end)
+        high = static_cast<int64_t>(last) - spacing(high - 1, t);
+    if (const double first = rounded(low + 1, t); first < least)
+        low = static_cast<int64_t>(first) + spacing(low + 1, t);
+    if (rounded(low, t) < least) low = static_cast<int64_t>(rounded(low, t)) + spacing(low, t);
+    if (rounded(high - 1, t) >= end)
+        high = static_cast<int64_t>(rounded(high - 1, t)) - spacing(high - 1, t) + 1;
+}
+
 // Fills with random integers from `low` to `high` - 1, without overflow.
 Tensor integers(const char* op, const Tensor& t, int64_t low, int64_t high, Generator* generator) {
     RL_CHECK(low < high, throw_runtime, "%s(low, high): low must be less than high, got %lld and %lld", op,
              (long long)low, (long long)high);
+    fit_range(t.dtype(), low, high);
+    RL_CHECK(low < high, throw_runtime, "%s(low, high): dtype %s represents no integer of the range", op,
+             name(t.dtype()));
     return integers_of_range(t, low, static_cast<uint64_t>(high) - static_cast<uint64_t>(low), generator);
 }
 

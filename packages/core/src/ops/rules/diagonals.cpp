@@ -37,11 +37,15 @@ __int128 before_diagonal(const char* op, int64_t rows, int64_t columns, int64_t 
     return (first + last) * (ramp - none) / 2 + static_cast<__int128>(rows - ramp) * columns;
 }
 
-Outputs triangle_indices(const char* op, __int128 count, std::optional<DType> dtype,
+Outputs triangle_indices(const char* op, int64_t row, int64_t col, __int128 count, std::optional<DType> dtype,
                          std::optional<Device> device, bool requires_grad) {
     const DType result = dtype.value_or(DType::Int64);
     RL_CHECK(is_integral(result), throw_not_implemented, "%s(dtype): must be an integer dtype, got %s", op,
              name(result));
+    const int bits = 8 * static_cast<int>(itemsize(result)) - is_signed(result);
+    RL_CHECK(bits >= 63 || std::max(row, col) <= int64_t{1} << bits, throw_runtime,
+             "%s(dtype): %s cannot represent the indices of %lld rows and %lld columns", op, name(result),
+             (long long)row, (long long)col);
     RL_CHECK(!requires_grad, throw_runtime,
              "%s(requires_grad): must be False, because integers have no gradient", op);
     RL_CHECK(count <= INT64_MAX / 2, throw_runtime, "%s(row, col): too many elements", op);
@@ -59,14 +63,14 @@ Outputs triu(const Tensor& input, int64_t) { return triangle("triu", input); }
 Outputs tril_indices(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype,
                      std::optional<Device> device, bool requires_grad) {
     const int64_t behind = offset == INT64_MAX ? offset : offset + 1;
-    return triangle_indices("tril_indices", before_diagonal("tril_indices", row, col, behind), dtype, device,
-                            requires_grad);
+    return triangle_indices("tril_indices", row, col, before_diagonal("tril_indices", row, col, behind),
+                            dtype, device, requires_grad);
 }
 Outputs triu_indices(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype,
                      std::optional<Device> device, bool requires_grad) {
     const __int128 all = static_cast<__int128>(row) * col;
-    return triangle_indices("triu_indices", all - before_diagonal("triu_indices", row, col, offset), dtype,
-                            device, requires_grad);
+    return triangle_indices("triu_indices", row, col, all - before_diagonal("triu_indices", row, col, offset),
+                            dtype, device, requires_grad);
 }
 
 }  // namespace rushlight::rules

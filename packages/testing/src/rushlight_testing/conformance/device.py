@@ -113,6 +113,18 @@ class DeviceContract(Contract):
         base.narrow(0, 1, 5).copy_(base.narrow(0, 0, 5))
         assert base.cpu().tolist() == [0.0, 0.0, 1.0, 2.0, 3.0, 4.0]
 
+    def test_copies_between_views_with_one_address(self) -> None:
+        host = counting(3, 3)
+        square = host.clone().to(self.device)
+        square.copy_(square.t())
+        assert square.cpu().tolist() == host.t().tolist()
+        rows = host.clone().to(self.device)
+        rows.copy_(rows[:1].expand(3, 3))
+        assert rows.cpu().tolist() == [host[0].tolist()] * 3
+        narrow = core.arange(8, dtype=core.int32).to(self.device)
+        narrow.view(core.int64).copy_(narrow[:4])
+        assert narrow.view(core.int64).cpu().tolist() == [0, 1, 2, 3]
+
     def test_filled_tensors(self) -> None:
         assert core.full((2, 2), 3, device=self.device).cpu().tolist() == [[3, 3], [3, 3]]
         assert core.ones(2, device=self.device, dtype=core.bool).cpu().tolist() == [True, True]
