@@ -92,7 +92,10 @@ Object convert(Object result, PyTypeObject* type) {
         PyList_SET_ITEM(items.get(), i, converted.release());
     }
     if (!changed) return result;
-    return Object::steal(PyObject_CallOneArg(reinterpret_cast<PyObject*>(Py_TYPE(o)), items.get()));
+    auto* made = reinterpret_cast<PyObject*>(Py_TYPE(o));
+    // A named tuple takes its fields as separate arguments.
+    if (PyObject_HasAttrString(made, "_make")) return Object::steal(PyObject_CallMethod(made, "_make", "O", items.get()));
+    return Object::steal(PyObject_CallOneArg(made, items.get()));
 }
 
 // Tensor.__torch_function__: the method that subclasses inherit and call through super().

@@ -486,3 +486,20 @@ def test_a_class_may_call_the_function_again() -> None:
             return func(*args, **(kwargs or {}))
 
     assert core.exp(Twice()) == "answer"
+
+
+@pytest.mark.parametrize("method", ["histogram", "unique_counts", "unique_inverse", "unique_all"])
+def test_named_tuples_of_a_subclass(method: str) -> None:
+    class Sub(core.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    x = core.tensor([1.0, 2.0, 2.0])
+    function = getattr(core, method)
+    arguments = (2,) if method == "histogram" else ()
+    found, wanted = function(x.as_subclass(Sub), *arguments), function(x, *arguments)
+    assert type(found) is type(wanted)
+    for one, other in zip(found, wanted, strict=True):
+        assert type(one) is Sub
+        assert one.tolist() == other.tolist()
