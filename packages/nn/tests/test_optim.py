@@ -259,6 +259,26 @@ def test_counters_are_shared_and_parted():
     assert counts() == [3.0, 4.0, 3.0]
 
 
+def mismatched():
+    """Return a parameter whose gradient has another shape, so that a step raises an error."""
+    param = Parameter(core.ones(2))
+    param.grad = core.ones(2)
+    param.data = core.ones(3)
+    return param
+
+
+def test_sgd_has_no_momentum_after_a_first_step_that_raised():
+    good, bad = Parameter(core.zeros(4)), mismatched()
+    good.grad = core.ones(4)
+    optimizer = optim.SGD([good, bad], lr=0.1, momentum=0.9)
+    with pytest.raises(RuntimeError, match="shape"):
+        optimizer.step()
+    assert "momentum_buffer" not in optimizer.state[good]
+    bad.grad = None
+    optimizer.step()
+    assert core.equal(good.detach(), core.full((4,), -0.1))
+
+
 # Building ---------------------------------------------------------------------------------------------------
 
 

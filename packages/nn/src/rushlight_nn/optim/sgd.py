@@ -132,9 +132,12 @@ class SGD(Optimizer):
             # In the first step of a parameter, b is the whole gradient, without dampening. This needs a separate
             # call.
             for i in new:
-                buffers[i] = state[params[i]]["momentum_buffer"] = core.empty_like(params[i])
+                buffers[i] = core.empty_like(params[i])
             some, their_grads, fresh = _at(new, params, grads, buffers)
             _update(group, some, their_grads, fresh, True)
+            # The buffers are stored after the call, because a call that raises an error does not fill them.
+            for param, buffer in zip(some, fresh, strict=True):
+                state[param]["momentum_buffer"] = buffer
             if len(new) == len(params):
                 return
             old = sorted(set(range(len(params))) - set(new))
