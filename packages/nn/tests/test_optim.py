@@ -259,6 +259,53 @@ def test_counters_are_shared_and_parted():
     assert counts() == [3.0, 4.0, 3.0]
 
 
+@pytest.mark.parametrize("make", [optim.Adam, optim.AdamW])
+def test_a_parameter_that_moves_to_another_group_takes_one_step_at_a_time(make):
+    def trained(move, skip):
+        a, b = params = [Parameter(core.ones(2)) for _ in range(2)]
+        optimizer = make(params if move else [{"params": [a]}, {"params": [b]}], lr=0.1)
+        for i in range(4):
+            if move and i == 1:
+                optimizer.param_groups[0]["params"] = [a]
+                optimizer.add_param_group({"params": [b]})
+            a.grad = core.tensor([0.5, -1.0]) * (i + 1)
+            b.grad = None if i == skip else core.tensor([2.0, 3.0]) * (i + 1)
+            optimizer.step()
+        return [float(optimizer.state[p]["step"]) for p in params], [p.detach().tolist() for p in params]
+
+    for skip in (0, 1, 2, None):
+        result = trained(True, skip)
+        assert result == trained(False, skip)
+        assert result[0] == [4.0, 4.0 if skip is None else 3.0]
+
+
+def test_parameters_of_different_groups_that_skip_steps_in_turn_count_their_own():
+    params = [Parameter(core.ones(2)) for _ in range(6)]
+    optimizer = optim.AdamW([{"params": params[:3]}, {"params": params[3:]}])
+    counts = [0] * 6
+    for i in range(12):
+        for j, p in enumerate(params):
+            present = (i + j) % 4 != 0 and (i % 5 != 0 or j < 3)
+            p.grad = core.ones(2) if present else None
+            counts[j] += present
+        if i == 6:
+            for group, some in zip(optimizer.param_groups, (params[::2], params[1::2]), strict=True):
+                group["params"] = some
+        optimizer.step()
+    assert [float(optimizer.state[p]["step"]) for p in params] == counts
+
+
+def test_a_parameter_without_a_group_keeps_its_count():
+    params = [Parameter(core.ones(2)) for _ in range(2)]
+    optimizer = optim.Adam(params)
+    for i in range(4):
+        optimizer.param_groups[0]["params"] = params[:1] if i in (1, 2) else params
+        for p in params:
+            p.grad = core.ones(2)
+        optimizer.step()
+    assert [float(optimizer.state[p]["step"]) for p in params] == [4.0, 2.0]
+
+
 def mismatched():
     """Return a parameter whose gradient has another shape, so that a step raises an error."""
     param = Parameter(core.ones(2))

@@ -2,8 +2,10 @@
 
 Note [Shared step counters]
 The fused operators take one step counter per parameter: a 0-d float32 tensor on the parameter's device. The caller
-increments it before the call. Parameters that have taken the same steps share one counter, which is incremented only once.
-If a parameter skips a step because it has no gradient, it first gets a counter of its own.
+increments it before the call. Parameters that have taken the same steps in the same calls share one counter, which is
+incremented only once. Before a call increments a counter, the parameters that share it but are not in the call get another
+one: parameters that skip the step because they have no gradient, and parameters that have moved to another group. This is
+checked only if the call's counters are not those of a call in the previous step.
 """
 
 from __future__ import annotations
@@ -62,6 +64,8 @@ class Adam(Optimizer):
     """
 
     _step_count: int = 0
+    # The counters of each call of the last step, and their ids, by the first id; see Note [Shared step counters].
+    _calls: dict[int, tuple[list[int], list[Tensor]]] = {}
 
     def __init__(
         self,
@@ -107,20 +111,25 @@ class Adam(Optimizer):
             closure: a function that computes the gradients and returns the loss. Its result is returned.
         """
         loss = None if closure is None else self._evaluate(closure)
+        calls, self._calls = self._calls, {}
         with core.no_grad():
             for group in self.param_groups:
                 for params, grads in batches(group["params"]):
-                    self._update(group, params, grads)
+                    self._update(group, params, grads, calls)
         self._step_count += 1
         return loss
 
-    def _update(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
+    def _update(
+        self, group: dict[str, Any], params: list[Any], grads: list[Any], calls: dict[int, Any]
+    ) -> None:
         amsgrad = group["amsgrad"]
         states = self._states(params, amsgrad)
         steps = [state["step"] for state in states]
-        counters = {id(step): step for step in steps}
-        if len(params) != len(group["params"]):
-            self._part_counters(group["params"], params, counters)
+        ids = list(map(id, steps))
+        counters = dict(zip(ids, steps, strict=True))
+        if ids[0] not in calls or calls[ids[0]][0] != ids:
+            self._part_counters(states, counters)
+        self._calls[ids[0]] = ids, steps
         for counter in counters.values():
             counter.add_(1)
         beta1, beta2 = group["betas"]
@@ -168,14 +177,17 @@ class Adam(Optimizer):
                 own["max_exp_avg_sq"] = core.zeros_like(param)
         return states
 
-    def _part_counters(self, group_params: list[Any], params: list[Any], counters: dict[int, Any]) -> None:
-        """Give each parameter that skips this step a counter of its own; see Note [Shared step counters]."""
-        stepping = set(map(id, params))
-        for param in group_params:
-            if id(param) not in stepping and param in self.state:
-                own = self.state[param]
-                if id(own.get("step")) in counters:
-                    own["step"] = own["step"].clone()
+    def _part_counters(self, states: list[dict[str, Any]], counters: dict[int, Any]) -> None:
+        """Give other counters to the parameters that share `counters`, but whose states are not in `states`."""
+        inside = set(map(id, states))
+        copies: dict[int, Tensor] = {}
+        for own in self.state.values():
+            if isinstance(own, dict) and id(own) not in inside:
+                shared = id(own.get("step"))
+                if shared in counters:
+                    if shared not in copies:
+                        copies[shared] = counters[shared].clone()
+                    own["step"] = copies[shared]
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state and the groups' settings, with parameters replaced by their indices.
