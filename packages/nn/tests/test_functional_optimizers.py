@@ -212,3 +212,15 @@ def test_what_is_not_supported_is_refused() -> None:
             if option in taken:
                 with pytest.raises(NotImplementedError, match=option):
                     function(*lists, **settings, **{option: value})
+
+
+def test_a_step_of_a_function_that_raises_changes_nothing() -> None:
+    params = [core.ones(3), core.ones(4)]
+    squares, deltas, steps = ([core.ones(shape) for _ in params] for shape in (3, 3, ()))
+    with pytest.raises(RuntimeError, match=r"'square_avg' .* must have the shape \(4,\), got \(3,\)"):
+        functional.adadelta(
+            params, [core.ones(3), core.ones(4)], squares, deltas, steps,
+            lr=1.0, rho=0.9, eps=1e-6, weight_decay=0.0, maximize=False,
+        )  # fmt: skip
+    assert core.equal(params[0], core.ones(3))
+    assert all(core.equal(t, core.ones_like(t)) for t in [*squares, *deltas, *steps])

@@ -326,6 +326,53 @@ def test_sgd_has_no_momentum_after_a_first_step_that_raised():
     assert core.equal(good.detach(), core.full((4,), -0.1))
 
 
+EACH = ["RMSprop", "NAdam", "RAdam", "Adamax", "Adagrad", "Adadelta", "ASGD", "Rprop", "Adafactor"]
+
+
+def break_gradient(param):
+    param.data = core.ones(4, 2)
+
+
+def break_state(param):
+    param.data = core.ones(4, 2)
+    param.grad = core.ones(4, 2)
+
+
+def make_gradient_sparse(param):
+    param.grad = core.ones(3, 2).to_sparse()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "error"),
+    [
+        (
+            break_gradient,
+            r"gradient of a parameter must have its shape and device, \(4, 2\) on cpu, got \(3, 2\)",
+        ),
+        (break_state, r"in the state of a parameter of shape \(4, 2\) must have the shape \(4, .*, got \(3,"),
+        (make_gradient_sparse, "sparse gradients"),
+    ],
+)
+@pytest.mark.parametrize("name", [*EACH, "Adam"])
+def test_a_step_that_raises_changes_nothing(name, spoil, error):
+    good, bad = params = [Parameter(core.ones(3, 2)) for _ in range(2)]
+    options = {"weight_decay": 0.1} if name == "Adagrad" else {}  # without, its gradients can be sparse
+    optimizer = getattr(optim, name)(params, lr=0.1, **options)
+    for p in params:
+        p.grad = core.ones(3, 2)
+    optimizer.step()
+    spoil(bad)
+    before = copy.deepcopy(optimizer.state_dict()["state"]), good.detach().clone(), bad.detach().clone()
+    with pytest.raises(RuntimeError, match=None if name == "Adam" else error):
+        optimizer.step()
+    after = optimizer.state_dict()["state"]
+    assert core.equal(good.detach(), before[1])
+    assert core.equal(bad.detach(), before[2])
+    for i, own in before[0].items():
+        assert own.keys() == after[i].keys()
+        assert all(core.equal(value, after[i][key]) for key, value in own.items()), after[i]
+
+
 # Building ---------------------------------------------------------------------------------------------------
 
 

@@ -10,6 +10,8 @@ from rushlight_core import Tensor
 from .._typing import Any
 from .optimizer import Optimizer
 
+_NUMBERS = frozenset(("step", "eta", "mu", "mu_product"))  # entries of states that are numbers
+
 
 class EachParameter(Optimizer):
     """The base of optimizers that update one parameter at a time; a subclass defines the update."""
@@ -36,8 +38,38 @@ class EachParameter(Optimizer):
         """Return whether weight decay is set and is to be added to the gradient."""
         return "weight_decay" in self.defaults and bool(group["weight_decay"])
 
-    def _refuse_capture(self, param: Tensor) -> None:
-        if param.device.type != "cpu" and core.devices.is_current_stream_capturing(param.device):
+    def _check(self, group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
+        """Raise an error if a step of `param` is impossible. A step checks all parameters before it changes any."""
+        shape, device = param.shape, param.device
+        if grad.is_sparse:
+            self._check_sparse(group)
+        if grad.shape != shape or grad.device != device:
+            raise RuntimeError(
+                f"{type(self).__name__}.step(): the gradient of a parameter must have its shape and device, "
+                f"{tuple(shape)} on {device}, got {tuple(grad.shape)} on {grad.device}"
+            )
+        if self._reads_count and device.type != "cpu":
+            self._refuse_capture(device)
+        for key, value in state.items():
+            if key not in _NUMBERS and isinstance(value, Tensor) and value.shape != shape:
+                wanted = self._shape_in_state(key, tuple(shape))
+                if value.shape != wanted:
+                    raise RuntimeError(
+                        f"{type(self).__name__}.step(): {key!r} in the state of a parameter of shape "
+                        f"{tuple(shape)} must have the shape {wanted}, got {tuple(value.shape)}\n"
+                        "hint: remove `optimizer.state[parameter]` after changing the shape of a parameter"
+                    )
+
+    def _check_sparse(self, group: dict[str, Any]) -> None:
+        """Raise an error if the optimizer does not support sparse gradients."""
+        raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
+
+    def _shape_in_state(self, key: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of the entry `key` in the state of a parameter of shape `shape`."""
+        return shape
+
+    def _refuse_capture(self, device: Any) -> None:
+        if core.devices.is_current_stream_capturing(device):
             raise RuntimeError(
                 f"{type(self).__name__}.step(): cannot be recorded in a graph: updates depend on the step count, "
                 "which is on the CPU\nhint: use Adam, AdamW or SGD, whose steps can be recorded"
@@ -50,15 +82,19 @@ class EachParameter(Optimizer):
             closure: a function that computes the gradients and returns the loss. Its result is returned.
         """
         loss = None if closure is None else self._evaluate(closure)
+        steps = [
+            (group, param, grad, self.state[param])
+            for group in self.param_groups
+            for param in group["params"]
+            if (grad := param.grad) is not None
+        ]
+        for step in steps:
+            self._check(*step)
         with core.no_grad():
-            for group in self.param_groups:
-                for param in group["params"]:
-                    if param.grad is None:
-                        continue
-                    state = self.state[param]
-                    if not state:
-                        self._begin(group, param, state)
-                    self._update_one(group, param, param.grad, state)
+            for group, param, grad, state in steps:
+                if not state:
+                    self._begin(group, param, state)
+                self._update_one(group, param, grad, state)
         self._step_count += 1
         return loss
 
@@ -66,8 +102,6 @@ class EachParameter(Optimizer):
         """Take a step of one parameter that already has a state."""
         values, grad = as_real(param), as_real(grad)
         if "step" in state:
-            if self._reads_count:
-                self._refuse_capture(param)
             state["step"] += 1
         if group.get("maximize"):
             grad = -grad

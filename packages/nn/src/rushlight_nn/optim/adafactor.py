@@ -82,10 +82,15 @@ class Adafactor(EachParameter):
     def _start(self, group: dict[str, Any], param: Tensor, state: dict[str, Any]) -> None:
         state["step"] = counter()
         if param.dim() > 1:
-            state["row_var"] = param.new_zeros((*param.shape[:-1], 1))
-            state["col_var"] = param.new_zeros((*param.shape[:-2], 1, param.shape[-1]))
+            for key in ("row_var", "col_var"):
+                state[key] = param.new_zeros(self._shape_in_state(key, param.shape))
         else:
             state["variance"] = core.zeros_like(param)
+
+    def _shape_in_state(self, key: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+        if key == "row_var":
+            return (*shape[:-1], 1)
+        return (*shape[:-2], 1, shape[-1]) if key == "col_var" else shape
 
     def _update(self, group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
         least_grad, least_size = group["eps"]

@@ -104,12 +104,9 @@ class Adagrad(EachParameter):
         param.addcdiv_(grad, total.sqrt().add_(group["eps"]), value=-rate)
         return None
 
-    def _decays(self, group: dict[str, Any]) -> bool:
-        if not super()._decays(group):
-            return False
-        if any(param.grad is not None and param.grad.is_sparse for param in group["params"]):
+    def _check_sparse(self, group: dict[str, Any]) -> None:
+        if group["weight_decay"]:
             raise RuntimeError("weight_decay option is not compatible with sparse gradients")
-        return True
 
 
 def _update_sparse(param: Tensor, grad: Tensor, total: Tensor, rate: float, eps: float) -> None:

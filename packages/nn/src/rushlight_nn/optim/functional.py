@@ -46,9 +46,14 @@ def _each(
     optimizer = kind.__new__(kind)  # an object without parameters, for its methods
     optimizer.defaults = settings
     group = {**settings, "params": params}
+    steps = [
+        (param, grad, {key: values[i] for key, values in states.items() if len(values)})
+        for i, (param, grad) in enumerate(zip(params, grads, strict=True))
+    ]
+    for param, grad, given in steps:
+        optimizer._check(group, param, grad, given)
     with core.no_grad():
-        for i, (param, grad) in enumerate(zip(params, grads, strict=True)):
-            given = {key: values[i] for key, values in states.items() if len(values)}
+        for param, grad, given in steps:
             state: dict[str, Any] = dict(given)
             optimizer._update_one(group, param, grad, state)
             for key, value in given.items():
