@@ -103,7 +103,7 @@ def measure(
         if plan.check:
             row["agreement"] = _check(train, workload, modes, results, progress)
             modes = [mode for mode in modes if str(mode) not in results]
-        _take_turns(stack, train, modes, plan, results, clock, progress, now)
+        _take_turns(stack, train, modes, str(group.modes[0]), plan, results, clock, progress, now)
     return row
 
 
@@ -138,13 +138,17 @@ def _take_turns(
     stack: ExitStack,
     train: Callable[[Mode], Training],
     modes: Sequence[Mode],
+    ours: str,
     plan: Plan,
     results: dict[str, dict[str, Any]],
     clock: str,
     progress: Progress,
     now: Callable[[], float],
 ) -> None:
-    """Fill `results` with the measurements of every mode, or with its problem."""
+    """Fill `results` with the measurements of every mode, or with its problem.
+
+    ours: the mode with which the others are compared. If it fails, there are no ratios.
+    """
     running: dict[str, Training] = {}
     series: dict[str, list[Timing]] = {}
     first: dict[str, Timing] = {}
@@ -175,7 +179,6 @@ def _take_turns(
             except FailedError as error:
                 results[name] = {"problem": str(error)}
                 order.remove(name)
-    ours = str(modes[0])
     for name in (str(mode) for mode in modes):
         if name not in order:
             continue

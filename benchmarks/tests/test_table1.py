@@ -33,6 +33,7 @@ class Told:
     steps: list[str]
     broken: dict[str, int]
     losses: dict[str, list[float]]
+    unchecked: set[str]  # modes that fail in the check
 
     def __init__(self, request: Request, python: str, patience: float) -> None:
         self.name = str(Mode(request.library, request.mode))
@@ -43,6 +44,8 @@ class Told:
     def step(self) -> Timing:
         self.count += 1
         if self.checks:
+            if self.name in Told.unchecked:
+                raise FailedError("the process ended with exit code -11")
             losses = Told.losses.get(self.name, [7.0, 6.9, 6.7])
             return Timing(1.0, 1.0, 0, losses[self.count - 1])
         if self.count > Told.broken.get(self.name, 1000):
@@ -65,7 +68,7 @@ class Told:
 
 @pytest.fixture(autouse=True)
 def told(monkeypatch: pytest.MonkeyPatch) -> None:
-    Told.steps, Told.broken, Told.losses = [], {}, {}
+    Told.steps, Told.broken, Told.losses, Told.unchecked = [], {}, {}, set()
     monkeypatch.setattr(run, "Training", Told)
     monkeypatch.setattr(run, "write_start", lambda python, workload, size, path: None)
 
@@ -110,6 +113,22 @@ def test_nothing_is_compared_where_rushlight_fails() -> None:
     row = measured()
     assert fastest([row], tuned=True) is None
     assert "exit code -9" in render([row])
+
+
+def test_nothing_is_compared_where_rushlight_fails_in_the_check() -> None:
+    Told.unchecked = {"rushlight"}
+    row = measured(check=True)
+    assert "exit code -11" in row["modes"]["rushlight"]["problem"]
+    assert "cpu" in row["modes"]["torch fused"]
+    assert fastest([row], tuned=True) is None
+    assert "rushlight / the fastest" not in render([row])
+
+
+def test_a_row_where_all_modes_fail_says_why() -> None:
+    Told.unchecked = set(map(str, GROUP.modes))
+    row = measured(check=True)
+    assert all("exit code -11" in result["problem"] for result in row["modes"].values())
+    assert render([row]).count("exit code -11") == 3
 
 
 def test_a_peer_that_is_not_installed_is_a_row_that_says_why() -> None:
