@@ -1,12 +1,14 @@
 """The command line: ``python -m benchmarks.table1 resnet50 gpt --peers torch,jax --threads 1,2``.
 
 Each peer is measured beside rushlight, in processes that take turns. Results are saved after every group of modes, so that
-an interrupted run continues and peers can be added later; `--again` measures again.
+an interrupted run continues and peers can be added later. A group is measured again if a mode has failed or the settings
+have changed, and with `--again` in any case.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import sys
 from pathlib import Path
@@ -14,11 +16,11 @@ from typing import Any
 
 from .. import environment, report
 from .catalogue import ENTRIES
-from .modes import PEERS, groups
+from .modes import PEERS, Group, groups
 from .report import draw, render
 from .run import Plan, measure
 
-SCHEMA = 2
+SCHEMA = 3
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -64,6 +66,17 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         given.threads = [int(part) for part in given.threads.split(",")]
     except ValueError:
         parser.error(f"--threads takes integers separated by commas, got {given.threads!r}")
+    if min(given.threads) < 1:
+        parser.error(f"--threads takes positive integers, got {min(given.threads)}")
+    if given.size is not None and given.size < 1:
+        parser.error(f"--size takes a positive integer, got {given.size}")
+    if given.chart is not None:
+        if given.chart.suffix not in (".png", ".svg"):
+            parser.error(f"--chart takes a file that ends in .png or .svg, got {str(given.chart)!r}")
+        if not given.chart.parent.is_dir():
+            parser.error(f"--chart takes a file in an existing folder, got {str(given.chart)!r}")
+        if importlib.util.find_spec("matplotlib") is None:
+            parser.error("--chart needs matplotlib, which is not installed")
     for name in ("python", "missing"):
         pairs = [text.partition("=") for text in getattr(given, name)]
         if wrong := [peer for peer, _, value in pairs if peer not in PEERS or not value]:
@@ -76,14 +89,36 @@ def _key(row: dict[str, Any]) -> tuple[str, str, int, int | None]:
     return row["workload"], row["group"], row["threads"], row["size"]
 
 
+def _is_done(row: dict[str, Any] | None, group: Group, plan: Plan) -> bool:
+    """Return whether the row has a figure for each mode of the group, measured with these settings."""
+    return (
+        row is not None
+        and (row["seconds"], row["check"]) == (plan.seconds, plan.check)
+        and row["modes"].keys() == set(map(str, group.modes))
+        and not any("problem" in result for result in row["modes"].values())
+    )
+
+
+def read(path: Path, commit: str) -> list[dict[str, Any]]:
+    """Return the rows of an earlier run of the same commit, or an empty list if there are none."""
+    if not path.exists():
+        return []
+    try:
+        before = json.loads(path.read_text())
+        same = before["schema"] == SCHEMA and before["machine"]["commit"] == commit
+        rows: list[dict[str, Any]] = before["rows"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SystemExit(
+            f"--out: must be a file of an earlier run, or a new one, got {str(path)!r}: {error!r}\n"
+            "hint: remove the file, or choose another one"
+        ) from None
+    return rows if same else []
+
+
 def main(arguments: list[str]) -> int:
     given = parse(arguments)
     machine = environment.describe()
-    rows: list[dict[str, Any]] = []
-    if given.out.exists():
-        before = json.loads(given.out.read_text())
-        if before["schema"] == SCHEMA and before["machine"]["commit"] == machine["commit"]:
-            rows = before["rows"]
+    rows = {_key(row): row for row in read(given.out, machine["commit"])}
     wanted = [
         (name, group, threads)
         for threads in given.threads
@@ -91,13 +126,13 @@ def main(arguments: list[str]) -> int:
         for peer in given.peers
         for group in groups(peer, images=ENTRIES[name].images, compiled=given.compile, tuned=given.malloc)
     ]
-    if given.again:
-        keys = {(name, group.name, threads, given.size) for name, group, threads in wanted}
-        rows = [row for row in rows if _key(row) not in keys]
-    done = {_key(row) for row in rows}
-    work = [one for one in wanted if (one[0], one[1].name, one[2], given.size) not in done]
     pythons = dict.fromkeys(("rushlight", *PEERS), sys.executable) | given.python
     plan = Plan(seconds=given.seconds, check=not given.no_check, patience=given.patience)
+    work = [
+        (name, group, threads)
+        for name, group, threads in wanted
+        if given.again or not _is_done(rows.get((name, group.name, threads, given.size)), group, plan)
+    ]
     shown = sys.stderr.isatty()
     for number, (name, group, threads) in enumerate(work):
         title = f"[{number + 1}/{len(work)}] {name} beside {group.name}, {threads} threads"
@@ -110,13 +145,14 @@ def main(arguments: list[str]) -> int:
             name, group, threads, plan,
             pythons=pythons, size=given.size, missing=given.missing, progress=progress,
         )  # fmt: skip
-        rows.append(row)
-        report.write(given.out, {"schema": SCHEMA, "machine": machine, "rows": rows})
+        rows.pop(_key(row), None)
+        rows[_key(row)] = row
+        report.write(given.out, {"schema": SCHEMA, "machine": machine, "rows": list(rows.values())})
         print("\r\x1b[K" if shown else "", end="", file=sys.stderr)
         print(render([row]), flush=True)
     if given.chart is not None:
-        draw(rows, given.chart)
-    print("\n" + render(rows))
+        draw(rows.values(), given.chart)
+    print("\n" + render(rows.values()))
     return 0
 
 

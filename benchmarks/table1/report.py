@@ -20,7 +20,8 @@ Row = dict[str, Any]
 def units_per_second(row: Row, mode: str) -> float:
     """Return images, tokens or samples per second of the row's clock."""
     entry = ENTRIES[row["workload"]]
-    return (row["size"] or entry.size) * entry.units / row["modes"][mode][row["clock"]]["median"]
+    size = entry.size if row["size"] is None else row["size"]
+    return size * entry.units / row["modes"][mode][row["clock"]]["median"]
 
 
 def is_tuned(mode: str) -> bool:

@@ -47,7 +47,10 @@ class Plan:
 def write_start(python: str, workload: str, size: int, path: Path) -> None:
     """Write the file from which all libraries start, with rushlight's interpreter; see `weights.py`."""
     command = [python, "-m", "benchmarks.table1.weights", workload, str(size), str(path)]
-    done = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise FailedError(f"{python} cannot be started: {error.strerror}") from error
     if done.returncode:
         raise FailedError((done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1])
 
@@ -76,6 +79,8 @@ def measure(
         "threads": threads,
         "size": size,
         "clock": clock,
+        "seconds": plan.seconds,
+        "check": plan.check,
         "modes": results,
     }
     modes = []
@@ -91,7 +96,8 @@ def measure(
         start = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "start.npz"
         progress("weights")
         try:
-            write_start(pythons["rushlight"], workload, size or ENTRIES[workload].size, start)
+            samples = ENTRIES[workload].size if size is None else size
+            write_start(pythons["rushlight"], workload, samples, start)
         except FailedError as error:
             results |= {str(mode): {"problem": f"no weights to start from: {error}"} for mode in modes}
             return row

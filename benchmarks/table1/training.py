@@ -34,15 +34,21 @@ class Training:
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         for switch in request.switches():
             environment |= VARIABLES.get(switch, {})
-        self._process = subprocess.Popen(
-            [python, "-m", "benchmarks.table1.trainer", str(other.fileno())],
-            pass_fds=[other.fileno()],
-            cwd=_ROOT,
-            env=environment,
-            stdout=subprocess.DEVNULL,
-            stderr=self._errors,
-        )
-        other.close()
+        try:
+            self._process = subprocess.Popen(
+                [python, "-m", "benchmarks.table1.trainer", str(other.fileno())],
+                pass_fds=[other.fileno()],
+                cwd=_ROOT,
+                env=environment,
+                stdout=subprocess.DEVNULL,
+                stderr=self._errors,
+            )
+        except OSError as error:
+            self._connection.close()
+            self._errors.close()
+            raise FailedError(f"{python} cannot be started: {error.strerror}") from error
+        finally:
+            other.close()
         try:
             self._connection.send(request)
             self._answer()

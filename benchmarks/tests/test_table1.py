@@ -14,7 +14,8 @@ from benchmarks.table1.catalogue import ENTRIES
 from benchmarks.table1.modes import PEERS, Group, Mode, groups
 from benchmarks.table1.protocol import Request, Timing
 from benchmarks.table1.report import fastest, render, units_per_second
-from benchmarks.table1.training import FailedError
+from benchmarks.table1.run import write_start
+from benchmarks.table1.training import FailedError, Training
 
 SECONDS = {
     "rushlight": 0.5,
@@ -209,14 +210,23 @@ def test_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
         (["--peers", "caffe"], "no such peer: caffe"),
         (["--python", "jax"], "--python takes PEER=TEXT"),
         (["--threads", "one"], "--threads takes integers"),
+        (["--threads", "2,0"], "--threads takes positive integers, got 0"),
+        (["--size", "0"], "--size takes a positive integer, got 0"),
+        (["--size", "-3"], "--size takes a positive integer, got -3"),
+        (["--chart", "chart.txt"], "--chart takes a file that ends in .png or .svg, got 'chart.txt'"),
+        (["--chart", "no such folder/chart.svg"], "--chart takes a file in an existing folder"),
     ):
         with pytest.raises(SystemExit):
             command.parse(wrong)
         assert message in capsys.readouterr().err
 
 
+def short(seconds: float = 60.0, check: bool = True, patience: float = 600.0) -> run.Plan:
+    return run.Plan(warm_up=1, minimum=1, rounds=1, seconds=seconds, check=check)
+
+
 def test_a_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "Plan", lambda **settings: run.Plan(1, 1, 1, 0.0, check=False))
+    monkeypatch.setattr(command, "Plan", short)
     out = ["--out", str(tmp_path / "table1.json")]
     assert command.main(["ncf", *out]) == 0
     steps = len(Told.steps)
@@ -225,3 +235,69 @@ def test_a_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert command.main(["ncf", "--peers", "torch", "--again", *out]) == 0
     rows = json.loads((tmp_path / "table1.json").read_text())["rows"]
     assert [row["group"] for row in rows] == ["jax", "torch"]
+
+
+def test_a_group_is_measured_again_if_a_mode_has_failed_or_settings_differ(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "Plan", short)
+    out = tmp_path / "table1.json"
+
+    def measured_again(*options: str) -> bool:
+        Told.steps = []
+        assert command.main(["ncf", "--out", str(out), *options]) == 0
+        (row,) = json.loads(out.read_text())["rows"]
+        assert (row["check"], row["seconds"]) == (
+            "--no-check" not in options,
+            5.0 if "--seconds" in options else 60.0,
+        )
+        return bool(Told.steps)
+
+    Told.broken = {"torch fused": 0}
+    assert measured_again()
+    Told.broken = {}
+    assert measured_again()
+    assert not measured_again()
+    assert measured_again("--no-check")
+    assert not measured_again("--no-check")
+    assert measured_again("--seconds", "5")
+
+
+def test_a_peer_that_was_missing_is_measured_once_it_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "Plan", short)
+    arguments = ["ncf", "--peers", "jax", "--out", str(tmp_path / "table1.json")]
+    assert command.main([*arguments, "--missing", "jax=no such version"]) == 0
+    assert Told.steps == []
+    assert command.main(arguments) == 0
+    assert set(Told.steps) == {"rushlight", "jax"}
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"schema": 3}'])
+def test_a_file_that_is_not_of_a_run_is_an_error_before_measuring(tmp_path: Path, text: str) -> None:
+    out = tmp_path / "table1.json"
+    out.write_text(text)
+    with pytest.raises(SystemExit, match="must be a file of an earlier run"):
+        command.main(["ncf", "--out", str(out)])
+    assert (Told.steps, out.read_text()) == ([], text)
+
+
+def test_an_interpreter_that_cannot_be_started_is_a_row_that_says_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # A process is started for torch only, with an interpreter that does not exist.
+    def start(request: Request, python: str, patience: float) -> Told | Training:
+        return Training(request, python, patience) if python else Told(request, python, patience)
+
+    monkeypatch.setattr(run, "Training", start)
+    plan = run.Plan(warm_up=1, minimum=1, rounds=1, seconds=0.0, check=False)
+    pythons = {"rushlight": "", "torch": "/no/such/python"}
+    row = run.measure("ncf", GROUP, 1, plan, pythons=pythons, progress=lambda text: None)
+    assert row["modes"]["torch"]["problem"].startswith("/no/such/python cannot be started: ")
+    assert "cpu" in row["modes"]["rushlight"]
+
+
+def test_an_interpreter_that_cannot_write_the_weights_is_an_error_that_says_why(tmp_path: Path) -> None:
+    with pytest.raises(FailedError, match="/no/such/python cannot be started"):
+        write_start("/no/such/python", "ncf", 1, tmp_path / "start.npz")
