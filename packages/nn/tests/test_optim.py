@@ -306,6 +306,18 @@ def test_a_parameter_without_a_group_keeps_its_count():
     assert [float(optimizer.state[p]["step"]) for p in params] == [4.0, 2.0]
 
 
+def test_a_step_counter_can_be_replaced():
+    params = [Parameter(core.ones(2)) for _ in range(3)]
+    optimizer = optim.Adam(params)
+    for i in range(4):
+        if i == 2:
+            optimizer.state[params[1]]["step"] = core.tensor(0.0)
+        for p in params:
+            p.grad = core.ones(2)
+        optimizer.step()
+    assert [float(optimizer.state[p]["step"]) for p in params] == [4.0, 2.0, 4.0]
+
+
 def mismatched():
     """Return a parameter whose gradient has another shape, so that a step raises an error."""
     param = Parameter(core.ones(2))
