@@ -17,8 +17,9 @@
 // because threads take blocks in batches.
 //
 // Empty slabs return their pages like other unused memory: Note [How long memory is kept]. There is no thread for this.
-// Instead, each thread reads the clock at every 32nd allocation, or at every allocation while allocations are rare.
-// `SmallCache::calls_to_clock` counts the allocations on the fast path.
+// Instead, each thread reads the clock at every 32nd allocation, or more often while allocations are rare: after a pause at
+// the next allocation, then after 1, 2, 4 ... allocations. So the clock is also read in a program that makes a few small
+// allocations once in a while. `SmallCache::calls_to_clock` counts the allocations on the fast path.
 //
 // After a fork, the child should not write to memory that it shares with its parent, because each such write copies a
 // page. So it discards all free blocks and sets the capacity of its bins to zero. Then every release calls `release`
@@ -82,6 +83,7 @@ void unlink(Node*& list, Node* node) {
 
 struct ThreadCache : SmallCache {
     uint64_t looked_ms;  // the time at which the thread last read the clock
+    uint32_t calls_between_looks;
     ThreadCache *previous, *next;
 };
 
@@ -351,7 +353,9 @@ void* allocate(size_t nbytes, uint64_t now) noexcept {
     size_t size_class = (nbytes + kSmallGrain - 1) / kSmallGrain;
     ThreadCache* cache = this_thread_cache();
     if (cache) {
-        cache->calls_to_clock = now - cache->looked_ms < kRareMs ? kCallsToClock : 1;
+        cache->calls_between_looks =
+            now - cache->looked_ms < kRareMs ? std::min(2 * cache->calls_between_looks, kCallsToClock) : 1;
+        cache->calls_to_clock = cache->calls_between_looks;
         cache->looked_ms = now;
         SmallBin& bin = cache->bins[size_class];
         if (FreeBlock* block = bin.head) {

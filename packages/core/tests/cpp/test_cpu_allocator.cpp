@@ -178,6 +178,23 @@ TEST(small_calls_that_become_rare_return_memory_within_some_calls) {
     CHECK(memory_statistics().reserved_bytes <= detail::kHugePage);
 }
 
+TEST(a_few_small_calls_once_in_a_while_return_memory) {
+    if (!caching()) return;
+    for (uint64_t interval_ms : {300, 700}) {
+        for (int calls : {2, 5, 20}) {  // one after another, and then a pause
+            empty_cache();
+            FakeClock clock;
+            use(1, 20 * kMiB);
+            small_calls(1000, 0);
+            for (uint64_t passed = 0; passed < 2000; passed += interval_ms) {
+                small_calls(1, interval_ms);
+                small_calls(calls - 1, 0);
+            }
+            CHECK(memory_statistics().reserved_bytes <= detail::kHugePage);
+        }
+    }
+}
+
 TEST(a_thread_keeps_a_thousand_small_blocks_for_a_while) {
     if (!caching()) return;
     empty_cache();
