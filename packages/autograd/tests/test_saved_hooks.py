@@ -144,6 +144,75 @@ def test_a_checkpoint_gives_the_same_gradients(use_reentrant) -> None:
         assert leaf_.grad.tolist() == g.tolist()
 
 
+AUTOCAST_SETTINGS = [
+    {"dtype": core.bfloat16},
+    {"dtype": core.float16},
+    {"dtype": core.bfloat16, "cache_enabled": False},
+    {"enabled": False},
+]
+
+
+@pytest.mark.parametrize("use_reentrant", [False, True])
+@pytest.mark.parametrize("settings", AUTOCAST_SETTINGS)
+def test_a_checkpoint_gives_the_same_gradients_with_autocast(use_reentrant, settings) -> None:
+    x, w = leaf(4, 3, dtype=core.float32), leaf(3, 3, dtype=core.float32)
+
+    def product(x):
+        return (x @ w).sin()
+
+    with core.amp.autocast("cpu", **settings):
+        want = grad(product(x).sin().sum(), [x, w])
+        y = checkpoint_sequential([product, core.sin], 2, x, use_reentrant=use_reentrant)
+    y.sum().backward()
+    for leaf_, g in zip((x, w), want, strict=True):
+        assert leaf_.grad.dtype is core.float32
+        assert leaf_.grad.tolist() == g.tolist()
+
+
+@pytest.mark.parametrize("use_reentrant", [False, True])
+@pytest.mark.parametrize("backward_inside", [False, True])
+@pytest.mark.parametrize("settings", AUTOCAST_SETTINGS)
+def test_a_checkpoint_is_computed_again_with_the_same_autocast(
+    use_reentrant, backward_inside, settings
+) -> None:
+    x, factor = leaf(3, 3, dtype=core.float32), core.ones(3, 3)
+    seen = []
+
+    def product(x):
+        scale = factor @ factor
+        seen.append((scale.dtype, core.is_autocast_enabled("cpu"), core.is_autocast_cache_enabled()))
+        return x.exp() * scale
+
+    with core.amp.autocast("cpu", **settings):
+        y = checkpoint(product, x, use_reentrant=use_reentrant)
+    other = core.float16 if settings.get("dtype") is core.bfloat16 else core.bfloat16
+    with core.amp.autocast("cpu", dtype=other, enabled=backward_inside):
+        y.sum().backward()
+        assert core.is_autocast_enabled("cpu") is backward_inside
+        assert core.get_autocast_dtype("cpu") is (other if backward_inside else core.bfloat16)
+    assert not core.is_autocast_enabled("cpu")
+    assert len(seen) == 2
+    assert seen[0] == seen[1]
+    assert seen[0][0] is settings.get("dtype", core.float32)
+
+
+def test_context_fn_may_change_autocast() -> None:
+    x = leaf(3, 3, dtype=core.float32)
+    seen = []
+
+    def product(x):
+        seen.append((x @ x).dtype)
+        return (x @ x).exp()
+
+    def off():
+        return tuple(core.amp.autocast("cpu", enabled=False) for _ in range(2))
+
+    with core.amp.autocast("cpu"):
+        y = checkpoint(product, x, use_reentrant=False, context_fn=off)
+    y.sum().backward()
+    assert seen == [core.float32] * 2
+
+
 def test_a_checkpoint_keeps_nothing_but_its_arguments() -> None:
     x, w = leaf(4, 3), leaf(3, 5)
     kept = []

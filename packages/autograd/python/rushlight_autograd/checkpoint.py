@@ -16,6 +16,7 @@ from rushlight_autograd._C import _set_parallel_branches
 from rushlight_autograd.function import Function
 from rushlight_autograd.graph import saved_tensors_hooks
 from rushlight_core import Tensor
+from rushlight_core.amp._autocast import CurrentAutocast
 
 __all__ = [
     "CheckpointError",
@@ -65,7 +66,7 @@ def checkpoint(
     """Return ``function(*args, **kwargs)`` without storing the tensors that its gradients need.
 
     The backward pass runs the function again, which saves memory but takes time (Chen et al. 2016). The function must
-    compute the same results both times.
+    compute the same results both times. Autocast has the same settings both times.
 
     Args:
         function: the function.
@@ -309,6 +310,7 @@ def _checkpoint_by_hooks(
     if _early_stop is not None:
         early_stop = _early_stop
     state = core.get_rng_state() if preserve_rng_state else None
+    same_autocast = CurrentAutocast()
     # The nodes own the slots, so a recomputed tensor is not stored if its node has been destroyed.
     slots: list[weakref.ref[_Slot]] = []
     computed: weakref.WeakKeyDictionary[_Slot, Tensor] = weakref.WeakKeyDictionary()
@@ -361,7 +363,7 @@ def _checkpoint_by_hooks(
         try:
             if state is not None:
                 core.set_rng_state(state)
-            with again, core.enable_grad(), saved_tensors_hooks(keep, refuse):
+            with same_autocast, again, core.enable_grad(), saved_tensors_hooks(keep, refuse):
                 function(*args, **kwargs)
         except _Enough:
             pass
@@ -381,6 +383,7 @@ class _Reentrant(Function):
     def forward(ctx: Any, function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
         ctx.function = function
         ctx.state = core.get_rng_state() if preserve_rng_state else None
+        ctx.same_autocast = CurrentAutocast()
         ctx.args = [None if isinstance(x, Tensor) else x for x in args]
         ctx.save_for_backward(*(x for x in args if isinstance(x, Tensor)))
         with core.no_grad():
@@ -400,7 +403,7 @@ class _Reentrant(Function):
             try:
                 if ctx.state is not None:
                     core.set_rng_state(ctx.state)
-                with core.enable_grad():
+                with ctx.same_autocast, core.enable_grad():
                     outputs = ctx.function(*args)
             finally:
                 core.set_rng_state(now)

@@ -114,7 +114,55 @@ def _converted(value: Any, smaller: bool) -> Any:
     return known[3]
 
 
-class autocast:  # noqa: N801
+class _Block:
+    """The base of context managers within which this thread has other settings of autocast."""
+
+    def __init__(self) -> None:
+        self._before: list[tuple[dict[str, Any], bool, Any]] = []
+
+    def _settings(self) -> tuple[dict[str, Any], bool]:
+        """Return the dtypes within the block, and whether converted weights are cached."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Any:
+        state = _state
+        dtypes, cached = self._settings()
+        scope = None
+        if dtypes and not state.dtypes:
+            _provide()
+            scope = stages.stage_on("autocast")
+        self._before.append((state.dtypes, state.cached, scope))
+        state.dtypes, state.cached = dtypes, cached
+        state.depth += 1
+        if scope is not None:
+            scope.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        state = _state
+        state.dtypes, state.cached, scope = self._before.pop()
+        state.depth -= 1
+        if not state.depth:
+            state.weights.clear()
+        if scope is not None:
+            scope.__exit__(None, None, None)
+
+
+class CurrentAutocast(_Block):
+    """A context manager within which autocast has the settings of the moment at which the object was created.
+
+    `checkpoint` uses it to compute a function again with the same dtypes.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._stored = _state.dtypes, _state.cached
+
+    def _settings(self) -> tuple[dict[str, Any], bool]:
+        return self._stored
+
+
+class autocast(_Block):  # noqa: N801
     """A context manager and decorator within which this thread computes products of float32 tensors in a smaller dtype.
 
     Parameters and their gradients stay float32. Call backward outside of the block::
@@ -141,6 +189,7 @@ class autocast:  # noqa: N801
         enabled: bool = True,
         cache_enabled: bool | None = None,
     ) -> None:
+        super().__init__()
         if not isinstance(device_type, str):
             raise ValueError(
                 f"autocast(device_type): got {type(device_type).__name__}, needs 'cpu' or 'cuda'"
@@ -161,30 +210,10 @@ class autocast:  # noqa: N801
             enabled = False
         self._enabled = enabled
         self._cached = True if cache_enabled is None else cache_enabled
-        self._before: list[tuple[dict[str, Any], bool, Any]] = []
 
-    def __enter__(self) -> autocast:
-        if self._enabled:
-            _provide()
-        state = _state
-        scope = stages.stage_on("autocast") if self._enabled and not state.dtypes else None
-        self._before.append((state.dtypes, state.cached, scope))
-        others = {device: dtype for device, dtype in state.dtypes.items() if device != self.device}
-        state.dtypes = {**others, self.device: self.fast_dtype} if self._enabled else others
-        state.cached = self._cached
-        state.depth += 1
-        if scope is not None:
-            scope.__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        state = _state
-        state.dtypes, state.cached, scope = self._before.pop()
-        state.depth -= 1
-        if not state.depth:
-            state.weights.clear()
-        if scope is not None:
-            scope.__exit__(None, None, None)
+    def _settings(self) -> tuple[dict[str, Any], bool]:
+        others = {device: dtype for device, dtype in _state.dtypes.items() if device != self.device}
+        return {**others, self.device: self.fast_dtype} if self._enabled else others, self._cached
 
     def __call__(self, func: F) -> F:
         @wraps(func)
