@@ -131,6 +131,13 @@ class Steps:
         return self.count
 
 
+def used_scaler(**options: float) -> core.GradScaler:
+    """Return a scaler that has scaled a loss."""
+    scaler = core.GradScaler("cpu", **options)
+    scaler.scale(ones(1))
+    return scaler
+
+
 def test_gradients_are_divided_and_the_scale_grows() -> None:
     scaler = core.GradScaler("cpu", init_scale=8.0, growth_interval=2)
     assert scaler.scale(ones(2)).tolist() == [8.0, 8.0]
@@ -145,7 +152,7 @@ def test_gradients_are_divided_and_the_scale_grows() -> None:
 
 
 def test_steps_with_gradients_that_are_not_finite_are_left_out() -> None:
-    scaler = core.GradScaler("cpu", init_scale=8.0)
+    scaler = used_scaler(init_scale=8.0)
     bad, good = Steps(core.tensor([1.0, float("inf")]), ones(2)), Steps(ones(2))
     assert scaler.step(bad) is None
     assert scaler.step(good) == 1
@@ -155,7 +162,7 @@ def test_steps_with_gradients_that_are_not_finite_are_left_out() -> None:
 
 @pytest.mark.parametrize("layout", [core.sparse_coo, core.sparse_csr])
 def test_sparse_gradients_are_divided(layout: Any) -> None:
-    scaler = core.GradScaler("cpu", init_scale=8.0)
+    scaler = used_scaler(init_scale=8.0)
     good, bad = (core.tensor([[0.0, 8.0], [n, 0.0]]).to_sparse(layout=layout) for n in (16.0, float("inf")))
     assert scaler.step(Steps(good, ones(2))) == 1
     assert good.layout is layout
@@ -166,14 +173,14 @@ def test_sparse_gradients_are_divided(layout: Any) -> None:
 
 
 def test_duplicates_in_sparse_gradients_are_divided_once() -> None:
-    scaler = core.GradScaler("cpu", init_scale=8.0)
+    scaler = used_scaler(init_scale=8.0)
     grad = core.sparse_coo_tensor([[2, 2, 0]], [[8.0, 0.0], [16.0, 8.0], [4.0, 4.0]], (3, 2))
     scaler.unscale_(Steps(grad))
     assert grad.to_dense().tolist() == [[0.5, 0.5], [0.0, 0.0], [3.0, 1.0]]
 
 
 def test_gradients_are_unchanged_if_they_cannot_be_checked() -> None:
-    scaler = core.GradScaler("cpu", init_scale=8.0)
+    scaler = used_scaler(init_scale=8.0)
     grad = ones(2)
     optimizer = Steps(grad, core.ones(2, device="meta"))  # on `meta`, there are no values to check
     for _ in range(2):
@@ -182,8 +189,20 @@ def test_gradients_are_unchanged_if_they_cannot_be_checked() -> None:
     assert (grad.tolist(), optimizer.count) == ([1.0, 1.0], 0)
 
 
-def test_order_of_calls() -> None:
+def test_unscaled_gradients_are_refused() -> None:
     scaler = core.GradScaler("cpu")
+    grad = ones(2)
+    optimizer = Steps(grad)
+    for method, arguments in (("unscale_", (optimizer,)), ("step", (optimizer,)), ("update", (4.0,))):
+        with pytest.raises(AssertionError, match=f"^Attempted {method} but _scale is None"):
+            getattr(scaler, method)(*arguments)
+    assert (grad.tolist(), optimizer.count, scaler.get_scale()) == ([1.0, 1.0], 0, 2.0**16)
+    scaler.scale([ones(2)])
+    assert scaler.step(optimizer) == 1
+
+
+def test_order_of_calls() -> None:
+    scaler = used_scaler()
     optimizer = Steps(ones(2))
     with pytest.raises(RuntimeError, match="not called"):
         scaler.update()
@@ -202,7 +221,7 @@ def test_order_of_calls() -> None:
 
 
 def test_state() -> None:
-    scaler, other = core.GradScaler("cpu", init_scale=2.0), core.GradScaler("cpu")
+    scaler, other = used_scaler(init_scale=2.0), core.GradScaler("cpu")
     scaler.step(Steps(ones(2)))
     scaler.update()
     state = scaler.state_dict()

@@ -61,6 +61,7 @@ class GradScaler:
                 f"GradScaler(backoff_factor): got {backoff_factor}, needs a number between 0 and 1"
             )
         self._scale = float(init_scale)
+        self._was_used = False  # whether `scale` was called
         self._growth_factor = growth_factor
         self._backoff_factor = backoff_factor
         self._growth_interval = growth_interval
@@ -77,6 +78,7 @@ class GradScaler:
         if not self._enabled:
             return outputs
         if isinstance(outputs, _C.Tensor):
+            self._was_used = True
             return outputs * self._scale
         if isinstance(outputs, Iterable):
             scaled = map(self.scale, outputs)
@@ -85,15 +87,25 @@ class GradScaler:
             f"GradScaler.scale(outputs): got {type(outputs).__name__}, needs a tensor or several tensors"
         )
 
+    def _check_used(self, method: str) -> None:
+        if not self._was_used:
+            # The first words are PyTorch's, whose scaler has no scale before the first call of `scale`.
+            raise AssertionError(
+                f"Attempted {method} but _scale is None: GradScaler.scale() was not called before {method}()\n"
+                "hint: compute the gradients by scaler.scale(loss).backward()"
+            )
+
     def unscale_(self, optimizer: Any) -> None:
         """Divide the gradients of the optimizer's parameters by the scale, in place, for example before clipping them.
 
         Raises:
+            AssertionError: `scale` was never called, so the gradients are not scaled.
             RuntimeError: the method was called for this optimizer since the last update.
             ValueError: a gradient is float16, in which an unscaled gradient may underflow; parameters must be float32.
         """
         if not self._enabled:
             return
+        self._check_used("unscale_")
         stage, _ = self._stages.get(optimizer, (_READY, True))
         if stage != _READY:
             what = "unscale_() was called already" if stage == _UNSCALED else "step() was called already"
@@ -116,6 +128,7 @@ class GradScaler:
         """Divide the gradients by the scale and call `optimizer.step(*args, **kwargs)`, unless a gradient is not finite.
 
         Raises:
+            AssertionError: `scale` was never called, so the gradients are not scaled.
             RuntimeError: the method was called for this optimizer since the last update, or a closure is given.
         """
         if not self._enabled:
@@ -124,6 +137,7 @@ class GradScaler:
             raise RuntimeError(
                 "GradScaler.step(closure): is not supported, since gradients that a closure computes cannot be unscaled"
             )
+        self._check_used("step")
         stage, finite = self._stages.get(optimizer, (_READY, True))
         if stage == _STEPPED:
             raise RuntimeError("GradScaler.step(optimizer): it was called already since the last update()")
@@ -138,10 +152,12 @@ class GradScaler:
         """Update the scale after the steps of an iteration, or set it to `new_scale`.
 
         Raises:
+            AssertionError: `scale` was never called.
             RuntimeError: no step was taken since the last update.
         """
         if not self._enabled:
             return
+        self._check_used("update")
         if new_scale is not None:
             self._scale = float(new_scale)
         else:
