@@ -35,6 +35,8 @@ __all__ = [
 ]
 
 MOST_REPEATS = 4  # a class may call the function again after its own state has changed
+# Functions of the array API that differ from the operators of the same names, which are methods.
+OTHER_FUNCTIONS = frozenset(("repeat",))
 
 _disabled = _C._disabled_torch_function_impl
 _asking = _local()  # per thread: the functions whose overrides are being called
@@ -129,23 +131,25 @@ def _ask(func: Any, o: Any, types: tuple[type, ...], args: tuple[Any, ...], kwar
 
 def _call_by_name(name: str, candidates: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Handle a call that only an override can handle; the argument parser calls this function."""
+    return handle_torch_function(_function(name), candidates, *args, **kwargs)
+
+
+def _function(name: str, method_first: bool = False) -> Any:
+    """Return the function of the package or the method of Tensor with this name, or None if there is neither."""
     import rushlight_core
 
-    function = getattr(rushlight_core, name, None) or getattr(Tensor, name)
-    return handle_torch_function(function, candidates, *args, **kwargs)
+    homes = (Tensor, rushlight_core) if method_first or name in OTHER_FUNCTIONS else (rushlight_core, Tensor)
+    found = [getattr(home, name) for home in homes if hasattr(home, name)]
+    # Among the functions, `long` is a dtype; the operator is a method.
+    return next((f for f in found if not isinstance(f, _C.dtype)), None)
 
 
 class _Public:
     """The public function of an operator, and its parameters with their defaults."""
 
     def __init__(self, name: str, schema: str) -> None:
-        import rushlight_core
-
         base = name.partition(".")[0]
-        homes = (Tensor, rushlight_core) if base.endswith("_") else (rushlight_core, Tensor)
-        found = [getattr(home, base) for home in homes if hasattr(home, base)]
-        # Among the functions, `long` is a dtype; the operator is a method.
-        self.function = next((f for f in found if not isinstance(f, _C.dtype)), None)
+        self.function = _function(base, method_first=base.endswith("_"))
         self.parameters: list[tuple[str, bool, Any]] = []
         keyword_only = False
         for part in _split(schema[schema.index("(") + 1 : schema.rindex(") -> ")]):

@@ -388,6 +388,26 @@ def test_a_dtype_of_the_same_name_is_no_function() -> None:
     assert Logging.calls[0][0] == core.Tensor.long
 
 
+def test_a_function_of_the_array_api_is_not_the_method_of_the_same_name() -> None:
+    t = of(Logging, 1, 2)
+    for result in (t.repeat(2), t.repeat(1, 2), t.repeat((2,))):
+        assert type(result) is Logging
+        assert result.flatten().tolist() == [1.0, 2.0, 1.0, 2.0]
+    assert Logging.calls[0][0] == core.Tensor.repeat
+    assert core.repeat(t, 2).tolist() == [1.0, 1.0, 2.0, 2.0]
+
+    class Count:
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return func
+
+    assert core.ones(1).repeat(Count()) == core.Tensor.repeat
+    assert core.ones(1).long(Count()) == core.Tensor.long
+
+    functions = {name for name, module in core._LAZY.items() if module == "array_api"}
+    assert {name for name in functions if hasattr(core.Tensor, name)} == overrides.OTHER_FUNCTIONS
+
+
 # --- functions that are written in Python ---
 
 
