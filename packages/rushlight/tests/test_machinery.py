@@ -420,3 +420,16 @@ def test_functional_optimizers_refuse_parameters_with_a_history() -> None:
     with torch.no_grad():
         torch.optim.sgd.sgd([computed, leaf], [torch.ones(2)] * 2, [None] * 2, **settings)
     torch.testing.assert_close(computed.detach(), torch.tensor([1.8, 1.8]))
+
+
+def test_one_hot_vectors_inside_vmap() -> None:
+    classes = torch.tensor([[0, 2], [1, 2]])
+
+    def vectors(x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.one_hot(x, 4)
+
+    assert torch.equal(torch.vmap(vectors)(classes), vectors(classes))
+    assert torch.equal(torch.vmap(torch.vmap(vectors))(classes), vectors(classes))
+    assert torch.vmap(vectors)(torch.tensor([4, -1])).tolist() == [[0] * 4] * 2
+    with pytest.raises(RuntimeError, match=r"one_hot\(num_classes\): got -1 inside vmap"):
+        torch.vmap(nn.functional.one_hot)(classes)

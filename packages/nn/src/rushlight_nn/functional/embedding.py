@@ -82,14 +82,16 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
 
     Args:
         tensor: classes, int64.
-        num_classes: number of classes; -1 selects one more than the largest element.
+        num_classes: number of classes; -1 selects one more than the largest element. Inside `vmap`, the number must be
+            given, and the vector of a class that is out of range is zero.
 
     Shape:
         - Input: (*).
         - Output: (*, num_classes), int64.
 
     Raises:
-        RuntimeError: the dtype is not int64, a class is out of range, or the tensor is empty and `num_classes` is not given.
+        RuntimeError: the dtype is not int64, a class is out of range, or `num_classes` is not given and the tensor is empty
+            or batched by `vmap`.
 
     Example:
         >>> F.one_hot(torch.tensor([0, 2, 1]))
@@ -105,6 +107,13 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
                 f"one_hot(num_classes): got {num_classes} for an empty tensor, needs a positive number"
             )
         return core.zeros((*tensor.shape, num_classes), dtype=core.int64, device=tensor.device)
+    if tensor._is_batched():  # inside `vmap`, values cannot be read
+        if num_classes <= 0:
+            raise RuntimeError(
+                f"one_hot(num_classes): got {num_classes} inside vmap, needs a positive number\n"
+                "hint: pass the number of classes"
+            )
+        return (tensor.unsqueeze(-1) == core.arange(num_classes, device=tensor.device)).to(core.int64)
     least, largest = (int(x) for x in core.aminmax(tensor))
     if least < 0:
         raise RuntimeError(f"one_hot(tensor): got class {least}, needs classes of at least 0")
