@@ -211,6 +211,65 @@ def test_going_on_from_an_epoch():
     assert scheduler.get_last_lr() == pytest.approx([0.2])
 
 
+def constant_and_exponential(opt):
+    return [lr_scheduler.ConstantLR(opt, 0.1, 2), lr_scheduler.ExponentialLR(opt, 0.5)]
+
+
+COMBINATIONS = {
+    "chained": (lambda o: lr_scheduler.ChainedScheduler(constant_and_exponential(o)), [0.1, 0.05, 0.25]),
+    "sequential": (lambda o: lr_scheduler.SequentialLR(o, constant_and_exponential(o), [1]), [0.1, 1.0, 0.5]),
+}
+
+
+@pytest.mark.parametrize("name", COMBINATIONS)
+def test_combined_schedules_are_parts_of_a_sequence(name):
+    make, part = COMBINATIONS[name]
+
+    def first(opt):
+        return lr_scheduler.SequentialLR(opt, [make(opt), lr_scheduler.ExponentialLR(opt, 0.5)], [3])
+
+    def second(opt):
+        return lr_scheduler.SequentialLR(opt, [lr_scheduler.ExponentialLR(opt, 0.5), make(opt)], [3])
+
+    assert rates(first, 6, optimizer(lr=1.0)) == pytest.approx([*part, 1.0, 0.5, 0.25])
+    assert rates(second, 6, optimizer(lr=1.0)) == pytest.approx([1.0, 0.5, 0.25, *part])
+
+
+def test_a_sequence_begins_with_the_schedule_of_epoch_0():
+    def make(opt):
+        return lr_scheduler.SequentialLR(opt, constant_and_exponential(opt)[::-1], [0])
+
+    assert rates(make, 4, optimizer(lr=1.0)) == pytest.approx([0.1, 0.1, 1.0, 1.0])
+
+
+def test_only_schedules_without_a_metric_are_combined():
+    def sequential(opt, part):
+        return lr_scheduler.SequentialLR(opt, [lr_scheduler.ExponentialLR(opt, 0.5), part], [3])
+
+    def chained(opt, part):
+        return lr_scheduler.ChainedScheduler([lr_scheduler.ExponentialLR(opt, 0.5), part])
+
+    for combine in (sequential, chained):
+        opt = optimizer()
+        with pytest.raises(ValueError, match="entry 1 is a ReduceLROnPlateau"):
+            combine(opt, lr_scheduler.ReduceLROnPlateau(opt))
+        with pytest.raises(TypeError, match="entry 1 must be a scheduler, got float"):
+            combine(opt, 0.5)
+    with pytest.raises(TypeError, match="entry 0 must be a scheduler, got float"):
+        lr_scheduler.ChainedScheduler([0.5])
+
+
+def test_linear_schedules_without_epochs_or_to_zero():
+    def keeps(opt):
+        return lr_scheduler.LinearLR(opt, 0.5, 1.0, total_iters=0)
+
+    def vanishes(opt):
+        return lr_scheduler.LinearLR(opt, 0.5, 0.0, total_iters=2)
+
+    assert rates(keeps, 4, optimizer(lr=1.0)) == [0.5] * 4
+    assert rates(vanishes, 5, optimizer(lr=1.0)) == pytest.approx([0.5, 0.25, 0.0, 0.0, 0.0])
+
+
 def test_only_optimizers():
     with pytest.raises(TypeError, match="got str, needs an Optimizer"):
         lr_scheduler.ExponentialLR("adam", 0.9)

@@ -3,11 +3,35 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ..._typing import Any
 from ..optimizer import Optimizer
 from .base import LRScheduler, set_rate
+from .plateau import ReduceLROnPlateau
+
+
+def _check(name: str, schedulers: Sequence[Any], optimizer: Any) -> None:
+    """Raise an error unless the schedulers can be combined, and belong to the optimizer."""
+    for position, scheduler in enumerate(schedulers):
+        kind = type(scheduler).__name__
+        if not hasattr(scheduler, "optimizer"):
+            raise TypeError(f"{name}(schedulers): entry {position} must be a scheduler, got {kind}")
+        if isinstance(scheduler, ReduceLROnPlateau):
+            raise ValueError(
+                f"{name}(schedulers): entry {position} is a {kind}, whose step() needs a metric\n"
+                f"hint: call step(metric) of the {kind} yourself"
+            )
+        if scheduler.optimizer is not optimizer:
+            raise ValueError(f"{name}(schedulers): entry {position} belongs to another optimizer")
+
+
+def _counting(scheduler: Any) -> Iterator[Any]:
+    """Yield the schedulers that count epochs, among a scheduler and those that it combines."""
+    if hasattr(scheduler, "last_epoch"):
+        yield scheduler
+    for part in getattr(scheduler, "_schedulers", ()):
+        yield from _counting(part)
 
 
 class _Combined(LRScheduler):
@@ -41,8 +65,9 @@ class SequentialLR(_Combined):
         last_epoch: the number of the last completed epoch, to continue a schedule; -1 starts a new schedule.
 
     Raises:
+        TypeError: an entry of `schedulers` is not a scheduler.
         ValueError: the number of milestones is not one less than the number of schedulers, or a scheduler belongs to
-            another optimizer.
+            another optimizer or is a `ReduceLROnPlateau`.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
@@ -66,22 +91,22 @@ class SequentialLR(_Combined):
                 f"SequentialLR(milestones): got {len(milestones)} for {len(schedulers)} schedulers, "
                 "needs one milestone fewer than schedulers"
             )
-        for position, scheduler in enumerate(schedulers):
-            if scheduler.optimizer is not optimizer:
-                raise ValueError(f"SequentialLR(schedulers): entry {position} belongs to another optimizer")
+        _check("SequentialLR", schedulers, optimizer)
         self.optimizer = optimizer
         self._schedulers = list(schedulers)
         self._milestones = list(milestones)
         self.last_epoch: int = last_epoch + 1
-        # Every scheduler took its first step when it was created. Undo these steps, and then step only the first
-        # scheduler.
+        # Every scheduler took its first step when it was created. Undo these steps, and then step only the scheduler of
+        # epoch 0.
         for group in optimizer.param_groups:
             set_rate(group, group["initial_lr"])
         for scheduler in self._schedulers:
-            scheduler.last_epoch -= 1
-            scheduler._step_count = 0
-        self._schedulers[0].step()
-        self._last_lr = self._schedulers[0].get_last_lr()
+            for part in _counting(scheduler):
+                part.last_epoch -= 1
+                part._step_count = 0
+        first = self._schedulers[bisect_right(self._milestones, 0)]
+        first.step()
+        self._last_lr = first.get_last_lr()
 
     def step(self) -> None:  # type: ignore[override]
         """Advance by one epoch and set the rates."""
@@ -91,7 +116,8 @@ class SequentialLR(_Combined):
         if number > 0 and self._milestones[number - 1] == self.last_epoch:
             for group in self.optimizer.param_groups:
                 set_rate(group, group["initial_lr"])
-            scheduler.last_epoch = -1
+            for part in _counting(scheduler):
+                part.last_epoch = -1
         scheduler.step()
         self._last_lr = scheduler.get_last_lr()
 
@@ -104,7 +130,8 @@ class ChainedScheduler(_Combined):
         optimizer: the optimizer of the schedulers; by default the optimizer of the first scheduler.
 
     Raises:
-        ValueError: `schedulers` is empty, or a scheduler belongs to another optimizer.
+        TypeError: an entry of `schedulers` is not a scheduler.
+        ValueError: `schedulers` is empty, or a scheduler belongs to another optimizer or is a `ReduceLROnPlateau`.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
@@ -123,12 +150,10 @@ class ChainedScheduler(_Combined):
     def __init__(self, schedulers: Sequence[Any], optimizer: Optimizer | None = None) -> None:
         if not schedulers:
             raise ValueError("ChainedScheduler(schedulers): got none, needs at least one")
-        self.optimizer: Any | Optimizer = schedulers[0].optimizer if optimizer is None else optimizer
-        for position, scheduler in enumerate(schedulers):
-            if scheduler.optimizer is not self.optimizer:
-                raise ValueError(
-                    f"ChainedScheduler(schedulers): entry {position} belongs to another optimizer"
-                )
+        if optimizer is None:
+            optimizer = getattr(schedulers[0], "optimizer", None)
+        _check("ChainedScheduler", schedulers, optimizer)
+        self.optimizer: Any | Optimizer = optimizer
         self._schedulers = list(schedulers)
         self._last_lr = self._rates()
 

@@ -263,13 +263,13 @@ class LinearLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def _factor(self, epoch: int) -> float:
-        done = min(epoch, self.total_iters) / self.total_iters
+        done = min(epoch, self.total_iters) / self.total_iters if self.total_iters else 0.0
         return self.start_factor + (self.end_factor - self.start_factor) * done
 
     def get_lr(self) -> list[float]:
         if self.last_epoch == 0:
             return [rate * self.start_factor for rate in self._rates()]
-        if self._is_initial:
+        if self._is_initial or self.last_epoch > self.total_iters:
             return self._rates()
         change = self._factor(self.last_epoch) / self._factor(self.last_epoch - 1)
         return [rate * change for rate in self._rates()]
