@@ -230,8 +230,10 @@ def test_zero_grad():
     params = [Parameter(core.ones(2)) for _ in range(2)]
     optimizer = optim.SGD(params, lr=0.1)
     params[0].grad = core.ones(2)
+    grad = params[0].grad
     optimizer.zero_grad(set_to_none=False)
-    assert float(params[0].grad.sum()) == 0.0
+    assert params[0].grad is grad
+    assert float(grad.sum()) == 0.0
     assert params[1].grad is None
     optimizer.zero_grad()
     assert params[0].grad is None

@@ -433,3 +433,17 @@ def test_one_hot_vectors_inside_vmap() -> None:
     assert torch.vmap(vectors)(torch.tensor([4, -1])).tolist() == [[0] * 4] * 2
     with pytest.raises(RuntimeError, match=r"one_hot\(num_classes\): got -1 inside vmap"):
         torch.vmap(nn.functional.one_hot)(classes)
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_zero_grad_keeps_the_tensor(create_graph: bool) -> None:
+    layer = nn.Linear(2, 1)
+    for owner in (layer, torch.optim.SGD(layer.parameters(), lr=0.1)):
+        layer.zero_grad()
+        (layer(torch.ones(1, 2)) ** 2).sum().backward(create_graph=create_graph)
+        grads = [p.grad for p in layer.parameters()]
+        owner.zero_grad(set_to_none=False)
+        for p, grad in zip(layer.parameters(), grads, strict=True):
+            assert p.grad is grad
+            assert not grad.requires_grad
+            assert not grad.any()

@@ -18,7 +18,7 @@ from .hooks import (
     _global_parameter_registration_hooks,
     passed_through,
 )
-from .parameter import Buffer, Parameter, is_lazy
+from .parameter import Buffer, Parameter, is_lazy, zero_gradient
 from .registry import TABLES, Registry, install
 from .state import State
 from .traversal import Traversal
@@ -470,13 +470,10 @@ class Module(Traversal, Hooks, State):
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Set the gradients of all parameters to None, or with `set_to_none=False` fill them with zeros."""
         for parameter in self.parameters():
-            grad = parameter.grad
-            if grad is None:
-                continue
             if set_to_none:
                 parameter.grad = None
             else:
-                parameter.grad = grad.detach().zero_()
+                zero_gradient(parameter)
 
     # Text ---------------------------------------------------------------------------------------------------
 

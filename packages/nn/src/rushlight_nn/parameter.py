@@ -348,4 +348,16 @@ def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
     return {**given, **own}
 
 
+def zero_gradient(parameter: Tensor) -> None:
+    """Fill the gradient of a parameter with zeros that have no history. `grad` stays the same object."""
+    grad = parameter.grad
+    if grad is None:
+        return
+    if grad.grad_fn is None:
+        grad.requires_grad_(False)
+    else:
+        grad.detach_()
+    grad.zero_()
+
+
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]

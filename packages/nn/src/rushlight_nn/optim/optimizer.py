@@ -14,6 +14,7 @@ from rushlight_core import Tensor
 
 from .._typing import Any
 from ..hooks import HookTable, RemovableHandle
+from ..parameter import zero_gradient
 
 # The default of a setting that every group must contain.
 required: object = object()
@@ -186,8 +187,7 @@ class Optimizer:
             return
         for group in self.param_groups:
             for param in group["params"]:
-                if param.grad is not None:
-                    param.grad = param.grad.detach().zero_()
+                zero_gradient(param)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update the parameters.
