@@ -447,6 +447,10 @@ def test_named_parameters():
     assert optimizer.param_groups[0]["params"][0] is layer.weight
     with pytest.raises(ValueError, match="names in all parameter groups or in none"):
         optimizer.add_param_group({"params": [Parameter(core.ones(1))]})
+    p, q = (Parameter(core.ones(2)) for _ in range(2))
+    for params, position in (([("a", p), q], 1), ([p, ("b", q)], 0)):
+        with pytest.raises(ValueError, match=f"item {position} has no name"):
+            optim.SGD(params, lr=0.1)
 
 
 def test_repr():

@@ -88,7 +88,7 @@ class Optimizer:
 
     Raises:
         TypeError: `params` is a tensor or contains something other than tensors.
-        ValueError: there is no parameter, a parameter appears twice, or one is not a leaf.
+        ValueError: there is no parameter, a parameter appears twice, one is not a leaf, or only some have names.
         NotImplementedError: the subclass does not define `step` (raised when `step` is called).
 
     Example:
@@ -149,7 +149,12 @@ class Optimizer:
                 f"{name}(params): got a set, whose order changes from run to run\nhint: pass a list"
             )
         params = [params] if isinstance(params, Tensor) else list(params)
-        if any(isinstance(p, tuple) for p in params):
+        named = [isinstance(p, tuple) for p in params]
+        if any(named):
+            if not all(named):
+                raise ValueError(
+                    f"{name}(params): item {named.index(False)} has no name, but others have one"
+                )
             group["param_names"] = [p[0] for p in params]
             params = [p[1] for p in params]
         for position, param in enumerate(params):
