@@ -75,3 +75,25 @@ def test_parameters_of_modules_are_not_slowed_by_classes() -> None:
     layer = torch.nn.Linear(2, 2)
     assert type(layer.weight.data) is torch.Tensor
     assert type(torch.autograd.grad(layer(torch.ones(1, 2)).sum(), layer.weight)[0]) is torch.Tensor
+
+
+def test_gradients_of_objects_that_are_no_tensors() -> None:
+    class Named:
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            calls.append(func)
+            return "answer"
+
+    calls: list[Any] = []
+    w: Any = Named()
+    x = torch.ones(2, requires_grad=True)
+    for outputs, inputs in ((w, w), ([w], [x]), (x.sum(), [x, w])):
+        assert torch.autograd.grad(outputs, inputs) == "answer"
+    torch.autograd.backward(w)
+    torch.autograd.backward([x.sum(), w])
+    torch.autograd.backward(x.sum(), inputs=w)
+    assert calls == [torch.autograd.grad] * 3 + [torch.autograd.backward] * 3
+    assert x.grad is None
+    wrong: Any = 3
+    with pytest.raises(TypeError, match=r"backward\(\): tensors must be Tensors or GradientEdges, not int"):
+        torch.autograd.backward(wrong)

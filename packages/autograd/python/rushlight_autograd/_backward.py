@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 from rushlight_autograd._C import _batch, _close_batch, _open_batch, _run_backward, _unbatch
 from rushlight_autograd.graph import GradientEdge
@@ -21,23 +21,27 @@ def _tuple(value: TensorOrTensors | None) -> tuple[Tensor, ...]:
     return (value,) if isinstance(value, Tensor) else tuple(value)
 
 
+def _is_place(value: object) -> bool:
+    return isinstance(value, (Tensor, GradientEdge)) or overrides.has_torch_function((value,))
+
+
 def _places(value: Places, function: str, argument: str) -> tuple[Place, ...]:
-    if isinstance(value, (Tensor, GradientEdge)):
-        return (value,)
-    places = tuple(value) if isinstance(value, Iterable) else (value,)
+    places: tuple[Any, ...] = (
+        (value,) if _is_place(value) or not isinstance(value, Iterable) else tuple(value)
+    )
     for place in places:
-        if not isinstance(place, (Tensor, GradientEdge)):
+        if not _is_place(place):
             raise TypeError(
                 f"{function}(): {argument} must be Tensors or GradientEdges, not {type(place).__name__}"
             )
     return places
 
 
-def _overriding(*places: Place) -> list[Tensor]:
-    """Return the tensors whose class defines `__torch_function__`."""
+def _overriding(*places: Place) -> list[Place]:
+    """Return the tensors and other objects whose class defines `__torch_function__`."""
     if {type(place) for place in places} <= {Tensor}:
         return []
-    return [p for p in places if isinstance(p, Tensor) and overrides.has_torch_function((p,))]
+    return [p for p in places if overrides.has_torch_function((p,))]
 
 
 def backward(
