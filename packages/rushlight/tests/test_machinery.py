@@ -256,6 +256,18 @@ def test_a_weight_is_converted_once_and_its_gradient_is_whole() -> None:
         assert (w @ w).sum().item() == 4 * before
 
 
+def test_bilinear_is_computed_in_the_widest_dtype_of_its_arguments() -> None:
+    layer, first, second = nn.Bilinear(3, 4, 5), torch.randn(2, 3), torch.randn(2, 4)
+    full = layer(first, second)
+    rounded = layer(first.bfloat16().float(), second)
+    with torch.autocast("cpu"):
+        assert torch.equal(layer(first, second), full)
+        assert torch.equal(layer(first.bfloat16(), second), rounded)
+        small = nn.functional.bilinear(*(t.bfloat16() for t in (first, second, layer.weight)))
+    assert full.dtype == torch.float32
+    assert small.dtype == torch.bfloat16
+
+
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN", "LSTMCell", "MultiheadAttention"])
 def test_layers_of_several_products(kind: str) -> None:
     if kind == "MultiheadAttention":

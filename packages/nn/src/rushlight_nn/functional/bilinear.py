@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 from rushlight_core import Tensor
 from rushlight_core.overrides import overridable
+
+from .._core import core
 
 
 @overridable
@@ -37,6 +41,18 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
             f"bilinear(input1, input2): shapes {tuple(input1.shape)} and {tuple(input2.shape)} differ in a "
             "dimension other than the last"
         )
+    device = weight.device.type
+    if not core.is_autocast_enabled(device):
+        return _contract(input1, input2, weight, bias)
+    # Autocast must not convert the arguments of the products, because `bilinear` is not in its list of products. An argument
+    # may be the result of an operator that is in this list, so the widest dtype of the arguments is chosen.
+    arguments = [input1, input2, weight] if bias is None else [input1, input2, weight, bias]
+    dtype = reduce(core.promote_types, (argument.dtype for argument in arguments))
+    with core.autocast(device, enabled=False):
+        return _contract(*(argument.to(dtype) for argument in arguments))
+
+
+def _contract(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     # Contract the weight with input1 in one product for all rows. The result has the shape (rows, out, in2).
     out, first, second = weight.shape
     rows = input1.reshape(-1, first) @ weight.transpose(0, 1).reshape(first, out * second)
