@@ -132,6 +132,8 @@ def test_what_sparse_optimizers_refuse():
         optim.SparseAdam(layer.parameters()).step()
     with pytest.raises(ValueError, match="requires dense parameter tensors"):
         optim.SparseAdam([core.eye(2).to_sparse().requires_grad_()])
+    with pytest.raises(ValueError, match="does not support complex parameters: group 0"):
+        optim.SparseAdam([core.ones(2, dtype=core.complex64).requires_grad_()])
     for bad in ({"lr": 0.0}, {"eps": 0.0}, {"betas": (1.0, 0.9)}):
         with pytest.raises(ValueError, match="SparseAdam"):
             optim.SparseAdam([core.ones(1).requires_grad_()], **bad)

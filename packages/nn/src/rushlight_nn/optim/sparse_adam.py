@@ -30,7 +30,7 @@ class SparseAdam(Optimizer):
         maximize: maximise the objective instead of minimising it.
 
     Raises:
-        ValueError: an argument is out of range, or a parameter is sparse.
+        ValueError: an argument is out of range, or a parameter is sparse or complex.
         RuntimeError: a gradient is dense (raised by a step).
 
     Example:
@@ -60,6 +60,10 @@ class SparseAdam(Optimizer):
             if any(param.is_sparse for param in group["params"]):
                 raise ValueError(
                     f"SparseAdam requires dense parameter tensors: group {number} has a sparse one"
+                )
+            if any(param.is_complex() for param in group["params"]):
+                raise ValueError(
+                    f"SparseAdam does not support complex parameters: group {number} has a complex one"
                 )
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
