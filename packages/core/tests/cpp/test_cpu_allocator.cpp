@@ -185,7 +185,6 @@ TEST(a_few_small_calls_once_in_a_while_return_memory) {
             empty_cache();
             FakeClock clock;
             use(1, 20 * kMiB);
-            small_calls(1000, 0);
             for (uint64_t passed = 0; passed < 2000; passed += interval_ms) {
                 small_calls(1, interval_ms);
                 small_calls(calls - 1, 0);
