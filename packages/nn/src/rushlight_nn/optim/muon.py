@@ -46,6 +46,8 @@ class Muon(EachParameter):
         >>> optimizer.step()
     """
 
+    _reads_count = False
+
     def __init__(
         self,
         params: Iterable[Any],
