@@ -69,6 +69,32 @@ def test_events_order_streams_of_two_devices() -> None:
     assert x.cpu().tolist() == [3.0] * 3
 
 
+def test_an_event_belongs_to_the_device_on_which_it_is_first_recorded() -> None:
+    events = [Event("toy") for _ in range(3)]
+    assert events[0].device == core.device("toy")
+    assert events[0].query()
+    events[0].synchronize()
+    events[0].wait()
+    first = core.ones(4, device="toy:0") + 1
+    devices.set_device("toy:1")
+    try:
+        y = core.ones(4, device="toy") + 1
+        events[0].record()
+        assert events[0].device == y.device == core.device("toy:1")
+        assert not events[0].query()
+        Stream("toy:1").record_event(events[1])
+        assert events[1].device == core.device("toy:1")
+        current_stream("toy:0").record_event(events[2])
+        assert not events[2].query()
+        events[2].wait()  # makes the current stream, which is of toy:1, wait for toy:0
+        current_stream().synchronize()
+        assert events[2].query()
+    finally:
+        devices.set_device("toy:0")
+    assert events[0].query()
+    assert (first.tolist(), y.tolist()) == ([2.0] * 4, [2.0] * 4)
+
+
 def test_time_passes_between_events() -> None:
     start, end = (Event("toy", enable_timing=True) for _ in range(2))
     with pytest.raises(ValueError, match="must be recorded"):
@@ -89,8 +115,11 @@ def test_time_passes_between_events() -> None:
 
 def test_a_stream_of_another_device_is_refused() -> None:
     first, second = Stream("toy:0"), Stream("toy:1")
+    event = first.record_event()
     with pytest.raises(ValueError, match="needs a stream of toy:0, got one of toy:1"):
-        Event("toy:0").record(second)
+        event.record(second)
+    with pytest.raises(ValueError, match="needs a stream of toy:0, got one of toy:1"):
+        second.record_event(event)
     with pytest.raises(ValueError, match="needs a stream of toy:0, got one of toy:1"):
         core.ones(1, device="toy:0").record_stream(second)
     with pytest.raises(ValueError, match="needs a stream of toy:1, got one of toy:0"):
@@ -366,10 +395,12 @@ import rushlight_core as core
 core.devices.load_backend({str(toy_device)!r})
 x = core.ones(3, device="toy") + 1
 pinned = core.ones(3).pin_memory()
+event = core.Event("toy")
+event.record()
 child = os.fork()
 if child == 0:
     for call in (lambda: core.ones(1, device="toy"), lambda: x + 1, lambda: x.cpu(), lambda: core.Event("toy"),
-                 lambda: core.ones(3).pin_memory()):
+                 lambda: core.ones(3).pin_memory(), event.query, event.synchronize, event.wait, event.record):
         try:
             call()
         except RuntimeError as error:
@@ -377,7 +408,7 @@ if child == 0:
         else:
             os._exit(1)
     assert (core.ones(2) + pinned[:2]).tolist() == [2, 2]
-    del x, pinned
+    del x, pinned, event
     os._exit(7)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 assert x.cpu().tolist() == [2.0] * 3

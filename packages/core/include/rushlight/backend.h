@@ -156,6 +156,10 @@ struct DeviceProperties {
 /// The memory formats that kernels can write besides row-major; bits of `Backend::memory_formats`.
 inline constexpr uint32_t kTakesChannelsLast = 1, kTakesChannelsLast3d = 2;
 
+/// Bits of the flags of an event: its times are measured, and threads that wait for it sleep instead of using the
+/// processor.
+inline constexpr int32_t kTimedEvent = 1, kSleepingEvent = 2;
+
 /// The functions that a plug-in offers to core. Streams, events and graphs are the plug-in's own objects; a null stream
 /// is the device's default one. Fields are required unless they are marked optional.
 struct Backend {
@@ -201,7 +205,8 @@ struct Backend {
     /// nearest one is used.
     BackendStatus (*create_stream)(int32_t device, int32_t priority, void** stream);
     BackendStatus (*destroy_stream)(int32_t device, void* stream);
-    BackendStatus (*create_event)(int32_t device, int32_t timing, void** event);
+    /// `flags` are bits such as kTimedEvent.
+    BackendStatus (*create_event)(int32_t device, int32_t flags, void** event);
     BackendStatus (*destroy_event)(int32_t device, void* event);
     /// Records an event after all work queued on `stream` so far.
     BackendStatus (*record_event)(int32_t device, void* event, void* stream);
@@ -210,7 +215,7 @@ struct Backend {
     BackendStatus (*query_event)(int32_t device, void* event, int32_t* reached);
     BackendStatus (*synchronize_event)(int32_t device, void* event);
 
-    // Optional: the time between two events that were created with `timing` and have been reached.
+    // Optional: the time between two events that were created with kTimedEvent and have been reached.
     BackendStatus (*elapsed_time)(int32_t device, void* start, void* end, double* milliseconds);
 
     // Optional, both or none: pinned host memory, which a device can copy from and to while the host continues.

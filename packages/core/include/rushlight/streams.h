@@ -22,28 +22,31 @@ RL_API bool query_stream(Device device, void* stream);
 /// the devices of the two streams.
 RL_API void order_streams(Device before, void* first, Device after, void* second);
 
-/// A mark on a stream of one device. Methods raise the errors that the device reports.
+/// A mark on a stream. The device of the first stream on which an event is recorded is the event's device. An event that
+/// was not recorded counts as reached. Methods raise the errors that the device reports.
 class RL_API Event {
   public:
-    Event(Device device, bool timing);
+    /// `flags` are bits such as kTimedEvent.
+    explicit Event(DeviceType type, int32_t flags = 0);
     ~Event();
     Event(const Event&) = delete;
 
-    Device device() const { return device_; }
-    void record(void* stream);
+    /// Records the event after all work queued so far on a stream of `device`. Raises ValueError if the event was recorded
+    /// on another device before.
+    void record(Device device, void* stream);
     void wait(Device device, void* stream) const;
     bool query() const;
     void synchronize() const;
     double elapsed_ms(const Event& end) const;
 
   private:
+    const Backend& backend() const;
     void check_not_captured(const char* what) const;
 
-    Device device_;
-    bool timing_, recorded_ = false;
-    uint64_t capture_ = 0;  // the number of the capture in which it was recorded, or 0
-    const Backend* backend_ = nullptr;
-    void* event_ = nullptr;
+    Device device_;  // without an index before the event is recorded
+    int32_t flags_;
+    uint64_t capture_ = 0;   // the number of the capture in which it was recorded, or 0
+    void* event_ = nullptr;  // null before the event is recorded
 };
 
 /// Allocates host memory that devices of `type` can copy from and to while the host continues. Raises

@@ -110,10 +110,12 @@ class Stream:
 class Event:
     """A position in the queue of a stream.
 
+    The device of the first stream on which an event is recorded is the event's device.
+
     Args:
-        device: the device of the streams; by default the current device of the backend that is attached.
+        device: the device type of the streams; by default that of the backend that is attached.
         enable_timing: whether `elapsed_time` may be called.
-        blocking: ignored; `synchronize` waits without using the processor.
+        blocking: whether threads that wait for the event sleep instead of using the processor.
         interprocess: must be False.
 
     Raises:
@@ -139,21 +141,30 @@ class Event:
     ) -> None:
         if interprocess:
             raise NotImplementedError("Event(interprocess): events cannot be shared between processes")
-        self.device: _device = _of(device)
+        where = _of(device)
+        self.device: _device = _device(where.type)  # without an index before the event is recorded
         self._event: Any = (
-            None if self.device.type == "cpu" else _C._new_event(self.device, bool(enable_timing))
+            None if where.type == "cpu" else _C._new_event(where, bool(enable_timing), bool(blocking))
         )
 
     def record(self, stream: Stream | None = None) -> None:
-        """Set the event's position after all work queued on the stream, by default the current stream."""
+        """Set the event's position after all work that has been queued on a stream.
+
+        Args:
+            stream: the stream; by default the current stream of the current device.
+
+        Raises:
+            ValueError: the event was recorded on a stream of another device before.
+        """
         if self._event is not None:
-            stream = self._checked("record", stream)
-            _C._record_event(self._event, stream.stream_id)
+            stream = current_stream(self.device.type) if stream is None else stream
+            _C._record_event(self._event, stream.device, stream.stream_id)
+            self.device = stream.device
 
     def wait(self, stream: Stream | None = None) -> None:
-        """Make work that is queued on the stream from now on wait until the work before the event is done."""
+        """Make later work on the stream, by default the current stream, wait until the work before the event is done."""
         if self._event is not None:
-            stream = current_stream(self.device) if stream is None else stream
+            stream = current_stream(self.device.type) if stream is None else stream
             _C._wait_event(self._event, stream.device, stream.stream_id)
 
     def query(self) -> bool:
@@ -175,14 +186,6 @@ class Event:
         if self._event is None or end_event._event is None:
             raise ValueError("elapsed_time: is not supported for events of the CPU")
         return _C._elapsed_time(self._event, end_event._event)
-
-    def _checked(self, method: str, stream: Stream | None) -> Stream:
-        stream = current_stream(self.device) if stream is None else stream
-        if stream.device != self.device:
-            raise ValueError(
-                f"Event.{method}(stream): needs a stream of {self.device}, got one of {stream.device}"
-            )
-        return stream
 
     def __repr__(self) -> str:
         return f"Event(device={str(self.device)!r})"

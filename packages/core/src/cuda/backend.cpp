@@ -195,12 +195,13 @@ BackendStatus destroy_stream(int32_t device, void* stream) {
         check(driver.destroy_stream(stream_of(stream)), "destroying a stream");
     });
 }
-BackendStatus create_event(int32_t device, int32_t timing, void** event) {
+BackendStatus create_event(int32_t device, int32_t flags, void** event) {
     return guarded([=] {
         use(device);
         cudaEvent_t made = nullptr;
-        check(driver.create_event(&made, timing ? cudaEventDefault : cudaEventDisableTiming),
-              "creating an event");
+        const unsigned given = (flags & kTimedEvent ? cudaEventDefault : cudaEventDisableTiming) |
+                               (flags & kSleepingEvent ? cudaEventBlockingSync : cudaEventDefault);
+        check(driver.create_event(&made, given), "creating an event");
         *event = made;
     });
 }

@@ -91,11 +91,12 @@ Event& event_of(PyObject* capsule) {
     if (!event) throw PythonError();
     return *event;
 }
-// _new_event(device, timing) -> event
+// _new_event(device, timing, sleeping) -> event
 PyObject* new_event(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_PY_TRY
-    need("_new_event", nargs, 2);
-    auto event = std::make_unique<Event>(read_device("Event", args[0]), args[1] == Py_True);
+    need("_new_event", nargs, 3);
+    const int32_t flags = (args[1] == Py_True ? kTimedEvent : 0) | (args[2] == Py_True ? kSleepingEvent : 0);
+    auto event = std::make_unique<Event>(read_device("Event", args[0]).type, flags);
     PyObject* capsule = PyCapsule_New(event.get(), kEvent, [](PyObject* o) {
         delete static_cast<Event*>(PyCapsule_GetPointer(o, kEvent));
     });
@@ -103,11 +104,11 @@ PyObject* new_event(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     return capsule;
     RL_PY_CATCH
 }
-// _record_event(event, stream)
+// _record_event(event, device, stream)
 PyObject* record_event(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_PY_TRY
-    need("_record_event", nargs, 2);
-    event_of(args[0]).record(read_stream(args[1]));
+    need("_record_event", nargs, 3);
+    event_of(args[0]).record(read_device("record", args[1]), read_stream(args[2]));
     Py_RETURN_NONE;
     RL_PY_CATCH
 }

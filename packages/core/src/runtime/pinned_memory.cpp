@@ -128,8 +128,8 @@ Ref<Storage> allocate_pinned(size_t nbytes, DeviceType type) {
 void record_pinned_copy(const Storage& storage, Device device, void* stream) {
     Pinned* from = maker_of(storage);
     if (!from || !storage.data()) return;
-    auto event = std::make_unique<rushlight::Event>(device, false);
-    event->record(stream);
+    auto event = std::make_unique<rushlight::Event>(device.type);
+    event->record(device, stream);
     std::lock_guard lock(from->mutex);
     from->blocks.record_use(storage.data(), from->driver.number(device.index, stream));
     auto& copies = from->copies[storage.data()];

@@ -26,12 +26,6 @@ std::mutex pools_mutex;
 std::map<std::tuple<DeviceType, int8_t, int>, StreamPool> pools;  // by device and priority
 std::map<std::pair<DeviceType, void*>, int8_t> owners;            // the device of every stream
 
-const Attached& with_events(const char* what, Device device) {
-    const Attached& owner = require_attached(device.type);
-    require_function(owner.backend, owner.backend.create_event, what);
-    return owner;
-}
-
 }  // namespace
 
 bool has_streams(Device device) {
@@ -73,8 +67,8 @@ void synchronize_stream(Device device, void* stream) {
 
 bool query_stream(Device device, void* stream) {
     refuse_in_capture("query", device, stream);
-    Event event(device, false);
-    event.record(stream);
+    Event event(device.type);
+    event.record(device, stream);
     return event.query();
 }
 
@@ -82,27 +76,34 @@ void order_streams(Device before, void* first, Device after, void* second) {
     if (before == after && first == second) return;
     const Attached& owner = require_attached(before.type);
     if (before.type != after.type || !owner.backend.create_event) return synchronize_stream(before, first);
-    Event event(before, false);
-    event.record(first);
+    Event event(before.type);
+    event.record(before, first);
     event.wait(after, second);
 }
 
-Event::Event(Device device, bool timing) : device_(resolve(device)), timing_(timing) {
-    const Attached& owner = with_events("events", device_);
-    if (timing) require_function(owner.backend, owner.backend.elapsed_time, "events with timing");
-    check_backend(owner.backend.create_event(device_.index, timing, &event_), owner.backend,
-                  "creating an event");
-    backend_ = &owner.backend;
+Event::Event(DeviceType type, int32_t flags) : device_{type, -1}, flags_(flags) {
+    require_function(backend(), backend().create_event, "events");
+    if (flags & kTimedEvent) require_function(backend(), backend().elapsed_time, "events with timing");
 }
 
 Event::~Event() {
-    if (event_ && attached_or_null(device_.type)) backend_->destroy_event(device_.index, event_);
+    if (event_ && attached_or_null(device_.type)) backend().destroy_event(device_.index, event_);
 }
 
-void Event::record(void* stream) {
-    check_stream("record", device_, stream);
-    check_backend(backend_->record_event(device_.index, event_, stream), *backend_, "recording an event");
-    recorded_ = true;
+// Raises an error in a forked child, which cannot use the devices of its parent.
+const Backend& Event::backend() const { return require_attached(device_.type).backend; }
+
+void Event::record(Device device, void* stream) {
+    RL_CHECK(device.type == device_.type && (!event_ || device == device_), throw_value,
+             "Event.record(stream): an event of %s needs a stream of %s, got one of %s",
+             name(device_).c_str(), name(device_).c_str(), name(device).c_str());
+    check_stream("Event.record(stream)", device, stream);
+    const Backend& b = backend();
+    if (!event_) {
+        check_backend(b.create_event(device.index, flags_, &event_), b, "creating an event");
+        device_ = device;
+    }
+    check_backend(b.record_event(device_.index, event_, stream), b, "recording an event");
     capture_ = capture_of(device_, stream);
 }
 
@@ -110,14 +111,18 @@ void Event::wait(Device device, void* stream) const {
     RL_CHECK(device.type == device_.type, throw_value,
              "wait: an event of device %s cannot be used with a stream of device %s", name(device_).c_str(),
              name(device).c_str());
+    if (!event_) return;
+    const Backend& b = backend();
     if (capture_) join_capture(capture_, device, stream);
-    check_backend(backend_->wait_event(device.index, event_, stream), *backend_, "waiting for an event");
+    check_backend(b.wait_event(device.index, event_, stream), b, "waiting for an event");
 }
 
 bool Event::query() const {
+    if (!event_) return true;
+    const Backend& b = backend();
     check_not_captured("query");
     int32_t reached = 0;
-    check_backend(backend_->query_event(device_.index, event_, &reached), *backend_, "querying an event");
+    check_backend(b.query_event(device_.index, event_, &reached), b, "querying an event");
     return reached != 0;
 }
 
@@ -127,14 +132,17 @@ void Event::check_not_captured(const char* what) const {
 }
 
 void Event::synchronize() const {
+    if (!event_) return;
+    const Backend& b = backend();
     check_not_captured("synchronize");
-    check_backend(backend_->synchronize_event(device_.index, event_), *backend_, "synchronising");
+    check_backend(b.synchronize_event(device_.index, event_), b, "synchronising");
 }
 
 double Event::elapsed_ms(const Event& end) const {
     for (const Event* e : {this, &end}) {
-        RL_CHECK(e->timing_, throw_value, "elapsed_time: both events must be made with enable_timing=True");
-        RL_CHECK(e->recorded_, throw_value, "elapsed_time: both events must be recorded");
+        RL_CHECK(e->flags_ & kTimedEvent, throw_value,
+                 "elapsed_time: both events must be made with enable_timing=True");
+        RL_CHECK(e->event_, throw_value, "elapsed_time: both events must be recorded");
         RL_CHECK(e->query(), throw_runtime,
                  "elapsed_time: an event has not completed yet\nhint: call synchronize() on the event first");
     }
@@ -142,7 +150,7 @@ double Event::elapsed_ms(const Event& end) const {
              "elapsed_time: both events must be of one device, got %s and %s", name(device_).c_str(),
              name(end.device_).c_str());
     double ms = 0;
-    check_backend(backend_->elapsed_time(device_.index, event_, end.event_, &ms), *backend_,
+    check_backend(backend().elapsed_time(device_.index, event_, end.event_, &ms), backend(),
                   "measuring time between events");
     return ms;
 }

@@ -60,7 +60,7 @@ struct Machine {
     std::vector<Device> devices;
     std::map<void*, std::pair<int, size_t>> live;
     std::map<void*, size_t> pinned;
-    size_t allocations = 0, launches = 0;
+    size_t allocations = 0, launches = 0, sleeping_events = 0;
     cudaError_t failed = cudaSuccess;  // permanent
     cudaError_t next = cudaSuccess;  // fails the next piece of work
     bool null_launches = false;
@@ -251,6 +251,7 @@ cudaError_t synchronize_stream(cudaStream_t stream) {
 cudaError_t create_event(cudaEvent_t* event, unsigned flags) {
     *event = new CUevent_st{};
     (*event)->timing = !(flags & cudaEventDisableTiming);
+    machine().sleeping_events += (flags & cudaEventBlockingSync) != 0;
     return cudaSuccess;
 }
 cudaError_t destroy_event(cudaEvent_t event) {

@@ -662,7 +662,7 @@ class Event(core.Event):
 
     Args:
         enable_timing: whether `elapsed_time` may be called.
-        blocking: whether waiting threads sleep.
+        blocking: whether threads that wait for the event sleep instead of using the processor.
         interprocess: whether other processes may wait for the event.
 
     Raises:

@@ -320,9 +320,9 @@ BackendStatus synchronize_device(int32_t index) {
     return report(lock);
 }
 
-BackendStatus create_event(int32_t, int32_t timing, void** event) {
+BackendStatus create_event(int32_t, int32_t flags, void** event) {
     auto* made = new Event;
-    if (timing) made->passed = std::make_shared<std::chrono::steady_clock::time_point>();
+    if (flags & kTimedEvent) made->passed = std::make_shared<std::chrono::steady_clock::time_point>();
     *event = made;
     return BackendStatus::Ok;
 }
