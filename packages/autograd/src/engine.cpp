@@ -37,6 +37,7 @@ std::vector<Tensor> run_backward(std::span<const Root> roots, std::span<const Ed
     pass.discover();
     if (!inputs.empty()) pass.restrict_to(inputs);
     pass.run();
+    pass.join_streams();
     pass.run_callbacks();
     return pass.take_captures();
 }

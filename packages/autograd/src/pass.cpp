@@ -1,6 +1,7 @@
 #include "pass.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "device_thread.h"
 #include "rushlight/autograd/anomaly.h"
@@ -10,6 +11,7 @@
 #include "rushlight/ops/any.h"
 #include "rushlight/ops/isnan.h"
 #include "rushlight/ops/to.h"
+#include "rushlight/streams.h"
 
 namespace rushlight::autograd {
 
@@ -36,13 +38,15 @@ Pass::Pass(const BackwardOptions& options)
     : options_(options),
       id_(next_pass.fetch_add(1, std::memory_order_relaxed)),
       device_threads_(device_threads()),
+      several_streams_(rushlight::detail::several_streams.load(std::memory_order_relaxed)),
+      streams_(current_streams()),
       outer_(current_pass) {
     if (DeviceThread* here = DeviceThread::current()) home_ = here->device();
 }
 Pass::~Pass() = default;
 
 void Pass::queue_callback(std::function<void()> callback) {
-    std::lock_guard lock(callbacks_mutex_);
+    std::lock_guard lock(mutex_);
     callbacks_.push_back(std::move(callback));
 }
 
@@ -51,7 +55,7 @@ void Pass::run_callbacks() {
     for (size_t i = 0;; ++i) {
         std::function<void()> next;
         {
-            std::lock_guard lock(callbacks_mutex_);
+            std::lock_guard lock(mutex_);
             if (i == callbacks_.size()) return callbacks_.clear();
             next = std::move(callbacks_[i]);
         }
@@ -157,17 +161,55 @@ uint32_t Pass::task_of(Node* node) {
     return found;
 }
 
+// Note [Streams of nodes]
+// A node runs on the stream on which its operator ran, so branches of a model that ran at the same time also do so in
+// the backward pass, and saved tensors are read on the stream on which they were computed. A gradient is added up on the
+// stream of the node that receives it. This stream first waits for the stream on which the gradient was computed.
+// Accumulators run on the caller's stream. After the pass, the caller's streams wait for all streams on which nodes ran,
+// so the caller can use the gradients like other results. While a node runs, the current streams of devices other than
+// the node's own are those of the caller.
+StreamChoice Pass::stream_of(uint32_t task, Device device) const {
+    if (is_leaf(task)) return {device, callers_stream(device)};
+    const Node::Hooks* hooks = tasks_[task].node->hooks_or_null();
+    return {device, hooks && hooks->stream_device == device ? hooks->stream : nullptr};
+}
+
+void* Pass::callers_stream(Device device) const {
+    for (const StreamChoice& choice : streams_)
+        if (choice.device == device) return choice.stream;
+    return nullptr;
+}
+
+void Pass::wait_for(uint32_t task, const Tensor& grad) {
+    if (!several_streams_) [[likely]]
+        return;
+    const StreamChoice next = stream_of(task, grad.device());
+    order_streams(next.device, current_stream(next.device), next.device, next.stream);
+    if (next.stream == callers_stream(next.device)) return;
+    std::lock_guard lock(mutex_);
+    if (!std::ranges::count(joined_streams_, next)) joined_streams_.push_back(next);
+}
+
+void Pass::join_streams() {
+    for (auto [device, stream] : joined_streams_)
+        order_streams(device, stream, device, callers_stream(device));
+}
+
 void Pass::deliver(uint32_t task, uint32_t index, Tensor grad) {
     if (!grad.defined()) return;
     tasks_[task].reached = true;
-    add_to(grads_[tasks_[task].first_grad + index], std::move(grad));
+    wait_for(task, grad);
+    add_to(task, grads_[tasks_[task].first_grad + index], std::move(grad));
 }
 
-void Pass::add_to(Tensor& slot, Tensor grad) const {
+void Pass::add_to(uint32_t task, Tensor& slot, Tensor grad) const {
     if (!slot.defined()) {
         slot = std::move(grad);
         return;
     }
+    std::optional<StreamScope> scope;
+    if (several_streams_) [[unlikely]]
+        scope.emplace(stream_of(task, slot.device()));
     TensorImpl* impl = slot.impl();
     bool ours = !options_.create_graph && impl->use_count() == 1 && impl->storage()->use_count() == 1 &&
                 impl->has(Flag::Dense) && slot.dtype() == grad.dtype() && !impl->storage()->read_only() &&
@@ -195,6 +237,9 @@ void Pass::execute(uint32_t at) {
     Node* node = tasks_[at].node;
     // The pass owns the node meanwhile, because its last owner may be an edge that is released during the pass.
     Ref<Node> hold = Ref<Node>::share(node);
+    std::optional<StreamScope> scope;
+    if (several_streams_) [[unlikely]]
+        scope.emplace(stream_of(at, device_of(at)));
     size_t n = node->edges().size();
     Results out(n);
     run_task(at, out);

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "rushlight/autograd/engine.h"
+#include "rushlight/backend.h"
 
 namespace rushlight::autograd {
 
@@ -73,6 +74,8 @@ class Pass {
     // than their producers.
     void restrict_to(std::span<const Edge> inputs);
     void run();
+    // Makes the caller's streams wait for the other streams on which nodes ran.
+    void join_streams();
     std::vector<Tensor> take_captures();
 
     bool runs(Node* node) const;
@@ -121,8 +124,13 @@ class Pass {
                device != home_;
     }
     uint32_t task_of(Node* node);
+    // The stream of a device on which a node runs: Note [Streams of nodes], in pass.cpp.
+    StreamChoice stream_of(uint32_t task, Device device) const;
+    void* callers_stream(Device device) const;
+    // Makes the stream of a node wait for a gradient that was computed on this thread's current stream.
+    void wait_for(uint32_t task, const Tensor& grad);
     void deliver(uint32_t task, uint32_t index, Tensor grad);
-    void add_to(Tensor& slot, Tensor grad) const;
+    void add_to(uint32_t task, Tensor& slot, Tensor grad) const;
     // Runs the hooks and the node of a task. `out` is left empty if the node does not run.
     void run_task(uint32_t task, std::span<Tensor> out);
     void execute(uint32_t task);
@@ -145,13 +153,34 @@ class Pass {
     uint64_t id_;
     Device home_;  // nodes of this device run on the calling thread, as do those of the CPU
     const bool device_threads_;
-    std::mutex callbacks_mutex_;
+    const bool several_streams_;               // whether streams other than default ones have been used
+    const std::vector<StreamChoice> streams_;  // the caller's current streams
+    std::mutex mutex_;                          // guards the two lists below
+    std::vector<StreamChoice> joined_streams_;  // other streams on which nodes ran
     std::vector<std::function<void()>> callbacks_;
     Pass* outer_ = nullptr;  // the pass on this thread whose hook or node runs this pass
 };
 
 // The pass for which this thread works. Set by Pass::run() and on the threads that help it.
 extern constinit thread_local Pass* current_pass RL_TLS_MODEL;
+
+// Makes a stream the current one of its device for a scope.
+class StreamScope {
+  public:
+    explicit StreamScope(StreamChoice choice)
+        : device_(choice.device), before_(current_stream(device_)), changed_(choice.stream != before_) {
+        if (changed_) set_current_stream(device_, choice.stream);
+    }
+    ~StreamScope() {
+        if (changed_) set_current_stream(device_, before_);
+    }
+    StreamScope(const StreamScope&) = delete;
+
+  private:
+    const Device device_;
+    void* const before_;
+    const bool changed_;
+};
 
 // Runs the rest of a pass on several threads: Note [Threads of a pass], in scheduler.cpp.
 void run_on_threads(Pass& pass, bool branches);

@@ -20,7 +20,7 @@
 // its position in the order of a pass on one thread. It is added after all gradients with smaller numbers. So results
 // are bit for bit the same as on one thread.
 //
-// A thread that works for the caller uses the caller's dispatch state, saved-tensor hook, stream and pass. After a
+// A thread that works for the caller uses the caller's dispatch state, saved-tensor hook, streams and pass. After a
 // node raises an exception, no further node is started; if several nodes raise, the caller receives the exception of
 // the node that comes first in the order. If the caller is itself a device thread (a pass inside of a node), it also
 // runs the nodes of that device, and runs the jobs of other threads while it waits. Otherwise two such threads could
@@ -54,24 +54,24 @@ class Scheduler::Carried {
         : state_(dispatch_state),
           hook_(set_saved_hook(from.hook_)),
           pass_(current_pass),
-          idle_(detail::idle_edges) {
+          idle_(detail::idle_edges),
+          streams_(current_streams()) {
         dispatch_state = from.state_;
         current_pass = &from.pass_;
         detail::idle_edges = 0;
+        set_current_streams(from.pass_.streams_);
         if (queue.thread) {
             device_ = queue.thread->device();
-            stream_ = current_stream(device_);
             index_ = current_device(device_.type);
             set_current_device(device_);
-            set_current_stream(device_, queue.stream);
         }
     }
     ~Carried() {
         if (device_.type != DeviceType::CPU) {
-            set_current_stream(device_, stream_);
             device_.index = static_cast<int8_t>(index_);
             set_current_device(device_);
         }
+        set_current_streams(streams_);
         detail::idle_edges = idle_;
         current_pass = pass_;
         set_saved_hook(hook_);
@@ -84,8 +84,8 @@ class Scheduler::Carried {
     SavedHook* const hook_;
     Pass* const pass_;
     const uint64_t idle_;
+    const std::vector<StreamChoice> streams_;
     Device device_;
-    void* stream_ = nullptr;
     int index_ = 0;
 };
 
@@ -151,7 +151,7 @@ Scheduler::Queue& Scheduler::queue_of(uint32_t task) {
     if (!pass_.is_elsewhere(device)) return queues_.front();
     for (Queue& queue : queues_)
         if (queue.thread && queue.thread->device() == device) return queue;
-    return queues_.emplace_back(Queue{&DeviceThread::of(device), current_stream(device), {}});
+    return queues_.emplace_back(Queue{&DeviceThread::of(device)});
 }
 
 void Scheduler::push(uint32_t task) {
@@ -318,9 +318,15 @@ uint32_t Scheduler::run(uint32_t task, Queue& queue) {
 // separate thread.
 void Scheduler::run_node(uint32_t task, Queue& queue, Lock& lock) {
     Node* node = pass_.tasks_[task].node;
+    std::optional<StreamScope> scope;
+    if (pass_.several_streams_) [[unlikely]]
+        scope.emplace(pass_.stream_of(task, pass_.device_of(task)));
     size_t n = node->edges().size();
     Pass::Results out(n);
     pass_.run_task(task, out);
+    for (size_t k = 0; k < n; ++k)
+        if (const Edge& edge = node->edges()[k]; edge && out[k].defined())
+            pass_.wait_for(task_of(edge), out[k]);
     std::vector<uint32_t> leaves;
     lock.lock();
     for (size_t k = 0; k < n; ++k)
@@ -351,7 +357,7 @@ void Scheduler::arrive(const Edge& edge, uint32_t place, Tensor grad, Queue& fro
             Tensor& sum = pass_.grads_[task.first_grad + edge.index];
             if (sum.defined()) {
                 lock.unlock();
-                pass_.add_to(sum, std::move(grad));
+                pass_.add_to(next, sum, std::move(grad));
                 lock.lock();
             } else {
                 sum = std::move(grad);

@@ -34,9 +34,8 @@ class Scheduler : public std::enable_shared_from_this<Scheduler> {
 
     // The ready nodes of the host or of a device.
     struct Queue {
-        DeviceThread* thread;  // null: the calling thread
-        void* stream;          // the stream on which that thread queues work
-        std::vector<uint32_t> ready;
+        DeviceThread* thread = nullptr;  // null: the calling thread
+        std::vector<uint32_t> ready = {};
         size_t running = 0;
         bool served = false;  // the thread was notified of work
     };

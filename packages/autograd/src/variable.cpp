@@ -6,6 +6,7 @@
 #include "history.h"
 #include "record.h"
 #include "retained.h"
+#include "rushlight/backend.h"
 #include "rushlight/mutex.h"
 #include "view_node.h"
 
@@ -105,6 +106,16 @@ bool is_stale(const TensorImpl* view) {
     return !m || !m->grad_fn || m->generation != generation_of(view->root());
 }
 
+// Stores the stream on which a node's operator computed `result`: Note [Streams of nodes].
+void store_stream(Node& node, const TensorImpl* result) {
+    if (!rushlight::detail::several_streams.load(std::memory_order_relaxed)) [[likely]]
+        return;
+    void* stream = current_stream(result->device());
+    if (!stream) return;
+    node.hooks().stream_device = result->device();
+    node.hooks().stream = stream;
+}
+
 [[gnu::noinline]] Edge history_of_view(const Tensor& t) {
     TensorImpl* impl = t.impl();
     {
@@ -114,6 +125,7 @@ bool is_stale(const TensorImpl* view) {
     Tensor root = Tensor::share(impl->root());
     auto node = Ref<Node>::adopt(new ViewOfRoot(root, t));
     node->edges()[0] = gradient_edge(root);
+    store_stream(*node, impl);
     std::lock_guard lock(view_mutex());
     Meta& m = meta(impl);
     if (is_stale(impl)) {
@@ -152,7 +164,8 @@ inline Edge history_of(const Tensor& t) {
 }  // namespace
 
 namespace {
-void replace_node(Meta& m, Ref<Node> node, uint32_t index) {
+void replace_node(const TensorImpl* impl, Meta& m, Ref<Node> node, uint32_t index) {
+    store_stream(*node, impl);
     m.grad_fn.swap(node);
     m.index = index;
     move_retained(m, node.get());
@@ -197,7 +210,7 @@ void set_history(const Tensor& result, const Ref<Node>& node, uint32_t index) {
         m = new Meta();
         impl->set_meta(m);
     }
-    replace_node(*m, node, index);
+    replace_node(impl, *m, node, index);
     impl->set(Flag::NonLeaf);
     impl->set_stage(Stage::Autograd, true);
     if (impl->is_view()) {
@@ -237,7 +250,7 @@ void rebase_history(const Tensor& t, const Ref<Node>& node, uint32_t index) {
              node->name().c_str());
     if (!impl->is_view()) {
         Meta& m = meta(impl);
-        replace_node(m, node, index);
+        replace_node(impl, m, node, index);
         ++m.generation;
         impl->set(Flag::NonLeaf);
         impl->set_stage(Stage::Autograd, true);
@@ -246,7 +259,7 @@ void rebase_history(const Tensor& t, const Ref<Node>& node, uint32_t index) {
     Tensor root = Tensor::share(impl->root());
     auto write = Ref<Node>::adopt(new WriteThroughView(root, t, node, index));
     Meta& r = meta(root.impl());
-    replace_node(r, std::move(write), 0);
+    replace_node(root.impl(), r, std::move(write), 0);
     ++r.generation;
     root.impl()->set(Flag::NonLeaf);
     root.impl()->set_stage(Stage::Autograd, true);

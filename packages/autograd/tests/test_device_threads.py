@@ -20,6 +20,7 @@ from rushlight_autograd import (
     set_multithreading_enabled,
 )
 from rushlight_core import devices
+from rushlight_core._streams import current_stream
 from rushlight_testing.native import compile_plugin
 
 
@@ -134,6 +135,75 @@ def test_the_callers_state_goes_along() -> None:
     grad(out, x)
     assert [enabled for _, enabled in asked] == [True, False]
     assert threading.get_ident() not in dict(asked)
+
+
+@pytest.mark.parametrize("threads", [True, False])
+def test_every_device_uses_the_callers_stream(threads: bool) -> None:
+    """A node of one device also queues copies to the other device."""
+    w = core.ones(4, device="toy:1", requires_grad=True)
+    devices.synchronize("toy:1")
+    with core.Stream("toy:0"), core.Stream("toy:1"), set_multithreading_enabled(threads):
+        h = (w * 3.0) * (w * 2.0)
+        (h.to("toy:0") * 2.0).sum().backward()
+        assert w.grad.cpu().tolist() == [24.0] * 4
+
+
+@pytest.mark.parametrize("threads", [True, False])
+def test_nodes_run_on_the_stream_of_their_operator(threads: bool) -> None:
+    def stream_of(name: str):
+        return lambda _: seen.__setitem__(name, current_stream("toy:0"))
+
+    seen: dict[str, core.Stream] = {}
+    left, right, last, outer = (core.Stream("toy:0") for _ in range(4))
+    w = core.ones(4, device="toy:0", requires_grad=True)
+    w.register_post_accumulate_grad_hook(stream_of("w"))
+    devices.synchronize("toy:0")
+    with left:
+        a = w * 3.0
+        b = a * a
+    with right:
+        c = w * 2.0
+        d = c * c
+    for stream in (left, right):
+        last.wait_stream(stream)
+    with last:
+        loss = (b + d).sum()
+    for name, t in (("a", a), ("c", c), ("loss", loss)):
+        t.register_hook(stream_of(name))
+    with outer, set_multithreading_enabled(threads):
+        loss.backward()
+        assert w.grad.cpu().tolist() == [18.0 + 8.0] * 4
+    assert seen == {"a": left, "c": right, "loss": last, "w": outer}
+    assert current_stream("toy:0").stream_id == 0
+
+
+@pytest.mark.parametrize("threads", [True, False])
+def test_the_callers_stream_waits_for_the_pass(threads: bool) -> None:
+    w = core.ones(4, device="toy:0", requires_grad=True)
+    devices.synchronize("toy:0")
+    with core.Stream("toy:0"):
+        h = w * 3.0
+        loss = (h * h).sum()
+    with set_multithreading_enabled(threads):
+        (of_h,) = grad(loss, h, retain_graph=True)
+        assert of_h.cpu().tolist() == [6.0] * 4
+        loss.backward()
+    assert w.grad.cpu().tolist() == [18.0] * 4
+
+
+def test_a_view_has_the_stream_of_the_call_that_made_it() -> None:
+    side = core.Stream("toy:0")
+    seen: list[core.Stream] = []
+    w = core.ones(4, device="toy:0", requires_grad=True)
+    devices.synchronize("toy:0")
+    with side:
+        h = w * 3.0
+        h[:2].mul_(2.0)
+        loss = (h[1:] * h[1:]).sum()
+    h.register_hook(lambda _: seen.append(current_stream("toy:0")))
+    loss.backward()
+    assert w.grad.cpu().tolist() == [0.0, 72.0, 18.0, 18.0]
+    assert seen == [side]
 
 
 def test_exceptions_arrive_as_they_are() -> None:

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "rushlight/allocator.h"
 #include "rushlight/device.h"
@@ -275,6 +276,16 @@ RL_API void set_current_device(Device device);
 /// The stream on which this thread queues work for a device; initially null, the default stream.
 RL_API void* current_stream(Device device);
 RL_API void set_current_stream(Device device, void* stream);
+/// A device and one of its streams.
+struct StreamChoice {
+    Device device;
+    void* stream;
+    bool operator==(const StreamChoice&) const = default;
+};
+/// The current streams of this thread, without those that are the default stream of their device.
+RL_API const std::vector<StreamChoice>& current_streams();
+/// Makes these streams current, and for all other devices their default stream.
+RL_API void set_current_streams(std::vector<StreamChoice> streams);
 /// Checks `device`, and replaces the index -1 by the index of the current device.
 RL_API Device resolve(Device device);
 

@@ -78,11 +78,7 @@ class Attaching {
 };
 
 thread_local int32_t current_index[kNumDeviceTypes];
-struct StreamChoice {
-    Device device;
-    void* stream;
-};
-thread_local std::vector<StreamChoice> current_streams;  // the devices whose stream is not the default one
+thread_local std::vector<StreamChoice> chosen_streams;  // the devices whose stream is not the default one
 
 void check_contract(const Backend& b) {
     RL_CHECK(
@@ -304,7 +300,7 @@ Device resolve(Device device) {
 void* current_stream(Device device) {
     if (!several_streams.load(std::memory_order_relaxed)) [[likely]]
         return nullptr;
-    for (const StreamChoice& choice : current_streams) {
+    for (const StreamChoice& choice : chosen_streams) {
         if (choice.device == device) return choice.stream;
     }
     return nullptr;
@@ -312,11 +308,15 @@ void* current_stream(Device device) {
 
 void set_current_stream(Device device, void* stream) {
     device = resolve(device);
-    std::erase_if(current_streams, [device](const StreamChoice& choice) { return choice.device == device; });
+    std::erase_if(chosen_streams, [device](const StreamChoice& choice) { return choice.device == device; });
     if (!stream) return;
     several_streams.store(true, std::memory_order_relaxed);
-    current_streams.push_back({device, stream});
+    chosen_streams.push_back({device, stream});
 }
+
+const std::vector<StreamChoice>& current_streams() { return chosen_streams; }
+
+void set_current_streams(std::vector<StreamChoice> streams) { chosen_streams = std::move(streams); }
 
 void backend_copy_bytes(CopyKind kind, Device device, void* target, const void* source, size_t nbytes) {
     if (nbytes == 0) return;

@@ -122,6 +122,8 @@ class RL_API Node : public RefCounted {
         std::vector<std::shared_ptr<Hook>> pre, post;
         std::string calls;  // the stack of calls that led to the operator (anomaly mode)
         std::shared_ptr<void> metadata;  // set by the language bindings
+        Device stream_device;    // the device of `stream`
+        void* stream = nullptr;  // the stream on which the operator ran; null for a default stream
     };
     Hooks& hooks() { return hooks_.get(); }
     Hooks* hooks_or_null() { return hooks_.get_or_null(); }
