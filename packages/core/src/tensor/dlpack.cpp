@@ -145,6 +145,12 @@ Tensor tensor_over(const Array& array, ReleaseFn release, void* managed, bool re
              throw_buffer, "%s: an array of shape %s is larger than any memory", op,
              to_string(sizes).c_str());
     RL_CHECK(nbytes == 0 || array.data, throw_buffer, "%s: the array has elements but no memory", op);
+    // Kernels of the CPU read the parts of a complex number one by one. Kernels of devices read whole elements.
+    const size_t alignment = itemsize(device.type == DeviceType::CPU ? real_dtype(dtype) : dtype);
+    RL_CHECK(nbytes == 0 || reinterpret_cast<uintptr_t>(data) % alignment == 0, throw_buffer,
+             "%s: memory of %s must be aligned to %zu bytes, got address %p\n"
+             "hint: copy the array in the other library first",
+             op, name(dtype), alignment, data);
     auto storage = Storage::wrap(
         nbytes ? data : nullptr, nbytes, device, StorageKind::Foreign,
         [](void* o, void*, size_t) { Ref<Storage>::adopt(static_cast<Storage*>(o)); }, owner.release());

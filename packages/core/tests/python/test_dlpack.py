@@ -168,3 +168,37 @@ def test_producers_of_the_first_standard() -> None:
     assert copied.tolist() == [0, 1, 2]
     with pytest.raises(TypeError):
         core.from_dlpack(Old(), copy=False)
+
+
+def test_misaligned_memory_is_refused() -> None:
+    raw = np.zeros(96, np.uint8)
+    begin = -raw.ctypes.data % 16
+    for dtype, alignment in (
+        (np.int16, 2),
+        (np.float32, 4),
+        (np.complex64, 4),
+        (np.float64, 8),
+        (np.complex128, 8),
+    ):
+        aligned = raw[begin + alignment : begin + alignment + 32].view(dtype)
+        assert core.from_dlpack(aligned).shape == aligned.shape
+        misaligned = raw[begin + alignment // 2 : begin + alignment // 2 + 32].view(dtype)
+        with pytest.raises(BufferError, match=f"aligned to {alignment} bytes"):
+            core.from_dlpack(misaligned)
+        assert core.from_dlpack(misaligned[:0]).shape == (0,)
+
+
+@pytest.mark.parametrize(("device", "stream"), [((2, 0), 1), ((1, 0), None)])
+def test_producers_get_the_consumers_stream(device: tuple[int, int], stream: int | None) -> None:
+    class Producer:
+        def __dlpack__(self, **given: Any) -> Any:
+            arguments.append(given)
+            raise BufferError("only the arguments count")
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return device
+
+    arguments: list[dict[str, Any]] = []
+    with pytest.raises(BufferError, match="only the arguments count"):
+        core.from_dlpack(Producer())
+    assert [given.get("stream") for given in arguments] == [stream]
