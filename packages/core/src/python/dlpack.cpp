@@ -5,7 +5,7 @@
 #include "python/docstrings.h"
 #include "python/override.h"
 #include "python/release.h"
-#include "rushlight/backend.h"
+#include "rushlight/streams.h"
 
 namespace rushlight::python {
 namespace {
@@ -18,6 +18,14 @@ constexpr const char* kCapsule = "dltensor";
 constexpr const char* kUsedCapsule = "used_dltensor";
 constexpr const char* kVersionedCapsule = "dltensor_versioned";
 constexpr const char* kUsedVersionedCapsule = "used_dltensor_versioned";
+
+// The standard's numbers of CUDA's streams: 1 is the default stream, as is None, and larger numbers are addresses.
+void* from_number(int64_t stream) {
+    return stream <= 1 ? nullptr : reinterpret_cast<void*>(static_cast<intptr_t>(stream));
+}
+int64_t number_of(void* stream) {
+    return stream ? static_cast<int64_t>(reinterpret_cast<intptr_t>(stream)) : 1;
+}
 
 // --- export ---
 
@@ -78,9 +86,9 @@ PyObject* method_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
         copy_into(fresh, t);
         t = fresh;
     }
-    // Waits for the work on the memory, so that the consumer's stream need not wait. -1 means that the consumer
-    // synchronises.
-    if (here.type != kCPU && stream_number != -1) synchronize(t.device());
+    // Makes the consumer's stream wait for the work on the memory. -1 means that the consumer synchronises.
+    if (here.type != kCPU && stream_number != -1)
+        order_streams(t.device(), current_stream(t.device()), t.device(), from_number(stream_number));
 
     bool read_only = t.impl()->storage()->read_only();
     if (major >= 1) {
@@ -142,12 +150,27 @@ Tensor import_capsule(PyObject* capsule) {
     return tensor_over(managed->array, release_managed<Managed>, managed, false, "from_dlpack(ext_tensor)");
 }
 
-// Calls producer.__dlpack__ with the arguments that this library supports. If the producer implements an older
-// standard, calls it without arguments and sets `older`; the caller then has to handle `copy`.
-Object ask_for_capsule(PyObject* producer, PyObject* dl_device, PyObject* copy, bool& older) {
+// Returns the arguments for a producer of the first standard: on a CUDA device, the stream on which this thread will use
+// the memory.
+Object first_arguments(PyObject* dl_device) {
+    Object keywords = Object::steal(PyDict_New());
+    int64_t type = 0, index = 0;
+    if (two_ints(dl_device, type, index) && type == kCUDA) {
+        void* const stream = current_stream({DeviceType::CUDA, static_cast<int8_t>(index)});
+        const Object number = Object::steal(PyLong_FromLongLong(number_of(stream)));
+        if (PyDict_SetItemString(keywords.get(), "stream", number.get()) < 0) throw PythonError();
+    }
+    return keywords;
+}
+
+// Calls producer.__dlpack__ with the arguments that this library supports. If the producer implements the first
+// standard, calls it with the arguments of this standard and sets `older`; the caller then has to handle `copy`.
+Object ask_for_capsule(PyObject* producer, PyObject* here, PyObject* dl_device, PyObject* copy, bool& older) {
     Object method = Object::steal(PyObject_GetAttrString(producer, "__dlpack__"));
-    Object keywords =
-        Object::steal(Py_BuildValue("{s:(ii)}", "max_version", int(kVersion.major), int(kVersion.minor)));
+    const Object first = first_arguments(dl_device == Py_None ? here : dl_device);
+    Object keywords = Object::steal(PyDict_Copy(first.get()));
+    const Object version = Object::steal(Py_BuildValue("(ii)", int(kVersion.major), int(kVersion.minor)));
+    if (PyDict_SetItemString(keywords.get(), "max_version", version.get()) < 0) throw PythonError();
     if (dl_device != Py_None && PyDict_SetItemString(keywords.get(), "dl_device", dl_device) < 0)
         throw PythonError();
     if (copy != Py_None && PyDict_SetItemString(keywords.get(), "copy", copy) < 0) throw PythonError();
@@ -157,7 +180,7 @@ Object ask_for_capsule(PyObject* producer, PyObject* dl_device, PyObject* copy, 
     older = PyErr_ExceptionMatches(PyExc_TypeError) && dl_device == Py_None && copy != Py_False;
     if (!older) throw PythonError();
     PyErr_Clear();
-    return Object::steal(PyObject_CallNoArgs(method.get()));
+    return Object::steal(PyObject_Call(method.get(), none.get(), first.get()));
 }
 
 PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
@@ -178,7 +201,9 @@ PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
              "from_dlpack(ext_tensor): %s has no __dlpack__", Py_TYPE(producer)->tp_name);
     RL_CHECK(copy == Py_None || PyBool_Check(copy), throw_type,
              "from_dlpack(copy): must be None or a bool, not %s", Py_TYPE(copy)->tp_name);
-    Object dl_device = Object::borrow(Py_None);
+    Object here = Object::borrow(Py_None), dl_device = Object::borrow(Py_None);
+    if (PyObject_HasAttrString(producer, "__dlpack_device__"))
+        here = Object::steal(PyObject_CallMethod(producer, "__dlpack_device__", nullptr));
     if (device != Py_None) {
         Plain wanted;
         RL_CHECK(to_device(device, wanted), throw_type,
@@ -187,15 +212,12 @@ PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
         dl_device = Object::steal(Py_BuildValue("(ii)", int(d.type), int(d.id)));
         // Producers of the first standard do not accept dl_device. If the memory is on that device already, it is not
         // needed.
-        if (PyObject_HasAttrString(producer, "__dlpack_device__")) {
-            Object here = Object::steal(PyObject_CallMethod(producer, "__dlpack_device__", nullptr));
-            int same = PyObject_RichCompareBool(here.get(), dl_device.get(), Py_EQ);
-            if (same < 0) throw PythonError();
-            if (same) dl_device = Object::borrow(Py_None);
-        }
+        const int same = PyObject_RichCompareBool(here.get(), dl_device.get(), Py_EQ);
+        if (same < 0) throw PythonError();
+        if (same) dl_device = Object::borrow(Py_None);
     }
     bool older = false;
-    Object capsule = ask_for_capsule(producer, dl_device.get(), copy, older);
+    Object capsule = ask_for_capsule(producer, here.get(), dl_device.get(), copy, older);
     RL_CHECK(PyCapsule_CheckExact(capsule.get()), throw_type,
              "from_dlpack(ext_tensor): %s.__dlpack__ returned %s", Py_TYPE(producer)->tp_name,
              Py_TYPE(capsule.get())->tp_name);
