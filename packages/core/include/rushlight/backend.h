@@ -68,7 +68,8 @@ enum class KernelPart : int32_t { Run, Before };
 struct AllocatorDriver {
     uint32_t struct_size;
     void* self;
-    /// Returns memory aligned to at least 512 bytes, or null if no memory is left.
+    /// Returns memory aligned to at least 512 bytes, or null if no memory is left. If it fails for another reason, it
+    /// calls `set_error` and returns null.
     void* (*map)(void* self, size_t nbytes);
     /// Frees memory that no tensor uses any more. Queued work may still use it, so the function waits for that work.
     void (*unmap)(void* self, void* data, size_t nbytes);
@@ -95,7 +96,7 @@ struct HostTable {
     /// Returns whether the user has interrupted the running work. Should be called during long waits.
     int32_t (*interrupted)();
     /// Writes a text such as "add at train.py:12" to a buffer of `size` bytes, for an error in a kernel that `call`
-    /// queued. Writes only the name of the operator if the line is unknown.
+    /// queued. Writes only the name of the operator if the line is unknown, or if a function of an AllocatorDriver calls.
     void (*describe)(const DeviceCall* call, char* text, size_t size);
 
     /// May be called during `init`. From then on core's caching allocator serves the memory of that device, and core

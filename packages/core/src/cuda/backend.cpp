@@ -30,29 +30,34 @@ cudaEvent_t event_of(void* event) { return static_cast<cudaEvent_t>(event); }
 
 // --- Memory: functions for core's caching allocator ----------------------------------------------
 
-// These functions are called under the allocator's lock and cannot report an error. The next call that waits detects a
-// failure.
+// These functions are called under the allocator's lock. Only `map` can report an error. The next call that waits detects
+// other failures.
 struct Memory {
     int32_t device;
     AllocatorDriver functions;
     DeviceAllocator* allocator = nullptr;
 };
 
-/// Runs a function of the driver for the allocator, possibly on a thread whose current device is another. Returns false if
-/// it fails.
+/// Runs a function of the driver for the allocator, possibly on a thread whose current device is another.
 template <class F>
-bool quietly(void* self, F&& f) {
+void quietly(void* self, F&& f) {
     try {
         use(static_cast<Memory*>(self)->device);
         f();
-        return true;
-    } catch (const Failure&) { return false; }
+    } catch (const Failure&) {}
 }
 
 void* map(void* self, size_t nbytes) {
     void* data = nullptr;
-    const bool done = quietly(self, [&] { check(driver.allocate(&data, nbytes), "allocating"); });
-    return done ? data : nullptr;
+    try {
+        use(static_cast<Memory*>(self)->device);
+        check(driver.allocate(&data, nbytes), "allocating");
+    } catch (const Failure& failure) {
+        // Core itself reports that no memory is left.
+        if (failure.status != BackendStatus::OutOfMemory) host->set_error(failure.text.c_str());
+        return nullptr;
+    }
+    return data;
 }
 void unmap(void* self, void* data, size_t) {
     quietly(self, [&] { check(driver.release(data), "releasing memory"); });
@@ -321,10 +326,12 @@ BackendStatus destroy_graph(int32_t device, void* graph) {
 BackendStatus pin(size_t nbytes, void** data) {
     return guarded([=] {
         // Pinned for all devices, any of which may copy the memory.
-        if (driver.pin(data, nbytes, cudaHostAllocPortable) != cudaSuccess) {
+        const cudaError_t error = driver.pin(data, nbytes, cudaHostAllocPortable);
+        if (error == cudaErrorMemoryAllocation) {
             driver.last_error();
             fail(BackendStatus::OutOfMemory, "cannot pin %zu bytes of host memory", nbytes);
         }
+        check(error, "pinning memory");
     });
 }
 BackendStatus unpin(void* data, size_t) {

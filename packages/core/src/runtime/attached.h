@@ -75,6 +75,19 @@ inline const Attached& resolve_attached(Device& device) {
     return owner;
 }
 
+/// A scope in which this thread holds the lock of an allocator. In such a scope `HostTable::describe` does not look up the
+/// line of a call. This needs the lock of the interpreter, whose owner may wait for the allocator.
+class UnderAllocatorLock {
+  public:
+    UnderAllocatorLock() { ++depth_; }
+    ~UnderAllocatorLock() { --depth_; }
+    UnderAllocatorLock(const UnderAllocatorLock&) = delete;
+    static bool holds() { return depth_ > 0; }
+
+  private:
+    static inline constinit thread_local int depth_ = 0;
+};
+
 extern const HostTable host_table;
 /// The error text that a plug-in's function set on this thread.
 extern thread_local std::string backend_error;

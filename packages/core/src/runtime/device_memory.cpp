@@ -27,17 +27,29 @@ struct DeviceAllocator {
         explicit PluginDriver(const AllocatorDriver& given) {
             std::memcpy(&c, &given, std::min<size_t>(given.struct_size, sizeof c));
         }
-        void* map(size_t nbytes) noexcept override { return c.map(c.self, nbytes); }
-        void unmap(void* data, size_t nbytes) noexcept override { c.unmap(c.self, data, nbytes); }
+        void* map(size_t nbytes) noexcept override {
+            const detail::UnderAllocatorLock scope;
+            return c.map(c.self, nbytes);
+        }
+        void unmap(void* data, size_t nbytes) noexcept override {
+            const detail::UnderAllocatorLock scope;
+            c.unmap(c.self, data, nbytes);
+        }
         uint64_t now_ms() noexcept override { return 0; }  // so unused memory is kept until it is requested
         Event record(detail::StreamId stream) noexcept override {
+            const detail::UnderAllocatorLock scope;
             return c.record ? c.record(c.self, reinterpret_cast<void*>(stream)) : nullptr;
         }
-        bool reached(Event mark) noexcept override { return !c.reached || c.reached(c.self, mark); }
+        bool reached(Event mark) noexcept override {
+            const detail::UnderAllocatorLock scope;
+            return !c.reached || c.reached(c.self, mark);
+        }
         void wait(Event mark) noexcept override {
+            const detail::UnderAllocatorLock scope;
             if (c.wait) c.wait(c.self, mark);
         }
         void destroy(Event mark) noexcept override {
+            const detail::UnderAllocatorLock scope;
             if (c.destroy) c.destroy(c.self, mark);
         }
 
@@ -174,8 +186,11 @@ BackendStatus create_allocator(int32_t index, const AllocatorDriver* driver, Dev
 }
 
 BackendStatus allocator_allocate(DeviceAllocator* from, size_t nbytes, void* stream, void** data) {
+    backend_error.clear();
     *data = from->blocks.allocate(nbytes, id(stream));
     if (*data) return BackendStatus::Ok;
+    if (!backend_error.empty())
+        return BackendStatus::Runtime;  // the driver failed, although there may be memory left
     fail_out_of_memory(*from, nbytes);
     return BackendStatus::OutOfMemory;
 }

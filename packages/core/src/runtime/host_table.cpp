@@ -38,7 +38,7 @@ void log(LogLevel level, const char* text) {
 
 void describe_call(const DeviceCall* call, char* text, size_t size) {
     if (size == 0) return;
-    std::string where = describe(Site{call->site});
+    std::string where = UnderAllocatorLock::holds() ? "" : describe(Site{call->site});
     std::snprintf(text, size, "%s", where.empty() ? (call->op ? call->op : "") : where.c_str());
 }
 

@@ -22,6 +22,7 @@
 #include "dispatch/shared_kernel.h"
 #include "rushlight/backend.h"
 #include "rushlight/dispatch.h"
+#include "rushlight/site.h"
 
 using namespace rushlight;
 
@@ -72,7 +73,16 @@ int marks = 0;
 std::map<void*, size_t> segments;
 size_t mapped = 0;
 
+bool broken = false;  // whether the device fails, and tries to name the operator that was queued last
+char described[80];
+
 void* map_segment(void*, size_t nbytes) {
+    if (broken) {
+        const DeviceCall call{.struct_size = sizeof(DeviceCall), .op = "add", .site = 1};
+        host->describe(&call, described, sizeof described);
+        host->set_error("the device was lost");
+        return nullptr;
+    }
     if (mapped + nbytes > 96 * kMiB) return nullptr;
     void* data = std::aligned_alloc(512, nbytes);
     segments[data] = nbytes;
@@ -214,6 +224,34 @@ TEST(memory_that_runs_out_takes_back_what_the_thread_keeps) {
     large.give();
     fits.give();
     empty_cache(kDevice);
+}
+
+TEST(a_driver_that_fails_is_not_out_of_memory) {
+    static constexpr SiteFunctions kSites{nullptr, [](Site) { return std::string("add at train.py:12"); },
+                                          nullptr};
+    empty_cache(kDevice);
+    broken = true;
+    CHECK_RAISES(Runtime, "fake: allocating memory failed: the device was lost", Taken(2 * kMiB));
+    broken = false;
+    const Taken fits(2 * kMiB);
+    CHECK_RAISES(OutOfMemory, "does not fit", Taken(96 * kMiB));
+    fits.give();
+    empty_cache(kDevice);
+
+    // To name the line, a thread would need the interpreter while it holds the allocator's lock.
+    set_site_functions(&kSites);
+    const DeviceCall call{.struct_size = sizeof(DeviceCall), .op = "add", .site = 1};
+    char text[80];
+    host->describe(&call, text, sizeof text);
+    CHECK_EQUAL(std::string(text), "add at train.py:12");
+    broken = true;
+    BackendStatus status = BackendStatus::Ok;
+    void* data = nullptr;
+    status = host->allocate(allocator, 2 * kMiB, nullptr, &data);
+    CHECK(status == BackendStatus::Runtime);
+    CHECK_EQUAL(std::string(described), "add");
+    broken = false;
+    set_site_functions(nullptr);
 }
 
 // Three threads allocate and release mostly small blocks, and pass some of them to other threads, which release them. The
