@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <functional>
 #include <new>
+#include <utility>
 
 #include "rushlight/mutex.h"
 
@@ -29,7 +30,8 @@
 // during the capture comes from a pool of the graph. Free blocks of that pool are used only by captures of the same
 // pool. Its segments stay mapped, even if no block in them is in use, as long as a graph uses the pool. Then the pool
 // is retired, and each segment is unmapped when its last block is released. A block that several streams of a capture
-// used is held back until the capture ends, because the progress of a captured stream cannot be queried.
+// used is held back until the capture ends, because the progress of a captured stream cannot be queried. This also holds
+// for a block of the common memory that a stream used before its capture: the mark is placed after the capture.
 
 namespace rushlight::detail {
 
@@ -204,18 +206,24 @@ bool CachingAllocator::release_locked(void* data, uint64_t now) noexcept {
     statistics_.allocated_bytes -= block->size;
     if (block->used_on.empty()) {
         make_free(block, now);
-    } else if (is_captured(block->segment->pool)) {
-        block->state = BlockState::Pending;
-        block->used_on.clear();
-        held_back_.push_back(block);
     } else {
         block->state = BlockState::Pending;
-        block->pending_events = static_cast<uint32_t>(block->used_on.size());
-        for (StreamId stream : block->used_on) pending_.push_back({driver_.record(stream), block, stream});
-        block->used_on.clear();
+        hold_back(block);
     }
     if (now >= next_look_.load(std::memory_order_relaxed)) give_back_due(now);
     return true;
+}
+
+/// Holds a released block back until the streams that used it are done, or until no capture prevents a mark on them.
+void CachingAllocator::hold_back(Block* block) {
+    const auto captured = [this](StreamId stream) { return pool_for(stream) != 0; };
+    if (is_captured(block->segment->pool) || std::ranges::any_of(block->used_on, captured)) {
+        held_back_.push_back(block);
+        return;
+    }
+    block->pending_events = static_cast<uint32_t>(block->used_on.size());
+    for (StreamId stream : block->used_on) pending_.push_back({driver_.record(stream), block, stream});
+    block->used_on.clear();
 }
 
 void CachingAllocator::record_use(void* data, StreamId stream) noexcept {
@@ -240,11 +248,14 @@ void CachingAllocator::end_capture(PoolId pool) noexcept {
     std::lock_guard lock(mutex_);
     std::erase_if(captured_, [pool](const Captured& c) { return c.pool == pool; });
     const uint64_t now = driver_.now_ms();
-    std::erase_if(held_back_, [&](Block* block) {
-        if (block->segment->pool != pool) return false;
-        make_free(block, now);
-        return true;
-    });
+    for (Block* block : std::exchange(held_back_, {})) {
+        if (block->segment->pool == pool) {  // its work was recorded and did not run
+            block->used_on.clear();
+            make_free(block, now);
+        } else {
+            hold_back(block);
+        }
+    }
 }
 
 void CachingAllocator::retire(PoolId pool) noexcept {

@@ -133,6 +133,7 @@ class CachingAllocator {
     Block* new_segment(Pool& pool, size_t nbytes);
     void split(Block* block, size_t size);
     bool release_locked(void* data, uint64_t now) noexcept;
+    void hold_back(Block* block);
     size_t count_quick() noexcept;
     void make_free(Block* block, uint64_t now);
     std::span<Page> pages(const Block* block) const;

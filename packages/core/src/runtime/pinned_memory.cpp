@@ -1,8 +1,9 @@
 // Pinned host memory: core's caching allocator over pages that a backend pins.
 #include <algorithm>
-#include <deque>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "runtime/attached.h"
 #include "runtime/caching_allocator.h"
@@ -13,59 +14,59 @@ namespace {
 
 using namespace detail;
 
-/// The host is stream 0. The streams of all devices are numbered in the order in which they were first used.
 struct PinnedDriver final : Driver {
     explicit PinnedDriver(const Backend& b) : backend(b) {}
 
     void* map(size_t nbytes) noexcept override {
         void* data = nullptr;
-        return backend.pin(nbytes, &data) == BackendStatus::Ok ? data : nullptr;
+        status = backend.pin(nbytes, &data);
+        return status == BackendStatus::Ok ? data : nullptr;
     }
     void unmap(void* data, size_t nbytes) noexcept override { backend.unpin(data, nbytes); }
     uint64_t now_ms() noexcept override { return 0; }
-    Driver::Event record(StreamId id) noexcept override {
-        auto [device, stream] = streams[id - 1];
-        void* event = nullptr;
-        if (backend.create_event(device, 0, &event) != BackendStatus::Ok) return nullptr;
-        backend.record_event(device, event, stream);
-        return new Mark{device, event};
-    }
-    bool reached(Driver::Event e) noexcept override {
-        int32_t there = 1;
-        if (auto* mark = static_cast<Mark*>(e)) backend.query_event(mark->device, mark->event, &there);
-        return there != 0;
-    }
-    void wait(Driver::Event e) noexcept override {
-        if (auto* mark = static_cast<Mark*>(e)) backend.synchronize_event(mark->device, mark->event);
-    }
-    void destroy(Driver::Event e) noexcept override {
-        auto* mark = static_cast<Mark*>(e);
-        if (mark) backend.destroy_event(mark->device, mark->event);
-        delete mark;
-    }
-    StreamId number(int32_t device, void* stream) {
-        const std::pair wanted(device, stream);
-        auto found = std::find(streams.begin(), streams.end(), wanted);
-        if (found == streams.end()) found = streams.insert(found, wanted);
-        return static_cast<StreamId>(found - streams.begin()) + 1;
-    }
 
-    struct Mark {
-        int32_t device;
-        void* event;
-    };
     const Backend& backend;
-    std::deque<std::pair<int32_t, void*>> streams;
+    BackendStatus status = BackendStatus::Ok;  // of the last call of `pin`
 };
 
+/// The events behind the copies that read or write a block, until they are reached.
+using Copies = std::vector<std::unique_ptr<rushlight::Event>>;
+
+/// Returns whether all copies are done.
+bool are_done(Copies& copies) {
+    std::erase_if(copies, [](const auto& event) {
+        try {
+            return event->query();
+        } catch (const Error&) { return true; }  // a device that has failed executes nothing more
+    });
+    return copies.empty();
+}
+
+/// A block that was released during a copy is held back until the copy is done. No mark is recorded at the release, because
+/// the stream may be captured by then.
 struct Pinned {
     explicit Pinned(const Attached& a) : attached(a), driver(a.backend) {}
 
+    void release(void* data, Copies left) {
+        if (are_done(left)) (void)blocks.release(data);
+        else held_back.emplace_back(data, std::move(left));
+    }
+    void release_done() {
+        for (auto& [data, left] : std::exchange(held_back, {})) release(data, std::move(left));
+    }
+
     const Attached& attached;
-    std::mutex mutex;  // guards `driver.streams` and `copies`
+    std::mutex mutex;  // guards the members below
     PinnedDriver driver;
-    std::unordered_map<const void*, std::vector<std::unique_ptr<rushlight::Event>>> copies;
+    std::unordered_map<const void*, Copies> copies;
+    std::vector<std::pair<void*, Copies>> held_back;
     CachingAllocator blocks{driver, {}};
+};
+
+struct PinnedLock {
+    explicit PinnedLock(Pinned& of) : lock(of.mutex) {}
+    std::lock_guard<std::mutex> lock;
+    UnderAllocatorLock scope;
 };
 
 std::mutex pinned_mutex;
@@ -83,13 +84,9 @@ Pinned& pinned(DeviceType type) {
 void release_pinned(void* context, void* data, size_t) {
     auto* from = static_cast<Pinned*>(context);
     if (!data || from->attached.forked) return;
-    std::vector<std::unique_ptr<rushlight::Event>> ended;
-    std::lock_guard lock(from->mutex);
-    if (auto found = from->copies.find(data); found != from->copies.end()) {
-        ended = std::move(found->second);
-        from->copies.erase(found);
-    }
-    (void)from->blocks.release(data);
+    const PinnedLock lock(*from);
+    auto copies = from->copies.extract(data);
+    from->release(data, copies ? std::move(copies.mapped()) : Copies());
 }
 
 Pinned* maker_of(const Storage& storage) {
@@ -115,10 +112,22 @@ DeviceType pinning_device() {
 Ref<Storage> allocate_pinned(size_t nbytes, DeviceType type) {
     Pinned& from = pinned(type);
     void* data = nullptr;
+    BackendStatus status = BackendStatus::Ok;
     if (nbytes > 0) {
-        std::lock_guard lock(from.mutex);
+        const PinnedLock lock(from);
+        from.release_done();
+        from.driver.status = BackendStatus::Ok;
         data = from.blocks.allocate(nbytes);
+        if (!data && !from.held_back.empty()) {
+            for (auto& [held, copies] : from.held_back)
+                for (const auto& event : copies) event->synchronize();
+            from.release_done();
+            data = from.blocks.allocate(nbytes);
+        }
+        status = from.driver.status;
     }
+    if (!data && status != BackendStatus::OutOfMemory)
+        check_backend(status, from.driver.backend, "pinning memory");
     RL_CHECK(data || nbytes == 0, throw_out_of_memory,
              "pin_memory: the backend '%s' could not pin %zu bytes of host memory%s",
              from.driver.backend.name, nbytes, from.blocks.largest_live(5).c_str());
@@ -130,21 +139,19 @@ void record_pinned_copy(const Storage& storage, Device device, void* stream) {
     if (!from || !storage.data()) return;
     auto event = std::make_unique<rushlight::Event>(device.type);
     event->record(device, stream);
-    std::lock_guard lock(from->mutex);
-    from->blocks.record_use(storage.data(), from->driver.number(device.index, stream));
-    auto& copies = from->copies[storage.data()];
-    std::erase_if(copies, [](const auto& earlier) { return earlier->query(); });
+    const PinnedLock lock(*from);
+    Copies& copies = from->copies[storage.data()];
+    are_done(copies);
     copies.push_back(std::move(event));
 }
 
 bool pinned_copy_pending(const Storage& storage) {
     Pinned* from = maker_of(storage);
     if (!from || from->attached.forked) return false;
-    std::lock_guard lock(from->mutex);
+    const PinnedLock lock(*from);
     auto found = from->copies.find(storage.data());
     if (found == from->copies.end()) return false;
-    std::erase_if(found->second, [](const auto& event) { return event->query(); });
-    if (!found->second.empty()) return true;
+    if (!are_done(found->second)) return true;
     from->copies.erase(found);
     return false;
 }

@@ -609,6 +609,27 @@ TEST(a_captured_stream_has_a_pool_of_its_own) {
     CHECK_EQUAL(allocator.statistics().active_bytes, 0u);
 }
 
+TEST(no_mark_is_recorded_on_a_captured_stream) {
+    FakeDevice device;
+    CachingAllocator allocator(device, {});
+    constexpr StreamId kUser = 5, kOther = 6;
+    void* block = allocator.allocate(kMiB / 2);
+    allocator.record_use(block, kUser);
+    device.enqueue(kUser, [] {});
+    allocator.begin_capture(1, kUser);
+    allocator.begin_capture(2, kOther);
+    CHECK(allocator.release(block));
+    CHECK_EQUAL(device.live_events, 0);
+    CHECK(allocator.allocate(kMiB / 2) != block);
+    allocator.end_capture(2);
+    CHECK_EQUAL(device.live_events, 0);
+    allocator.end_capture(1);
+    CHECK_EQUAL(device.live_events, 1);
+    CHECK(allocator.allocate(kMiB / 2) != block);
+    device.advance(kUser);
+    CHECK(allocator.allocate(kMiB / 2) == block);
+}
+
 TEST(blocks_of_several_captured_streams_wait_for_the_end_of_the_capture) {
     FakeDevice device;
     CachingAllocator allocator(device, {});
