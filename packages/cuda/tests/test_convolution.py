@@ -114,6 +114,13 @@ def test_integers_wrap_around(dtype):
     assert found.cpu().equal(torch.convolution(*given, *arguments))
 
 
+@pytest.mark.parametrize("bias", [False, True])
+def test_transposed_convolution_without_input_channels(bias):
+    given = torch.zeros(1, 0, 4, 4), torch.zeros(0, 3, 2, 2), values("float32", 3) if bias else None
+    found = functional.conv_transpose2d(*(None if t is None else t.cuda() for t in given))
+    assert found.cpu().equal(functional.conv_transpose2d(*given))
+
+
 @pytest.mark.parametrize("shape", [(0, 3, 5, 5), (2, 3, 5, 5)])
 def test_nothing(shape):
     x = torch.zeros(shape, device="cuda", requires_grad=True)

@@ -183,11 +183,17 @@ def test_products(dtype):
     batch = example(dtype, 3, 5, 7), example(dtype, 3, 4, 7).transpose(1, 2)
     torch.testing.assert_close(torch.bmm(batch[0].cuda(), batch[1].cuda()).cpu(), torch.bmm(*batch), **close)
     same(torch.mm(a[:, :0].cuda(), b[:0].cuda()), torch.mm(a[:, :0], b[:0]))
+    for beta in (0, 1, 2.5):
+        got = torch.addmm(c.cuda(), a[:, :0].cuda(), b[:0].cuda(), beta=beta)
+        same(got, torch.addmm(c, a[:, :0], b[:0], beta=beta))
+        empty = torch.ones(3, 5, 0, dtype=c.dtype), torch.ones(3, 0, 4, dtype=c.dtype)
+        got = torch.baddbmm(c.cuda(), *(x.cuda() for x in empty), beta=beta)
+        same(got, torch.baddbmm(c, *empty, beta=beta))
 
 
 @pytest.mark.parametrize("shape", [(3, 7), (2, 3, 7), (7,), (0, 7)])
 def test_linear(shape):
-    x, w, b = example("float32", *shape), example("float32", 4, 7), example("float32", 4)
+    x, w, b = example("float32", *shape), example("float32", 4, shape[-1]), example("float32", 4)
     for bias in (None, b, b[0], example("float32", 8)[::2]):
         got = functional.linear(x.cuda(), w.cuda(), None if bias is None else bias.cuda()).cpu()
         torch.testing.assert_close(got, functional.linear(x, w, bias))

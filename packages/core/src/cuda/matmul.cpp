@@ -63,10 +63,6 @@ void queue_product(const KernelArgs& args, const View& out, const View& a, const
     const int64_t k = a.sizes[a.ndim - 1];
     if (input && beta != 0) queue_broadcast(out, *input, args.context);
     if (k == 0 && (!input || beta == 0)) return queue_zeros(out, args.context);
-    if (k == 0 && beta == 1) return;
-    if (k == 0)
-        fail(BackendStatus::NotImplemented,
-             "products with an inner dimension of size 0 are not supported with beta=%g", beta);
     Product p;
     p.dtype = p.result = out.dtype;
     p.count = out.ndim == 3 ? out.sizes[0] : 1;
@@ -77,8 +73,17 @@ void queue_product(const KernelArgs& args, const View& out, const View& a, const
     p.beta = input ? beta : 0;
     p.bias = bias;
     p.tf32 = permits(Setting::Tf32Products);
-    p.a = matrix(args, a, false);
-    p.b = matrix(args, b, b_transposed);
+    if (k > 0) {
+        p.a = matrix(args, a, false);
+        p.b = matrix(args, b, b_transposed);
+    } else {  // the library needs an inner dimension, so it multiplies a column of zeros by a row of zeros
+        const int64_t length = std::max(p.m, p.n), step = 1;
+        char* const zeros = scratch<char>(args.context, length * static_cast<int64_t>(itemsize(out.dtype)));
+        queue_zeros(View{zeros, &length, &step, length, 1, out.dtype, 1}, args.context);
+        p.k = 1;
+        p.a = {zeros, 0, 1, p.m};
+        p.b = {zeros, 0, p.n, 1};
+    }
     p.out = {out.data, p.m * p.n, p.n, 1};
     void* workspace = scratch<char>(args.context, kWorkspaceBytes);
     multiply(args.context->call->device, stream, workspace, kWorkspaceBytes, p);
@@ -155,7 +160,7 @@ BackendStatus linear(const KernelArgs* args) {
         const int64_t n = weight.ndim == 1 ? 1 : weight.sizes[0], k = weight.sizes[weight.ndim - 1];
         const int64_t row[] = {1, k}, row_steps[] = {k, weight.strides[weight.ndim - 1]};
         const View w = weight.ndim == 1 ? View{weight.data, row, row_steps, k, 2, weight.dtype, 0} : weight;
-        const int64_t made[] = {x.view.sizes[0], n}, made_steps[] = {n, 1};
+        const int64_t made[] = {n ? out.numel / n : 0, n}, made_steps[] = {n, 1};
         const View y{out.data, made, made_steps, out.numel, 2, out.dtype, 1};
         // The library can add a row of n numbers. Any other bias is broadcast to the output first.
         const bool is_row =

@@ -264,6 +264,7 @@ class Convolution {
             return to.finish();
         }
         start_with(to.data(), in, bias);
+        if (c_.group_out() == 0) return to.finish();  // there is nothing to add
         const bool pointwise = c_.is_pointwise();
         for_samples([&](int64_t first, int64_t count) {
             Stored* x = to.data() + first * c_.in_channels * c_.in_size();
