@@ -17,12 +17,11 @@ namespace rushlight::cuda {
 namespace {
 
 /// Makes a device the thread's current one. Core may call from any thread and passes the device, while CUDA has a current
-/// device for each thread.
+/// device for each thread. Other libraries change it, too, so it is read each time.
 void use(int32_t device) {
-    thread_local int32_t current = -1;
-    if (current == device) return;
-    check(driver.set_device(device), "choosing the device");
-    current = device;
+    int current = -1;
+    check(driver.get_device(&current), "querying the device");
+    if (current != device) check(driver.set_device(device), "choosing the device");
 }
 
 cudaStream_t stream_of(void* stream) { return static_cast<cudaStream_t>(stream); }

@@ -67,6 +67,7 @@ cudaError_t record_event(cudaEvent_t event, cudaStream_t stream) { return cudaEv
 const Driver driver = {
     .missing = missing,
     .count = cudaGetDeviceCount,
+    .get_device = cudaGetDevice,
     .set_device = cudaSetDevice,
     .attribute = cudaDeviceGetAttribute,
     .properties = properties,

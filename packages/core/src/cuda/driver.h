@@ -13,6 +13,7 @@ struct Driver {
     /// functions.
     const char* (*missing)();
     cudaError_t (*count)(int* count);
+    cudaError_t (*get_device)(int* device);
     cudaError_t (*set_device)(int device);
     cudaError_t (*attribute)(int* value, cudaDeviceAttr attribute, int device);
 

@@ -124,6 +124,10 @@ cudaError_t count(int* count) {
     *count = static_cast<int>(machine().devices.size());
     return *count ? cudaSuccess : give(cudaErrorNoDevice);
 }
+cudaError_t get_device(int* device) {
+    *device = current;
+    return cudaSuccess;
+}
 cudaError_t set_device(int device) {
     if (device < 0 || device >= static_cast<int>(machine().devices.size()))
         return give(cudaErrorInvalidDevice);
@@ -357,6 +361,7 @@ cudaError_t queue_on_host(cudaStream_t stream, std::function<void()> work) {
 const Driver driver = {
     .missing = missing,
     .count = count,
+    .get_device = get_device,
     .set_device = set_device,
     .attribute = attribute,
     .properties = properties,
@@ -416,6 +421,17 @@ extern "C" {
 [[gnu::visibility("default")]] void fake_cuda_fail(int error) {
     machine().next = static_cast<cudaError_t>(error);
 }
+/// Makes a device the thread's current one, as other libraries do.
+[[gnu::visibility("default")]] void fake_cuda_set_device(int device) { current = device; }
+/// Returns a bit for each device that has a context.
+[[gnu::visibility("default")]] unsigned fake_cuda_contexts() {
+    unsigned bits = 0;
+    for (size_t i = 0; i < machine().devices.size(); ++i)
+        bits |= unsigned{machine().devices[i].has_context} << i;
+    return bits;
+}
+/// Returns the number of events that were made for threads that sleep.
+[[gnu::visibility("default")]] size_t fake_cuda_sleeping_events() { return machine().sleeping_events; }
 /// Counts launches without running them, to measure the cost of queueing.
 [[gnu::visibility("default")]] void fake_cuda_null_launches(int on) { machine().null_launches = on != 0; }
 }
