@@ -40,10 +40,9 @@ struct Alarm {
 #endif
 };
 
-/// Returns the alarm of a call.
+/// Returns the alarm of a call. The first alarm of a device allocates its memory, so that a device that is not used gets no
+/// context.
 Alarm alarm_of(const KernelContext* context);
-/// Allocates the memory of a device's alarm.
-void prepare_alarm(int32_t device);
 /// Called after a wait. If a kernel has raised the alarm, raises an error that names the operator and its line.
 void check_alarm(int32_t device);
 

@@ -125,7 +125,6 @@ BackendStatus init(const HostTable* table) {
         all.resize(static_cast<size_t>(count));
         for (int i = 0; i < count; ++i) {
             check_capability(i);
-            prepare_alarm(i);
             Memory& one = all[static_cast<size_t>(i)];
             one.device = i;
             one.functions = {sizeof(AllocatorDriver), &one,        map, unmap, record_mark, reached,

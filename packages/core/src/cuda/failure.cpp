@@ -6,10 +6,10 @@
 #include <exception>
 #include <mutex>
 #include <new>
-#include <vector>
 
 #include "cuda/alarm.h"
 #include "cuda/driver.h"
+#include "cuda/kernel_list.h"
 #include "rushlight/scalar.h"
 
 namespace rushlight {
@@ -38,11 +38,10 @@ struct Recent {
 };
 Recent recent;
 
-/// The memory of the alarm of each device.
-std::vector<uint64_t*>& alarms() {
-    static auto* all = new std::vector<uint64_t*>;
-    return *all;
-}
+constexpr size_t kDevices = 128;  // core stores a device's index in one byte
+/// The memory of the alarm of each device; null before its first use.
+std::atomic<uint64_t*> alarms[kDevices];
+std::mutex alarms_mutex;
 
 bool is_late(cudaError_t error) {
     switch (error) {
@@ -100,21 +99,25 @@ uint32_t remember(const DeviceCall* call) {
 }
 
 Alarm alarm_of(const KernelContext* context) {
-    return {alarms()[static_cast<size_t>(context->call->device)], remember(context->call)};
-}
-
-void prepare_alarm(int32_t device) {
-    auto& all = alarms();
-    if (all.size() <= static_cast<size_t>(device)) all.resize(static_cast<size_t>(device) + 1);
-    void* position = nullptr;
-    check(driver.pin(&position, sizeof(uint64_t), cudaHostAllocPortable), "pinning memory");
-    all[static_cast<size_t>(device)] = static_cast<uint64_t*>(position);
-    *all[static_cast<size_t>(device)] = 0;
+    std::atomic<uint64_t*>& alarm = alarms[static_cast<size_t>(context->call->device)];
+    uint64_t* position = alarm.load(std::memory_order_acquire);
+    if (!position) [[unlikely]] {
+        std::lock_guard lock(alarms_mutex);
+        position = alarm.load(std::memory_order_relaxed);
+        if (!position) {
+            void* memory = nullptr;
+            use_device(context->call->device);
+            check(driver.pin(&memory, sizeof(uint64_t), cudaHostAllocPortable), "pinning memory");
+            position = new (memory) uint64_t(0);
+            alarm.store(position, std::memory_order_release);
+        }
+    }
+    return {position, remember(context->call)};
 }
 
 void check_alarm(int32_t device) {
-    uint64_t* const position = alarms()[static_cast<size_t>(device)];
-    if (__atomic_load_n(position, __ATOMIC_RELAXED) == 0) [[likely]]
+    uint64_t* const position = alarms[static_cast<size_t>(device)].load(std::memory_order_acquire);
+    if (!position || __atomic_load_n(position, __ATOMIC_RELAXED) == 0) [[likely]]
         return;
     const uint64_t given = __atomic_exchange_n(position, 0, __ATOMIC_RELAXED);
     if (given == 0) return;  // another thread has reported it
