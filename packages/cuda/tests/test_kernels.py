@@ -191,7 +191,7 @@ def test_products(dtype):
         same(got, torch.baddbmm(c, *empty, beta=beta))
 
 
-@pytest.mark.parametrize("shape", [(3, 7), (2, 3, 7), (7,), (0, 7)])
+@pytest.mark.parametrize("shape", [(3, 7), (2, 3, 7), (7,), (0, 7), (2, 0), (2, 3, 0), (0,)])
 def test_linear(shape):
     x, w, b = example("float32", *shape), example("float32", 4, shape[-1]), example("float32", 4)
     for bias in (None, b, b[0], example("float32", 8)[::2]):
@@ -203,6 +203,14 @@ def test_products_that_have_no_kernel_say_so():
     x = torch.ones(2, 2, dtype=torch.int64, device="cuda")
     with pytest.raises(NotImplementedError, match="int64"):
         x @ x
+    torch.backends.device_fallback = "warn"
+    try:
+        with pytest.warns(UserWarning, match="int64: the operator ran on the CPU"):
+            y = x @ x
+        assert y.is_cuda
+        assert y.tolist() == [[2, 2], [2, 2]]
+    finally:
+        torch.backends.device_fallback = "error"
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

@@ -341,6 +341,11 @@ BackendStatus kernel(const char* name, uint64_t schema_hash, KernelPart part, Ba
     return BackendStatus::Ok;
 }
 
+BackendStatus lacks(const char* name, uint64_t, uint64_t* dtypes) {
+    *dtypes = lacked_by_kernel(name);
+    return BackendStatus::Ok;
+}
+
 const Backend backend = {
     .struct_size = sizeof(Backend),
     .abi = kBackendAbi,
@@ -374,6 +379,7 @@ const Backend backend = {
     .destroy_graph = destroy_graph,
     .properties = properties,
     .memory_info = memory_info,
+    .lacks = lacks,
 };
 
 }  // namespace

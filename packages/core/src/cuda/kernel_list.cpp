@@ -14,6 +14,14 @@ const int kOldestCapability = RUSHLIGHT_CUDA_OLDEST;
 
 namespace {
 
+/// The library multiplies matrices of floating-point numbers only.
+constexpr uint64_t kNotFloating = [] {
+    uint64_t bits = 0;
+    for (int i = 0; i < kNumDTypes; ++i)
+        if (!is_floating(static_cast<DType>(i))) bits |= uint64_t{1} << i;
+    return bits;
+}();
+
 constexpr NamedKernel kOthers[] = {
     {"copy", copy_kernel},
     {"fill", fill_kernel},
@@ -32,13 +40,13 @@ constexpr NamedKernel kOthers[] = {
     {"geometric_", geometric},
     {"cauchy_", cauchy},
     {"log_normal_", log_normal},
-    {"mm", mm},
-    {"bmm", bmm},
-    {"addmm", addmm},
-    {"baddbmm", baddbmm},
-    {"mv", mv},
-    {"linear", linear},
-    {"dot", dot},
+    {"mm", mm, kNotFloating},
+    {"bmm", bmm, kNotFloating},
+    {"addmm", addmm, kNotFloating},
+    {"baddbmm", baddbmm, kNotFloating},
+    {"mv", mv, kNotFloating},
+    {"linear", linear, kNotFloating},
+    {"dot", dot, kNotFloating},
     {"convolution", convolution},
     {"convolution_backward", convolution_backward},
     {"_attention", attention},
@@ -167,6 +175,11 @@ BackendKernel find_kernel(const char* name, uint64_t schema_hash, KernelPart par
         if (!schema || schema->hash != schema_hash) return nullptr;
     }
     return found->kernel;
+}
+
+uint64_t lacked_by_kernel(const char* name) {
+    const NamedKernel* found = find(other_kernels, name);
+    return found ? found->lacks : 0;
 }
 
 }  // namespace rushlight::cuda

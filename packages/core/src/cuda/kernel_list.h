@@ -11,6 +11,7 @@ namespace rushlight::cuda {
 struct NamedKernel {
     const char* name;
     BackendKernel kernel;
+    uint64_t lacks = 0;  // dtypes, as bits, that the schema allows and the kernel does not support
 };
 struct NamedSchema {
     const char* name;
@@ -26,6 +27,9 @@ extern const std::span<const NamedKernel> other_kernels;
 
 /// Returns null if there is no kernel, or if it was built for a schema other than `schema_hash`. Shared kernels have hash 0.
 BackendKernel find_kernel(const char* name, uint64_t schema_hash, KernelPart part);
+
+/// Returns the dtypes that the kernel of an operator does not support: see Backend::lacks.
+uint64_t lacked_by_kernel(const char* name);
 
 /// The lowest compute capability for which kernels are compiled, for example 90 for 9.0.
 extern const int kOldestCapability;
