@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import rushlight as torch
+import rushlight_core as core
 from rushlight import as_torch, nn
 from rushlight.cuda import amp as cuda_amp
 
@@ -184,6 +185,27 @@ def test_questions_about_gpus_have_answers_and_orders_raise() -> None:
     for order in orders:
         with pytest.raises(RuntimeError, match=r"no GPU is available.*\nhint"):
             order()
+
+
+def test_the_cause_is_reported_if_gpus_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise RuntimeError("cuda: the driver is too old")
+
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(torch.cuda, "_driver_is_there", lambda: True)
+    monkeypatch.setattr(core._C, "_device_count", fails)
+    monkeypatch.setattr(core, "empty", fails)
+    with pytest.warns(UserWarning, match="no GPU can be used: cuda: the driver is too old"):
+        assert not torch.cuda.is_available()
+    with pytest.raises(
+        RuntimeError, match=r"synchronize\(\): no GPU is available: cuda: the driver is too old"
+    ):
+        torch.cuda.synchronize()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert torch.cuda.device_count() == 0
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+        assert not torch.cuda.is_available()
 
 
 @no_gpu

@@ -4,6 +4,8 @@ installed. Without a GPU, queries return that there is none, and other functions
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -99,7 +101,13 @@ def is_available() -> bool:
         >>> torch.zeros(2, device=device).shape
         torch.Size([2])
     """
-    return _has(0)
+    try:
+        return _driver_is_there() and core._C._device_count("cuda") > 0
+    except RuntimeError as error:
+        # Programs hide all devices to run on the CPU, so this needs no warning.
+        if os.environ.get("CUDA_VISIBLE_DEVICES") not in ("", "-1"):
+            warnings.warn(f"cuda.is_available(): no GPU can be used: {error}", stacklevel=2)
+        return False
 
 
 def device_count() -> int:
@@ -109,27 +117,33 @@ def device_count() -> int:
         >>> (torch.cuda.device_count() > 0) == torch.cuda.is_available()
         True
     """
-    count = 0
-    while _has(count):
-        count += 1
-    return count
+    return core._C._device_count("cuda") if _is_usable() else 0
 
 
-def _has(index: int) -> bool:
-    if not core._C._kernels("cuda") and not _driver_is_there():
-        return False
+def _is_usable() -> bool:
+    return _why_not() is None
+
+
+def _why_not() -> str | None:
+    """Return why no GPU can be used, or None if one can be used."""
+    if not _driver_is_there():
+        return "this machine has no NVIDIA driver\nhint: check cuda.is_available() first"
     try:
-        core.empty(0, device=core.device("cuda", index))
-    except RuntimeError:
-        return False
-    return True
+        core.empty(0, device=core.device("cuda", 0))
+    except RuntimeError as error:
+        return str(error)
+    return None
 
 
 def _driver_is_there() -> bool:
-    """Return whether the driver's library can be opened, which is faster than searching for packages."""
-    import os
+    """Return whether GPUs are in use already, or whether the driver's library can be opened.
+
+    This is faster than searching for packages.
+    """
     from _ctypes import dlopen
 
+    if core._C._kernels("cuda"):
+        return True
     try:
         dlopen("libcuda.so.1", os.RTLD_NOW | os.RTLD_LOCAL)
     except OSError:
@@ -138,8 +152,8 @@ def _driver_is_there() -> bool:
 
 
 def _need(function: str) -> None:
-    if not is_available():
-        raise RuntimeError(f"cuda.{function}(): no GPU is available\nhint: check cuda.is_available() first")
+    if (cause := _why_not()) is not None:
+        raise RuntimeError(f"cuda.{function}(): no GPU is available: {cause}")
 
 
 def init() -> None:
@@ -162,7 +176,7 @@ def is_initialized() -> bool:
         >>> torch.cuda.is_initialized() == torch.cuda.is_available()
         True
     """
-    return is_available()
+    return _is_usable()
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
@@ -175,7 +189,7 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
         >>> torch.cuda.is_bf16_supported() == torch.cuda.is_available()
         True
     """
-    return is_available()
+    return _is_usable()
 
 
 def synchronize(device: Any = None) -> None:
@@ -325,7 +339,7 @@ def manual_seed(seed: int) -> None:
     Example:
         >>> torch.cuda.manual_seed(0)
     """
-    if is_available():
+    if _is_usable():
         core.manual_seed(seed)
 
 
@@ -344,7 +358,7 @@ def seed() -> None:
     Example:
         >>> torch.cuda.seed()
     """
-    if is_available():
+    if _is_usable():
         core.seed()
 
 
@@ -447,7 +461,7 @@ def ipc_collect() -> None:
 
 
 def _held(device: Any, what: str) -> int:
-    return core.devices.memory_stats(_device(device))[what] if is_available() else 0
+    return core.devices.memory_stats(_device(device))[what] if _is_usable() else 0
 
 
 def memory_allocated(device: Any = None) -> int:
@@ -512,7 +526,7 @@ def reset_peak_memory_stats(device: Any = None) -> None:
     Example:
         >>> torch.cuda.reset_peak_memory_stats()
     """
-    if is_available():
+    if _is_usable():
         core.devices.reset_peak_memory_stats(_device(device))
 
 
@@ -526,7 +540,7 @@ def memory_stats(device: Any = None) -> dict[str, Any]:
         >>> torch.cuda.memory_stats().get("allocated_bytes.all.peak", 0) >= 0
         True
     """
-    if not is_available():
+    if not _is_usable():
         return {}
     known = core.devices.memory_stats(_device(device))
     stats = {"num_alloc_retries": known["retry_count"], "num_ooms": known["failure_count"]}
@@ -605,7 +619,7 @@ def memory_snapshot(device: Any = None) -> list[dict[str, Any]]:
     """Return the segments of a GPU's memory, and the blocks in each; an empty list if there is no GPU."""
     from json import loads
 
-    return loads(core.devices.memory_snapshot(_device(device))) if is_available() else []
+    return loads(core.devices.memory_snapshot(_device(device))) if _is_usable() else []
 
 
 def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
@@ -614,7 +628,7 @@ def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
     Args:
         abbreviated: without the counts of calls.
     """
-    if not is_available():
+    if not _is_usable():
         return ""
     where = _device(device)
     known = core.devices.memory_stats(where)
@@ -833,4 +847,4 @@ def is_current_stream_capturing() -> bool:
         >>> torch.cuda.is_current_stream_capturing()
         False
     """
-    return is_available() and core.devices.is_current_stream_capturing("cuda")
+    return _is_usable() and core.devices.is_current_stream_capturing("cuda")
