@@ -11,7 +11,7 @@ from ._C import device as _device
 
 TYPE_CHECKING = False  # typing takes longer to import than this package
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Self
 
     from .devices import DeviceLike
 
@@ -54,10 +54,13 @@ class Stream:
         self._before: list[tuple[_device, Stream]] = []
 
     @classmethod
-    def _existing(cls, device: _device, stream_id: int) -> Stream:
+    def _existing(cls, device: _device, stream_id: int) -> Self:
         self = cls.__new__(cls)
-        self.device, self.priority, self.stream_id, self._before = device, 0, stream_id, []
+        self._assign(device, stream_id)
         return self
+
+    def _assign(self, device: _device, stream_id: int) -> None:
+        self.device, self.priority, self.stream_id, self._before = device, 0, stream_id, []
 
     def query(self) -> bool:
         """Return whether all work that was queued on the stream is done."""

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 __all__ = [
     "CUDAGraph",
     "Event",
+    "ExternalStream",
     "OutOfMemoryError",
     "Stream",
+    "StreamContext",
     "amp",
     "current_device",
     "current_stream",
@@ -28,6 +30,7 @@ __all__ = [
     "device",
     "device_count",
     "empty_cache",
+    "get_arch_list",
     "get_device_capability",
     "get_device_name",
     "get_device_properties",
@@ -48,14 +51,18 @@ __all__ = [
     "mem_get_info",
     "memory_allocated",
     "memory_reserved",
+    "memory_snapshot",
     "memory_stats",
+    "memory_summary",
     "reset_max_memory_allocated",
     "reset_peak_memory_stats",
     "seed",
     "seed_all",
     "set_device",
+    "set_per_process_memory_fraction",
     "set_rng_state",
     "set_rng_state_all",
+    "set_stream",
     "stream",
     "synchronize",
     "get_per_process_memory_fraction",
@@ -89,7 +96,7 @@ if not TYPE_CHECKING:
         if name == "_initialized":
             return is_initialized()
         if name == "default_generators":
-            return ()
+            return (core._C.default_generator,) * device_count()  # all devices draw from one stream
         raise AttributeError(f"module 'rushlight.cuda' has no attribute {name!r}")
 
 
@@ -298,6 +305,11 @@ def _device(device: Any) -> core.device:
     if device is None:
         return core.devices.current_device("cuda")
     return core.device("cuda", device) if isinstance(device, int) else core.device(device)
+
+
+def _resolved(device: Any) -> core.device:
+    where = _device(device)
+    return where if where.index is not None else core.devices.current_device("cuda")
 
 
 class device:  # noqa: N801
@@ -576,11 +588,20 @@ def mem_get_info(device: Any = None) -> tuple[int, int]:
 
 
 def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
-    """Limit the fraction of a GPU's memory that this process may use. Raises RuntimeError if there is no GPU.
+    """Limit the fraction of a GPU's memory that this process may use.
+
+    Args:
+        fraction: the fraction, between 0 and 1.
+        device: an index or a device; by default the current GPU.
 
     Raises:
+        RuntimeError: there is no GPU.
         TypeError: the fraction is not a float.
         ValueError: the fraction is not between 0 and 1.
+
+    Example::
+
+        torch.cuda.set_per_process_memory_fraction(0.5)
     """
     _need("set_per_process_memory_fraction")
     if not isinstance(fraction, float):
@@ -616,7 +637,15 @@ def get_per_process_memory_fraction(device: Any = None) -> float:
 
 
 def memory_snapshot(device: Any = None) -> list[dict[str, Any]]:
-    """Return the segments of a GPU's memory, and the blocks in each; an empty list if there is no GPU."""
+    """Return the segments of a GPU's memory, and the blocks in each; an empty list if there is no GPU.
+
+    Args:
+        device: an index or a device; by default the current GPU.
+
+    Example:
+        >>> all(segment["size"] > 0 for segment in torch.cuda.memory_snapshot())
+        True
+    """
     from json import loads
 
     return loads(core.devices.memory_snapshot(_device(device))) if _is_usable() else []
@@ -626,7 +655,12 @@ def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
     """Return statistics of a GPU's memory as a table; "" if there is no GPU.
 
     Args:
+        device: an index or a device; by default the current GPU.
         abbreviated: without the counts of calls.
+
+    Example:
+        >>> isinstance(torch.cuda.memory_summary(abbreviated=True), str)
+        True
     """
     if not _is_usable():
         return ""
@@ -669,6 +703,32 @@ class Stream(core.Stream):
     def __init__(self, device: Any = None, priority: int = 0) -> None:
         _need("Stream")
         super().__init__(_device(device), priority=priority)
+
+    @property
+    def cuda_stream(self) -> int:
+        """The address of the stream, as CUDA's functions take it."""
+        return self.stream_id
+
+
+class ExternalStream(Stream):
+    """A stream that another library has made. The stream must exist as long as tensors that were used on it.
+
+    Args:
+        stream_ptr: the address of the stream.
+        device: an index or a device; by default the current GPU.
+
+    Raises:
+        RuntimeError: there is no GPU.
+
+    Example::
+
+        with torch.cuda.stream(torch.cuda.ExternalStream(stream_ptr)):
+            x = torch.ones(2, device="cuda")
+    """
+
+    def __init__(self, stream_ptr: int, device: Any = None) -> None:
+        _need("ExternalStream")
+        self._assign(_resolved(device), stream_ptr)
 
 
 class Event(core.Event):
@@ -760,7 +820,7 @@ def graph_pool_handle() -> tuple[int, int]:
     return _graphs.new_graph_pool()
 
 
-def current_stream(device: Any = None) -> core.Stream:
+def current_stream(device: Any = None) -> Stream:
     """Return the stream to which the calling thread submits work.
 
     Args:
@@ -774,10 +834,24 @@ def current_stream(device: Any = None) -> core.Stream:
         torch.cuda.current_stream().synchronize()
     """
     _need("current_stream")
-    return _streams.current_stream(_device(device))
+    found = _streams.current_stream(_device(device))
+    return Stream._existing(found.device, found.stream_id)
 
 
-def default_stream(device: Any = None) -> core.Stream:
+def set_stream(stream: core.Stream | None) -> None:
+    """Make the calling thread submit its work for the device of a stream to this stream.
+
+    Args:
+        stream: a stream; None changes nothing.
+
+    Example:
+        >>> torch.cuda.set_stream(None)
+    """
+    if stream is not None:
+        _streams.set_stream(stream)
+
+
+def default_stream(device: Any = None) -> Stream:
     """Return the stream that a GPU uses before another one is selected.
 
     Args:
@@ -791,8 +865,7 @@ def default_stream(device: Any = None) -> core.Stream:
         torch.cuda.default_stream().synchronize()
     """
     _need("default_stream")
-    where = _device(device)
-    return core.Stream._existing(where if where.index is not None else core.devices.current_device("cuda"), 0)
+    return Stream._existing(_resolved(device), 0)
 
 
 class stream:  # noqa: N801
@@ -822,7 +895,12 @@ StreamContext = stream
 
 
 def get_arch_list() -> list[str]:
-    """Return an empty list: the GPUs that kernels were compiled for are not available from the backend."""
+    """Return an empty list: the GPUs that kernels were compiled for are not available from the backend.
+
+    Example:
+        >>> torch.cuda.get_arch_list()
+        []
+    """
     return []
 
 
