@@ -59,6 +59,50 @@ def test_time_between_events(driver):
     assert start.elapsed_time(end) >= 0
 
 
+def test_streams_by_their_addresses(driver):
+    side = torch.cuda.Stream()
+    assert type(torch.cuda.current_stream()) is type(torch.cuda.default_stream()) is torch.cuda.Stream
+    same = torch.cuda.ExternalStream(side.cuda_stream)
+    assert same == side
+    try:
+        torch.cuda.set_stream(same)
+        assert torch.cuda.current_stream() == side
+        assert (torch.ones(2, device="cuda") + 1).tolist() == [2.0, 2.0]
+    finally:
+        torch.cuda.set_stream(torch.cuda.default_stream())
+    assert torch.cuda.default_generators == (torch.default_generator,)
+
+
+def test_events_for_threads_that_sleep(driver):
+    before = driver.fake_cuda_sleeping_events()
+    torch.cuda.Event().record()
+    assert driver.fake_cuda_sleeping_events() == before
+    torch.cuda.Event(blocking=True).record()
+    assert driver.fake_cuda_sleeping_events() == before + 1
+
+
+def test_dlpack_orders_streams_and_waits_for_nothing(driver):
+    class Producer:
+        def __dlpack_device__(self):
+            return x.__dlpack_device__()
+
+        def __dlpack__(self, **given):
+            seen.append(given["stream"])
+            with torch.cuda.stream(torch.cuda.default_stream()):  # the producer's stream
+                return x.__dlpack__(**given)
+
+    seen = []
+    side = torch.cuda.Stream()
+    torch.cuda.synchronize()
+    x = torch.ones(8, device="cuda") + 1
+    with torch.cuda.stream(side):
+        y = torch.from_dlpack(Producer()) * 2
+        assert driver.fake_cuda_waiting() >= 3
+        assert y.tolist() == [4.0] * 8
+    assert torch.from_dlpack(Producer()).tolist() == [2.0] * 8
+    assert seen == [side.stream_id, 1]
+
+
 def test_pinned_memory_is_copied_while_the_host_goes_on(driver):
     torch.cuda.synchronize()
     host = torch.arange(100.0).pin_memory()
@@ -157,14 +201,15 @@ x = torch.ones(10, device="cuda")
 torch.cuda.synchronize()
 ctypes.CDLL(plugin).fake_cuda_fail({ILLEGAL_ADDRESS})
 y = x * 2
-for _ in range(2):
+for use in (y.tolist, y.tolist, lambda: torch.empty(8 << 20, device="cuda"), lambda: torch.ones(3).pin_memory()):
     try:
-        y.tolist()
+        use()
     except RuntimeError as error:
         print(type(error).__name__, error)
 """
     text = run(plugin, program)
-    assert text.count("an illegal memory access was encountered (CUDA error 700)") == 2, text
+    assert text.count("an illegal memory access was encountered (CUDA error 700)") == 4, text
+    assert "OutOfMemoryError" not in text, text
     assert "the last operators queued, newest first: mul at <string>:9" in text, text
     assert "cannot use the device any more" in text, text
 
@@ -185,21 +230,55 @@ except RuntimeError as error:
     assert "all tensors must be on one device" in text, text
 
 
+def test_another_library_may_change_the_current_device(plugin):
+    program = """
+import ctypes
+core.devices.load_backend(plugin)
+library = ctypes.CDLL(plugin)
+x = torch.ones(4, device="cuda:0")
+torch.cuda.synchronize()
+library.fake_cuda_set_device(1)
+y = x + 1
+done = torch.cuda.Event()
+done.record()
+library.fake_cuda_advance(0, 1000)
+print(done.query(), y.tolist())
+"""
+    text = run(plugin, program, FAKE_CUDA_DEVICES="2")
+    assert "True [2.0, 2.0, 2.0, 2.0]" in text, text
+
+
+def test_devices_that_are_not_used_get_no_context(plugin):
+    program = """
+import ctypes
+core.devices.load_backend(plugin)
+library = ctypes.CDLL(plugin)
+print(torch.cuda.is_available(), torch.cuda.device_count(), library.fake_cuda_contexts())
+x = torch.ones(4, device="cuda:1").index_select(0, torch.tensor([1], device="cuda:1"))
+print(x.tolist(), library.fake_cuda_contexts())
+"""
+    text = run(plugin, program, FAKE_CUDA_DEVICES="2")
+    assert "True 2 0\n[1.0] 2" in text, text
+
+
 def test_a_forked_process_is_refused(plugin):
     program = """
 import os
 core.devices.load_backend(plugin)
 x = torch.ones(3, device="cuda")
+torch.cuda._driver_is_there = lambda: True
 pid = os.fork()
 if pid == 0:
-    try:
-        x + 1
-    except RuntimeError as error:
-        print(error, flush=True)
+    for call in (lambda: x + 1, torch.cuda.synchronize):
+        try:
+            call()
+        except RuntimeError as error:
+            print(error, flush=True)
     os._exit(0)
 os.waitpid(pid, 0)
 """
-    assert "a forked process cannot use the devices of its parent" in run(plugin, program)
+    text = run(plugin, program)
+    assert text.count("a forked process cannot use the devices of its parent") == 2, text
 
 
 def test_a_graph_does_its_work_again(driver):
@@ -230,6 +309,26 @@ def test_a_graph_does_its_work_again(driver):
     assert other.pool() == graph.pool()
     other.replay()
     assert z.tolist() == [10.0] * 8
+
+
+def test_memory_that_is_released_during_a_capture(driver):
+    side = torch.cuda.Stream()
+    x = torch.ones(1000, device="cuda")
+    pinned = torch.ones(1000).pin_memory()
+    torch.cuda.synchronize()
+    with torch.cuda.stream(side):
+        y = x + pinned.to("cuda", non_blocking=True)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=side):
+        z = y * 2
+        del x, pinned  # `side` has used them before the capture
+        del z
+        z = y * 3
+        more = torch.ones(1000).pin_memory()
+    graph.replay()
+    torch.cuda.synchronize()
+    assert z.tolist() == [6.0] * 1000
+    del more
 
 
 def test_a_replay_waits_for_nothing(driver):

@@ -42,6 +42,7 @@ enum cudaError_t {
     cudaErrorLaunchFailure = 719,
     cudaErrorStreamCaptureUnsupported = 900,
     cudaErrorStreamCaptureIsolation = 905,
+    cudaErrorStreamCaptureInvalidated = 901,
     cudaErrorCapturedEvent = 907,
 };
 struct cudaDeviceProp {

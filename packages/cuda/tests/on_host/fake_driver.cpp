@@ -22,6 +22,7 @@
 
 struct CUgraph_st {
     std::vector<std::function<void()>> work;  // of all its streams, in the order of recording
+    bool invalid = false;  // a call during the capture has invalidated it
 };
 struct CUgraphExec_st {
     std::shared_ptr<CUgraph_st> graph;
@@ -53,6 +54,7 @@ struct Device {
     CUstream_st main{};
     std::vector<std::unique_ptr<CUstream_st>> streams;
     size_t used = 0;
+    bool has_context = false;
 };
 
 struct Machine {
@@ -89,6 +91,8 @@ cudaError_t give(cudaError_t error) {
     return error;
 }
 
+void make_context() { machine().devices[static_cast<size_t>(current)].has_context = true; }
+
 void run_to(CUstream_st* stream, uint64_t ticket) {
     Machine& m = machine();
     while (stream->done < ticket) {
@@ -109,6 +113,7 @@ void run_device(Device& device) {
     for (const auto& stream : device.streams) run_to(stream.get(), stream->queued);
 }
 cudaError_t push(CUstream_st* stream, std::function<void()> work) {
+    make_context();
     if (machine().failed != cudaSuccess) return give(machine().failed);
     if (stream->graph) {
         stream->graph->work.push_back(std::move(work));
@@ -166,6 +171,8 @@ cudaError_t allocate(void** data, size_t nbytes) {
     const Lock lock(m.mutex);
     const size_t most = memory_of_device();
     Device& device = m.devices[static_cast<size_t>(current)];
+    make_context();
+    if (m.failed != cudaSuccess) return give(m.failed);
     if (nbytes > most - device.used) return give(cudaErrorMemoryAllocation);
     *data = std::aligned_alloc(512, (nbytes + 511) / 512 * 512);
     std::memset(*data, 0xCB, nbytes);
@@ -189,6 +196,8 @@ cudaError_t release(void* data) {
 }
 cudaError_t pin(void** data, size_t nbytes, unsigned) {
     const Lock lock(machine().mutex);
+    make_context();
+    if (machine().failed != cudaSuccess) return give(machine().failed);
     *data = std::aligned_alloc(4096, (nbytes + 4095) / 4096 * 4096);
     machine().pinned[*data] = nbytes;
     return cudaSuccess;
@@ -288,7 +297,10 @@ cudaError_t wait_event(cudaStream_t stream, cudaEvent_t event, unsigned) {
 cudaError_t query_event(cudaEvent_t event) {
     const Lock lock(machine().mutex);
     if (machine().failed != cudaSuccess) return give(machine().failed);
-    if (event->graph) return give(cudaErrorCapturedEvent);
+    if (event->graph) {
+        event->graph->invalid = true;
+        return give(cudaErrorCapturedEvent);
+    }
     return !event->stream || event->stream->done >= event->ticket ? cudaSuccess : cudaErrorNotReady;
 }
 cudaError_t synchronize_event(cudaEvent_t event) {
@@ -314,6 +326,7 @@ cudaError_t end_capture(cudaStream_t stream, cudaGraph_t* graph) {
     for (Device& device : machine().devices)
         for (const auto& other : device.streams)
             if (other->graph == recorded) other->graph = nullptr;
+    if (recorded->invalid) return give(cudaErrorStreamCaptureInvalidated);
     *graph = new CUgraph_st(*recorded);
     return cudaSuccess;
 }
