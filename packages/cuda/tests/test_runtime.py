@@ -201,14 +201,15 @@ x = torch.ones(10, device="cuda")
 torch.cuda.synchronize()
 ctypes.CDLL(plugin).fake_cuda_fail({ILLEGAL_ADDRESS})
 y = x * 2
-for use in (y.tolist, y.tolist, lambda: torch.empty(8 << 20, device="cuda"), lambda: torch.ones(3).pin_memory()):
+for use in (y.tolist, y.tolist, lambda: torch.empty(8 << 20, device="cuda"), lambda: torch.ones(3).pin_memory(),
+            lambda: y.view(1, 10) @ y.view(10, 1)):
     try:
         use()
     except RuntimeError as error:
         print(type(error).__name__, error)
 """
     text = run(plugin, program)
-    assert text.count("an illegal memory access was encountered (CUDA error 700)") == 4, text
+    assert text.count("an illegal memory access was encountered (CUDA error 700)") == 5, text
     assert "OutOfMemoryError" not in text, text
     assert "the last operators queued, newest first: mul at <string>:9" in text, text
     assert "cannot use the device any more" in text, text

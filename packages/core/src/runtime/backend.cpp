@@ -186,9 +186,9 @@ struct DeviceContext : KernelContext {
     static void* take(KernelContext* context, size_t nbytes) {
         auto* self = static_cast<DeviceContext*>(context);
         void* data = nullptr;
-        if (nbytes == 0 || allocate_on(self->owner, self->call.device, nbytes, self->call.stream, &data) !=
-                               BackendStatus::Ok)
-            return nullptr;
+        if (nbytes == 0) return nullptr;
+        self->status = allocate_on(self->owner, self->call.device, nbytes, self->call.stream, &data);
+        if (self->status != BackendStatus::Ok) return nullptr;
         self->blocks.emplace_back(data, nbytes);
         return data;
     }
@@ -196,6 +196,7 @@ struct DeviceContext : KernelContext {
     DeviceCall call;
     const Attached& owner;
     std::vector<std::pair<void*, size_t>> blocks;
+    BackendStatus status = BackendStatus::Ok;  // of the last allocation of scratch memory
 };
 
 }  // namespace
@@ -357,7 +358,10 @@ void backend_call(const char* op, Device device, KernelFn kernel, KernelArgs&& a
     const Attached& owner = require_attached(device.type);
     DeviceContext context(op, owner, device, args.context ? args.context->random : PhiloxKey{0, 0});
     args.context = &context;
-    check_backend(from_slot(kernel)(&args), owner.backend, op);
+    BackendStatus status = from_slot(kernel)(&args);
+    // A kernel that gets no scratch memory returns OutOfMemory, although the device may have failed.
+    if (status == BackendStatus::OutOfMemory && context.status != BackendStatus::Ok) status = context.status;
+    check_backend(status, owner.backend, op);
 }
 
 DeviceProperties device_properties(Device device) {
