@@ -6,8 +6,10 @@ import ctypes
 import gc
 import json
 import os
+import pickle
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -40,6 +42,43 @@ def test_a_stream_is_the_current_one_within_its_block() -> None:
         assert current_stream() == first
     assert current_stream("toy:0").stream_id == 0
     assert devices.current_device("toy") == core.device("toy:0")
+
+
+def test_threads_enter_the_same_stream() -> None:
+    shared, other = Stream("toy"), Stream("toy")
+    inside, may_end = threading.Event(), threading.Event()
+    found: list[Stream] = []
+
+    def work() -> None:
+        with other:
+            with shared:
+                inside.set()
+                may_end.wait(60)
+            found.append(current_stream("toy"))
+
+    thread = threading.Thread(target=work)
+    with shared:
+        thread.start()
+        assert inside.wait(60)
+    assert current_stream("toy").stream_id == 0
+    may_end.set()
+    thread.join()
+    assert found == [other]
+
+
+def test_bad_arguments_of_streams() -> None:
+    stream = Stream("toy")
+    for call in (
+        lambda: stream.wait_stream(None),
+        lambda: stream.wait_event(3),
+        lambda: stream.record_event(3),
+        lambda: Event("toy", enable_timing=True).elapsed_time(None),
+        lambda: pickle.dumps(stream),
+    ):
+        with pytest.raises(TypeError):
+            call()
+    with pytest.raises(RuntimeError, match="not in a `with` block"):
+        stream.__exit__(None, None, None)
 
 
 def test_work_of_streams_is_late_until_it_is_ordered() -> None:

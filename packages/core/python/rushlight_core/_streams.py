@@ -6,6 +6,8 @@ one stream, whose work is always complete.
 
 from __future__ import annotations
 
+from _thread import get_ident
+
 from . import _C
 from ._C import device as _device
 
@@ -51,7 +53,8 @@ class Stream:
         self.device: _device = _of(device)
         self.priority = priority
         self.stream_id: int = 0 if self.device.type == "cpu" else _C._new_stream(self.device, priority)
-        self._before: list[tuple[_device, Stream]] = []
+        # The current devices and streams outside of `with` blocks, by threads.
+        self._before: dict[int, list[tuple[_device, Stream]]] = {}
 
     @classmethod
     def _existing(cls, device: _device, stream_id: int) -> Self:
@@ -60,7 +63,7 @@ class Stream:
         return self
 
     def _assign(self, device: _device, stream_id: int) -> None:
-        self.device, self.priority, self.stream_id, self._before = device, 0, stream_id, []
+        self.device, self.priority, self.stream_id, self._before = device, 0, stream_id, {}
 
     def query(self) -> bool:
         """Return whether all work that was queued on the stream is done."""
@@ -73,32 +76,45 @@ class Stream:
 
     def wait_event(self, event: Event) -> None:
         """Make work that is queued from now on wait until the work before the event is done."""
+        _check("wait_event(event)", event, Event)
         event.wait(self)
 
     def wait_stream(self, stream: Stream) -> None:
         """Make work that is queued from now on wait for all work that is already queued on the other stream."""
+        _check("wait_stream(stream)", stream, Stream)
         if stream.device.type != "cpu":
             self.wait_event(stream.record_event())
 
     def record_event(self, event: Event | None = None) -> Event:
         """Record `event`, or a new event, after all work that has been queued so far. Return the event."""
         event = Event(self.device) if event is None else event
+        _check("record_event(event)", event, Event)
         event.record(self)
         return event
 
     def __enter__(self) -> Stream:
         if self.device.type != "cpu":
             outer = _C._current_device(self.device.type)
-            self._before.append((outer, current_stream(self.device)))
+            self._before.setdefault(get_ident(), []).append((outer, current_stream(self.device)))
             _C._set_device(self.device)
             set_stream(self)
         return self
 
     def __exit__(self, *_: object) -> None:
         if self.device.type != "cpu":
-            outer, stream = self._before.pop()
+            entered = self._before.get(get_ident())
+            if not entered:
+                raise RuntimeError("Stream.__exit__: this thread is not in a `with` block of the stream")
+            outer, stream = entered.pop()
+            if not entered:
+                del self._before[get_ident()]
             set_stream(stream)
             _C._set_device(outer)
+
+    def __reduce__(self) -> str:
+        raise TypeError(
+            "Stream: streams cannot be pickled or copied, because other processes do not have them"
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Stream) and self.device == other.device and self.stream_id == other.stream_id
@@ -186,12 +202,18 @@ class Event:
             ValueError: an event was made without timing, or was not recorded.
             RuntimeError: the work before an event is not done.
         """
+        _check("elapsed_time(end_event)", end_event, Event)
         if self._event is None or end_event._event is None:
             raise ValueError("elapsed_time: is not supported for events of the CPU")
         return _C._elapsed_time(self._event, end_event._event)
 
     def __repr__(self) -> str:
         return f"Event(device={str(self.device)!r})"
+
+
+def _check(argument: str, value: object, wanted: type) -> None:
+    if not isinstance(value, wanted):
+        raise TypeError(f"{argument}: must be {wanted.__name__}, got {type(value).__name__}")
 
 
 def current_stream(device: DeviceLike | None = None) -> Stream:

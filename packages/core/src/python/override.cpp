@@ -94,7 +94,8 @@ Object convert(Object result, PyTypeObject* type) {
     if (!changed) return result;
     auto* made = reinterpret_cast<PyObject*>(Py_TYPE(o));
     // A named tuple takes its fields as separate arguments.
-    if (PyObject_HasAttrString(made, "_make")) return Object::steal(PyObject_CallMethod(made, "_make", "O", items.get()));
+    if (PyObject_HasAttrString(made, "_make"))
+        return Object::steal(PyObject_CallMethod(made, "_make", "O", items.get()));
     return Object::steal(PyObject_CallOneArg(made, items.get()));
 }
 
