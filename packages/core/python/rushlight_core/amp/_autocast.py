@@ -151,7 +151,12 @@ class _Block:
 class CurrentAutocast(_Block):
     """A context manager within which autocast has the settings of the moment at which the object was created.
 
-    `checkpoint` uses it to compute a function again with the same dtypes.
+    `checkpoint` uses it to compute a function again with the same dtypes::
+
+        with autocast("cpu"):
+            settings = CurrentAutocast()
+        with settings:
+            output = function(*inputs)  # computed as inside of autocast("cpu")
     """
 
     def __init__(self) -> None:
