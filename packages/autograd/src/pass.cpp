@@ -7,6 +7,7 @@
 #include "rushlight/autograd/anomaly.h"
 #include "rushlight/hooks.h"
 #include "rushlight/interrupt.h"
+#include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/any.h"
 #include "rushlight/ops/isnan.h"
@@ -218,10 +219,22 @@ void Pass::add_to(uint32_t task, Tensor& slot, Tensor grad) const {
     else slot = ops::add(slot, grad);
 }
 
+// A pass inside of autocast computes products in a smaller dtype than that of a leaf that the forward pass used outside
+// of autocast.
+static void fit_to_leaf(Node* node, Tensor& grad) {
+    const auto* leaf = dynamic_cast<const AccumulateGrad*>(node);
+    if (!leaf || !grad.defined()) return;
+    const DType wanted = leaf->variable().dtype();
+    if (is_floating(grad.dtype()) && is_floating(wanted) && grad.dtype() != wanted)
+        grad = ops::_to_copy(grad, wanted);
+}
+
 void Pass::run_task(uint32_t at, std::span<Tensor> out) {
     Node* node = tasks_[at].node;
     std::span<Tensor> grads(grads_.data() + tasks_[at].first_grad, node->num_results());
     const bool reached = tasks_[at].reached, wanted = tasks_[at].wanted;
+    if (dispatch_state.on & bit(Stage::Autocast) && is_leaf(at)) [[unlikely]]
+        fit_to_leaf(node, grads[0]);
     if (reached && (wanted || tasks_[at].captured)) run_pre_hooks(node, node->hooks_or_null(), grads);
     if (restricted_) capture(at, grads);
     // A leaf runs if its `grad` is to be accumulated; grad() returns the arriving gradient to its caller

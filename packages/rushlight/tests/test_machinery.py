@@ -481,3 +481,15 @@ def test_zero_grad_keeps_the_tensor(create_graph: bool) -> None:
             assert p.grad is grad
             assert not grad.requires_grad
             assert not grad.any()
+
+
+def test_backward_inside_autocast_of_a_forward_outside() -> None:
+    w, x = torch.rand(3, 3, requires_grad=True), torch.rand(2, 3)
+    wanted = (x.sum(0)[:, None]).expand(3, 3)
+    y = (x @ w).sum()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        (found,) = torch.autograd.grad(y, w, retain_graph=True)
+        y.backward()
+    for gradient in (found, w.grad):
+        assert gradient.dtype == torch.float32
+        assert torch.allclose(gradient, wanted, rtol=0.02)
