@@ -147,11 +147,11 @@ void* allocate_cached(HostAllocator& h, size_t nbytes) {
     }
     throw_out_of_memory(
         "cpu: out of memory: a block of %.1f MiB does not fit: %.1f MiB are in use, %.1f MiB are cached, "
-        "the limit is %.1f MiB%s\n"
+        "the limit is %.1f MiB%s%s\n"
         "hint: drop tensors that are no longer needed, or use smaller batches",
         static_cast<double>(nbytes) / kMiB, static_cast<double>(s.allocated_bytes) / kMiB,
         static_cast<double>(s.reserved_bytes - s.allocated_bytes) / kMiB,
-        static_cast<double>(s.limit_bytes) / kMiB, left.c_str());
+        static_cast<double>(s.limit_bytes) / kMiB, left.c_str(), host().large.largest_live(5).c_str());
 }
 
 }  // namespace
@@ -168,6 +168,8 @@ void* allocate_slow(size_t nbytes) {
         data = allocate_cached(h, nbytes);
     }
     if (__builtin_expect(!data, 0)) out_of_memory(nbytes);
+    if (nbytes >= detail::kSiteBytes && !h.use_malloc)
+        h.large.set_site(data, current_site());  // for `out_of_memory`
     return data;
 }
 

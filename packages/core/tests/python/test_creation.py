@@ -338,3 +338,12 @@ def test_ranges_of_integers_are_made_of_integers() -> None:
     assert core.arange(3.5, dtype=core.int32).tolist() == [0, 1, 2, 3]
     with pytest.raises(ValueError, match="becomes 0"):
         core.arange(0, 3, 0.5, dtype=core.int64)
+
+
+def test_errors_about_memory_name_the_largest_blocks() -> None:
+    kept = core.ones(3_000_000)
+    with pytest.raises(
+        core.OutOfMemoryError, match=r"the largest blocks are .* MiB \(.*test_creation.py:\d+\)"
+    ):
+        core.empty(10**15)
+    assert kept[0] == 1
