@@ -567,6 +567,8 @@ class Undefined:
         if op in ("linalg_tensorinv", "linalg_tensorsolve") and values:
             # Check the matrix into which the operator reshapes the tensor.
             side = math.isqrt(values[0].size)
+            if not all(map(_is_normal, values)):
+                return True
             return side * side == values[0].size and _is_singular(values[0].reshape(side, side))
         if op in ("linalg_matrix_rank", "matrix_rank"):
             # A bool is a limit if it is the second positional argument.

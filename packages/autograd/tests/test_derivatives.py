@@ -691,6 +691,16 @@ def test_gradients_of_qr_of_a_nearly_singular_matrix_keep_their_digits(shape: tu
         assert (got - wanted).abs().max() < 2e-5 * wanted.abs().max()
 
 
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_gradients_of_determinants_in_a_batch_are_independent(value: float) -> None:
+    """The gradient of a matrix that is not finite is NaN, and that of a singular matrix beside it is its cofactors."""
+    matrices = core.tensor([[[value, 2.0], [4.0, 1.0]], [[2.0, 1.0], [4.0, 2.0]], [[1.0, 2.0], [3.0, 5.0]]])
+    x = matrices.requires_grad_()
+    (found,) = grad(core.linalg.det(x).sum(), x)
+    assert found[0].isnan().any()
+    assert core.allclose(found[1:], core.tensor([[[2.0, -4.0], [-1.0, 2.0]], [[5.0, -3.0], [-2.0, 1.0]]]))
+
+
 def test_recorded_gradients_of_a_small_determinant_keep_their_digits() -> None:
     """The determinant and the inverse come from the same factors, so that their rounding errors cancel."""
     core.manual_seed(0)

@@ -16,6 +16,7 @@
 #include "rushlight/ops/abs.h"
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/adjoint.h"
+#include "rushlight/ops/all.h"
 #include "rushlight/ops/any.h"
 #include "rushlight/ops/clone.h"
 #include "rushlight/ops/complex.h"
@@ -24,8 +25,10 @@
 #include "rushlight/ops/eq.h"
 #include "rushlight/ops/eye.h"
 #include "rushlight/ops/imag.h"
+#include "rushlight/ops/isfinite.h"
 #include "rushlight/ops/linalg_svd.h"
 #include "rushlight/ops/log.h"
+#include "rushlight/ops/logical_not.h"
 #include "rushlight/ops/lt.h"
 #include "rushlight/ops/masked_fill.h"
 #include "rushlight/ops/matmul.h"
@@ -213,14 +216,18 @@ Tensor _det_backward(const Tensor& grad, const Tensor& A, const Tensor& det, con
         return ops::mul(each(ops::mul(grad, ops::conj(det))), _inverse_adjoint(A, factors, pivots));
     // With A = U S V^H, the gradient is det(U V^H) U C V^H, where element i of the diagonal of C is the product of the other
     // singular values.
-    const auto [u, s, vh] = ops::linalg_svd(A, true);
+    // Matrices with infinities or NaN have no singular values; their gradient is NaN.
+    const Tensor wrong =
+        each(ops::logical_not(ops::all(ops::isfinite(ops::detach(A)), kInts<-2, -1>, false)));
+    const auto [u, s, vh] = ops::linalg_svd(ops::masked_fill(A, wrong, Scalar(0)), true);
     const Tensor others =
         ops::masked_fill(ops::expand(ops::unsqueeze(s, -2), A.sizes()),
                          ops::eye(A.size(-1), std::nullopt, DType::Bool, A.device()), Scalar(1));
     const Tensor scale =
         ops::mul(grad, ops::mul(ops::conj(ops::_linalg_det(u)), ops::conj(ops::_linalg_det(vh))));
     const Tensor scaled = ops::mul(u, ops::unsqueeze(ops::prod(others, -1, false), -2));
-    return ops::mul(each(scale), ops::matmul(scaled, vh));
+    return ops::masked_fill(ops::mul(each(scale), ops::matmul(scaled, vh)), wrong,
+                            Scalar(std::numeric_limits<double>::quiet_NaN()));
 }
 
 // --- least squares ---
