@@ -51,7 +51,7 @@ class Stream:
 
     def __init__(self, device: DeviceLike | None = None, *, priority: int = 0) -> None:
         self.device: _device = _of(device)
-        self.priority = priority
+        self.priority: int = priority
         self.stream_id: int = 0 if self.device.type == "cpu" else _C._new_stream(self.device, priority)
         # The current devices and streams outside of `with` blocks, by threads.
         self._before: dict[int, list[tuple[_device, Stream]]] = {}
