@@ -64,13 +64,17 @@ Generator* twister_of(const KernelContext& ctx) { return CpuContext::twister(&ct
 void uniform_(KernelContext& ctx, const View& self, double from, double to) {
     if (is_complex(self.dtype)) return uniform_(ctx, Pairs(self).view, from, to);
     if (Generator* twister = twister_of(ctx)) return twister::uniform_(ctx, *twister, self, from, to);
-    floating(
-        ctx, self, [&](auto* out) { fill_uniform(ctx.random, out, self.numel); },
-        [=, largest = functors::largest_below(to, from, self.dtype)](auto u) {
-            using T = decltype(u);
-            return functors::Uniform<T>{static_cast<T>(from), static_cast<T>(to - from),
-                                        static_cast<T>(largest)}(u);
-        });
+    const auto draw = [&](auto* out) { fill_uniform(ctx.random, out, self.numel); };
+    // The numbers of the generator are in [0, 1), and those of single precision have few enough digits to be exact.
+    if (from == 0 && to == 1 && self.dtype == DType::Float32)
+        return with_values<float>(ctx, self, DType::Float32, draw);
+    if (from == 0 && to == 1 && self.dtype == DType::Float64)
+        return with_values<double>(ctx, self, DType::Float64, draw);
+    floating(ctx, self, draw, [=, largest = functors::largest_below(to, from, self.dtype)](auto u) {
+        using T = decltype(u);
+        return functors::Uniform<T>{static_cast<T>(from), static_cast<T>(to - from),
+                                    static_cast<T>(largest)}(u);
+    });
 }
 
 // The variance of a complex number is divided equally between its real and imaginary parts.

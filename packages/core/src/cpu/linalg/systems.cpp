@@ -60,7 +60,7 @@ class Factors {
     }
 
     // Whether all elements of matrix b are finite.
-    bool is_finite(int64_t b) const {
+    [[gnu::noinline, gnu::cold]] bool is_finite(int64_t b) const {
         for (int64_t i = 0; i < n_; ++i)
             for (int64_t j = 0; j < n_; ++j)
                 if (!std::isfinite(magnitude(in_.at(b)[i * in_.row_stride + j * in_.column_stride])))
