@@ -81,18 +81,7 @@ class Functionalization {
             const TensorType& type = graph_.values[id].type;
             return ops::empty(type.sizes, type.dtype, Device{DeviceType::Meta, 0});
         };
-        Stack stack;
-        for (const Argument& argument : node.arguments) {
-            if (auto* use = std::get_if<Use>(&argument)) {
-                stack.emplace_back(tensor(use->value));
-            } else if (auto* list = std::get_if<std::vector<std::optional<ValueId>>>(&argument)) {
-                std::vector<Tensor> tensors;
-                for (const auto& id : *list) tensors.push_back(id ? tensor(*id) : Tensor());
-                stack.emplace_back(std::move(tensors));
-            } else {
-                stack.push_back(boxed_argument(argument));
-            }
-        }
+        Stack stack = boxed_arguments(node, tensor);
         StagesOff untraced(kAllStages);
         try {
             call_boxed(op, stack);

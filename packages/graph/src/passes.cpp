@@ -195,18 +195,7 @@ class Sharing {
 // Runs a call on constants and returns its results.
 std::map<ValueId, Tensor> call_now(const Graph& graph, const Node& node,
                                    const std::map<ValueId, Tensor>& known) {
-    Stack stack;
-    for (const Argument& argument : node.arguments) {
-        if (auto* use = std::get_if<Use>(&argument)) {
-            stack.emplace_back(known.at(use->value));
-        } else if (auto* list = std::get_if<std::vector<std::optional<ValueId>>>(&argument)) {
-            std::vector<Tensor> tensors;
-            for (const auto& id : *list) tensors.push_back(id ? known.at(*id) : Tensor());
-            stack.emplace_back(std::move(tensors));
-        } else {
-            stack.push_back(boxed_argument(argument));
-        }
-    }
+    Stack stack = boxed_arguments(node, [&](ValueId id) { return known.at(id); });
     StagesOff untraced(kAllStages);
     call_boxed(*find_operator(graph.operators[node.op].name), stack);
     std::map<ValueId, Tensor> made;

@@ -24,6 +24,15 @@ bool fits_integer(Scalar v, DType t) {
     }
 }
 
+double largest_number(DType t) {
+    switch (real_dtype(t)) {
+        case DType::Float16: return 65504;
+        case DType::BFloat16: return 0x1.fep127;
+        case DType::Float32: return std::numeric_limits<float>::max();
+        default: return std::numeric_limits<double>::max();
+    }
+}
+
 Scalar element_of(const char* op, const char* argument, Scalar value, DType t) {
     const auto fail = [&] [[noreturn, gnu::cold]] {
         const auto z = value.to<Complex<double>>();
@@ -39,10 +48,7 @@ Scalar element_of(const char* op, const char* argument, Scalar value, DType t) {
         value = Scalar(z.re);
     }
     if (is_floating(t)) {
-        const double most = t == DType::Float16    ? 65504
-                            : t == DType::BFloat16 ? 0x1.fep127
-                            : t == DType::Float32  ? double{std::numeric_limits<float>::max()}
-                                                   : std::numeric_limits<double>::max();
+        const double most = largest_number(t);
         const double v = value.to<double>();
         if (std::fabs(v) > most && !std::isinf(v)) fail();
         return value;

@@ -8,6 +8,9 @@ namespace rushlight {
 /// Whether an integer is in the range of an integer dtype. Returns true for other numbers and other dtypes.
 bool fits_integer(Scalar v, DType t);
 
+/// The largest finite number of a floating-point dtype, or of the parts of a complex dtype.
+double largest_number(DType t);
+
 /// Converts a number to an element of dtype `t`. An integer dtype truncates floats, and in an unsigned dtype negative
 /// integers wrap around. Raises RuntimeError if the number is out of range, if it is infinite or NaN and `t` is an integer
 /// dtype, or if it has an imaginary part and `t` is not complex.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -52,6 +53,24 @@ Tensor integers_of_range(const Tensor& t, int64_t low, uint64_t range, Generator
     return ops::_integers_(t, low, static_cast<int64_t>(range), generator);
 }
 
+// Returns one more than the largest integer up to which the dtype represents all integers exactly.
+uint64_t exact_integers(DType t) {
+    switch (t) {
+        case DType::Bool: return 2;
+        case DType::UInt8: return 256;
+        case DType::Int8: return 128;
+        case DType::Int16: return 32768;
+        case DType::UInt16: return 65536;
+        case DType::Int32: return uint64_t{1} << 31;
+        case DType::UInt32: return uint64_t{1} << 32;
+        case DType::Float16: return (1 << 11) + 1;
+        case DType::BFloat16: return (1 << 8) + 1;
+        case DType::Float32: return (1 << 24) + 1;
+        case DType::Float64: return (uint64_t{1} << 53) + 1;
+        default: return uint64_t{1} << 63;
+    }
+}
+
 // Returns an integer rounded to a floating-point dtype.
 double rounded(int64_t value, DType t) {
     const auto single = static_cast<float>(value);
@@ -65,7 +84,7 @@ double rounded(int64_t value, DType t) {
 
 // The distance of two neighbouring numbers of a floating-point dtype near an integer.
 int64_t spacing(int64_t value, DType t) {
-    const int digits = t == DType::Float16 ? 11 : t == DType::BFloat16 ? 8 : t == DType::Float64 ? 53 : 24;
+    const int digits = std::bit_width(exact_integers(t) - 1) - 1;  // 2^digits is the last exact integer
     const int size = std::ilogb(static_cast<double>(value));
     return size < digits ? 1 : int64_t{1} << (size - digits + 1);
 }
@@ -94,24 +113,6 @@ Tensor integers(const char* op, const Tensor& t, int64_t low, int64_t high, Gene
     RL_CHECK(low < high, throw_runtime, "%s(low, high): dtype %s represents no integer of the range", op,
              name(t.dtype()));
     return integers_of_range(t, low, static_cast<uint64_t>(high) - static_cast<uint64_t>(low), generator);
-}
-
-// Returns one more than the largest integer up to which the dtype represents all integers exactly.
-uint64_t exact_integers(DType t) {
-    switch (t) {
-        case DType::Bool: return 2;
-        case DType::UInt8: return 256;
-        case DType::Int8: return 128;
-        case DType::Int16: return 32768;
-        case DType::UInt16: return 65536;
-        case DType::Int32: return uint64_t{1} << 31;
-        case DType::UInt32: return uint64_t{1} << 32;
-        case DType::Float16: return (1 << 11) + 1;
-        case DType::BFloat16: return (1 << 8) + 1;
-        case DType::Float32: return (1 << 24) + 1;
-        case DType::Float64: return (uint64_t{1} << 53) + 1;
-        default: return uint64_t{1} << 63;
-    }
 }
 
 }  // namespace

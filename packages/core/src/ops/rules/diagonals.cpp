@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "bodies/diagonals.h"
+#include "ops/numbers.h"
 #include "rushlight/backend.h"
 
 namespace rushlight::rules {
@@ -42,8 +43,7 @@ Outputs triangle_indices(const char* op, int64_t row, int64_t col, __int128 coun
     const DType result = dtype.value_or(DType::Int64);
     RL_CHECK(is_integral(result), throw_not_implemented, "%s(dtype): must be an integer dtype, got %s", op,
              name(result));
-    const int bits = 8 * static_cast<int>(itemsize(result)) - is_signed(result);
-    RL_CHECK(bits >= 63 || std::max(row, col) <= int64_t{1} << bits, throw_runtime,
+    RL_CHECK(fits_integer(Scalar(std::max({row - 1, col - 1, int64_t{0}})), result), throw_runtime,
              "%s(dtype): %s cannot represent the indices of %lld rows and %lld columns", op, name(result),
              (long long)row, (long long)col);
     RL_CHECK(!requires_grad, throw_runtime,

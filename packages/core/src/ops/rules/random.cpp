@@ -1,29 +1,16 @@
 #include <cmath>
-#include <limits>
 
 #include "bodies/random.h"
+#include "ops/numbers.h"
 #include "rushlight/backend.h"
 
 namespace rushlight::rules {
 namespace {
 
-// The largest finite number of a floating-point dtype, or of the parts of a complex dtype.
-double largest_number(DType t) {
-    switch (t) {
-        case DType::Float16: return 65504;
-        case DType::BFloat16: return 0x1.FEp127;
-        case DType::Float64:
-        case DType::Complex128: return std::numeric_limits<double>::max();
-        default: return std::numeric_limits<float>::max();
-    }
-}
-
 // Whether an integer is in the range of a dtype.
 bool fits(int64_t value, DType t) {
     if (is_differentiable(t)) return std::abs(static_cast<double>(value)) <= largest_number(t);
-    const int bits = t == DType::Bool ? 1 : 8 * static_cast<int>(itemsize(t));
-    if (!is_signed(t)) return value >= 0 && (bits == 64 || value < int64_t{1} << bits);
-    return bits == 64 || (value >= -(int64_t{1} << (bits - 1)) && value < int64_t{1} << (bits - 1));
+    return t == DType::Bool ? value == 0 || value == 1 : fits_integer(Scalar(value), t);
 }
 
 }  // namespace
