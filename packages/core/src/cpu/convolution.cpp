@@ -55,18 +55,9 @@ bool is_channels_last(const View& v) {
 // Below this number of multiply-adds, loading the vendor library (oneDNN) and compiling a kernel would take longer
 // than they save.
 constexpr int64_t kSmall = 1 << 14;
-// For feature maps above this size, our depthwise convolution is faster than the vendor's, which copies into a
-// blocked layout and back.
-constexpr int64_t kLargeMap = 24 * 24;
-
 // `maps` are the feature maps that the convolution reads and writes.
 bool use_vendor(const ConvolutionGeometry& g, DType dtype, std::initializer_list<const View*> maps) {
-    if (dtype != DType::Float32 || g.multiply_adds() < kSmall) return false;
-    if (g.is_depthwise()) {
-        // The vendor's depthwise kernels are fast only if stride and dilation are 1.
-        const bool plain = g.stride[1] * g.stride[2] * g.dilation[1] * g.dilation[2] == 1;
-        return plain && g.out_size() < kLargeMap;
-    }
+    if (dtype != DType::Float32 || g.multiply_adds() < kSmall || g.is_depthwise()) return false;
     // A 1x1 convolution is computed as a matrix product instead, unless a feature map is channels-last.
     return !g.is_pointwise() ||
            std::any_of(maps.begin(), maps.end(), [](const View* v) { return is_channels_last(*v); });
@@ -86,6 +77,13 @@ bool use_winograd(const ConvolutionGeometry& g, DType dtype) {
     return g.in_channels >= 16 && g.out_channels >= 16 && g.batch * tiles >= 24 && 10 * tiles <= g.out_size();
 }
 
+// Whether a depthwise convolution has enough channels for a vector with an element of each. With fewer, it is computed plane
+// by plane.
+bool use_depthwise(const ConvolutionGeometry& g, DType dtype) {
+    const size_t lanes = (capability() == Capability::AVX512 ? 64 : 32) / itemsize(dtype);
+    return g.is_depthwise() && 4 * static_cast<size_t>(g.in_channels) >= 3 * lanes;
+}
+
 onednn::ConvolutionOperand operand(KernelContext& ctx, const View& v) {
     if (!v.defined()) return {nullptr, false};
     if (is_channels_last(v)) return {v.data, true};
@@ -100,12 +98,12 @@ template <> const PlainConvolution<double>& plain() { return convolution_kernels
 template <class T> const ConvolutionWays<T>& ways(const ConvolutionGeometry& g, bool minimal);
 template <> const ConvolutionWays<float>& ways(const ConvolutionGeometry& g, bool minimal) {
     return minimal            ? winograd_kernels().f32
-           : g.is_depthwise() ? depthwise_kernels().f32
+           : g.is_depthwise() ? flat_kernels().f32
            : g.is_pointwise() ? pointwise_kernels().f32
                               : plain<float>().ways;
 }
 template <> const ConvolutionWays<double>& ways(const ConvolutionGeometry& g, bool) {
-    return g.is_depthwise()   ? depthwise_kernels().f64
+    return g.is_depthwise()   ? flat_kernels().f64
            : g.is_pointwise() ? pointwise_kernels().f64
                               : plain<double>().ways;
 }
@@ -136,8 +134,43 @@ void copy_channels_last(const View& out, const View& in) {
             View{in.data, sizes, from, in.numel, in.ndim, in.dtype, 0});
 }
 
+View absent(DType dtype) { return {nullptr, nullptr, nullptr, 0, -1, dtype, 0}; }
+
+template <class T> const DepthwiseWays<T>& depthwise();
+template <> const DepthwiseWays<float>& depthwise() { return depthwise_kernels().f32; }
+template <> const DepthwiseWays<double>& depthwise() { return depthwise_kernels().f64; }
+
+// Returns v as an operand of a depthwise convolution. It is copied if it is neither row-major nor channels-last.
+template <class T>
+DepthwiseMap<T> map(KernelContext& ctx, const View& v) {
+    if (!v.defined()) return {nullptr, false};
+    const bool channels_last = is_channels_last(v);
+    return {(channels_last ? v : contiguous_in(ctx, v)).template as<std::remove_const_t<T>>(), channels_last};
+}
+
+void depthwise_forward(KernelContext& ctx, const ConvolutionGeometry& g, const View& out, const View& in,
+                       const View& weight, const View& bias) {
+    const View w = contiguous_in(ctx, weight), b = contiguous_in(ctx, bias);
+    with_type(out.dtype, [&]<class T>(T) {
+        depthwise<T>().forward(ctx, g, map<const T>(ctx, in), w.as<T>(), bias.defined() ? b.as<T>() : nullptr,
+                               map<T>(ctx, out));
+    });
+}
+
+// Either gradient may be undefined.
+void depthwise_backward(KernelContext& ctx, const ConvolutionGeometry& g, const View& grad_in,
+                        const View& grad_weight, const View& in, const View& weight, const View& grad_out) {
+    const View w = contiguous_in(ctx, weight);
+    with_type(grad_out.dtype, [&]<class T>(T) {
+        depthwise<T>().backward(ctx, g, map<T>(ctx, grad_in),
+                                grad_weight.defined() ? grad_weight.as<T>() : nullptr, map<const T>(ctx, in),
+                                w.as<T>(), map<const T>(ctx, grad_out));
+    });
+}
+
 void forward(KernelContext& ctx, const ConvolutionGeometry& g, const View& out, const View& in,
              const View& weight, const View& bias) {
+    if (use_depthwise(g, out.dtype)) return depthwise_forward(ctx, g, out, in, weight, bias);
     const bool minimal = use_winograd(g, out.dtype);
     if (!minimal && use_vendor(g, out.dtype, {&in, &out}) &&
         onednn::convolution_forward(ctx, g, operand(ctx, in), operand(ctx, weight), operand(ctx, bias),
@@ -155,6 +188,10 @@ void forward(KernelContext& ctx, const ConvolutionGeometry& g, const View& out, 
 
 void backward_data(KernelContext& ctx, const ConvolutionGeometry& g, const View& grad_in, const View& weight,
                    const View& grad_out) {
+    if (use_depthwise(g, grad_in.dtype)) {
+        const View none = absent(grad_in.dtype);
+        return depthwise_backward(ctx, g, grad_in, none, none, weight, grad_out);
+    }
     const bool minimal = use_winograd(g, grad_in.dtype);
     if (!minimal && use_vendor(g, grad_in.dtype, {&grad_in, &grad_out}) &&
         onednn::convolution_backward_data(ctx, g, operand(ctx, grad_in), operand(ctx, weight),
@@ -180,23 +217,22 @@ void channel_sums(KernelContext& ctx, const View& sums, const View& x) {
     });
 }
 
-// grad_bias is the sum of `grad_out` over each channel. Either gradient may be undefined. oneDNN's sums for the bias are not
-// used, because they add one element after another in single precision.
-void backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, const View& grad_weight,
-                      const View& grad_bias, const View& in, const View& grad_out) {
-    if (grad_weight.defined()) {
-        const bool minimal = use_winograd(g, grad_weight.dtype);
-        const bool done = !minimal && use_vendor(g, grad_weight.dtype, {&in, &grad_out}) &&
-                          onednn::convolution_backward_weights(ctx, g, operand(ctx, grad_weight),
-                                                               operand(ctx, in), operand(ctx, grad_out));
-        if (!done) {
-            const View x = contiguous_in(ctx, in), dy = contiguous_in(ctx, grad_out);
-            with_type(grad_weight.dtype, [&]<class T>(T) {
-                ways<T>(g, minimal).backward_weights(ctx, g, grad_weight.as<T>(), x.as<T>(), dy.as<T>());
-            });
-        }
+void backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, const View& grad_weight, const View& in,
+                      const View& grad_out) {
+    if (use_depthwise(g, grad_weight.dtype)) {
+        const View none = absent(grad_weight.dtype);
+        return depthwise_backward(ctx, g, none, grad_weight, in, none, grad_out);
     }
-    if (grad_bias.defined()) channel_sums(ctx, grad_bias, grad_out);
+    const bool minimal = use_winograd(g, grad_weight.dtype);
+    if (!minimal && use_vendor(g, grad_weight.dtype, {&in, &grad_out}) &&
+        onednn::convolution_backward_weights(ctx, g, operand(ctx, grad_weight), operand(ctx, in),
+                                             operand(ctx, grad_out))) {
+        return;
+    }
+    const View x = contiguous_in(ctx, in), dy = contiguous_in(ctx, grad_out);
+    with_type(grad_weight.dtype, [&]<class T>(T) {
+        ways<T>(g, minimal).backward_weights(ctx, g, grad_weight.as<T>(), x.as<T>(), dy.as<T>());
+    });
 }
 
 // Convolves integers, whose sums wrap around, one tap of the kernel at a time. `g` describes a cross-correlation
@@ -299,17 +335,22 @@ void convolution_backward(KernelContext& ctx, const View& grad_input, const View
         dx.finish(), dw.finish(), db.finish();
         return;
     }
+    // The gradient of the bias is the sum of each channel. oneDNN's sums are not used, because they add one element after
+    // another in single precision.
+    if (grad_bias.defined()) channel_sums(ctx, grad_bias, grad_output);
     if (transposed) {
         const ConvolutionGeometry g = geometry(grad_output, weight, input, stride, padding, dilation, groups);
-        const View none{nullptr, nullptr, nullptr, 0, -1, grad_output.dtype, 0};
-        if (grad_input.defined()) forward(ctx, g, grad_input, grad_output, weight, none);
-        if (grad_weight.defined()) backward_weights(ctx, g, grad_weight, none, grad_output, input);
-        if (grad_bias.defined()) channel_sums(ctx, grad_bias, grad_output);
+        if (grad_input.defined())
+            forward(ctx, g, grad_input, grad_output, weight, absent(grad_output.dtype));
+        if (grad_weight.defined()) backward_weights(ctx, g, grad_weight, grad_output, input);
         return;
     }
     const ConvolutionGeometry g = geometry(input, weight, grad_output, stride, padding, dilation, groups);
+    if (use_depthwise(g, grad_output.dtype) && grad_input.defined() && grad_weight.defined()) {
+        return depthwise_backward(ctx, g, grad_input, grad_weight, input, weight, grad_output);
+    }
     if (grad_input.defined()) backward_data(ctx, g, grad_input, weight, grad_output);
-    backward_weights(ctx, g, grad_weight, grad_bias, input, grad_output);
+    if (grad_weight.defined()) backward_weights(ctx, g, grad_weight, input, grad_output);
 }
 
 }  // namespace rushlight::cpu

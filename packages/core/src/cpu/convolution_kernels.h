@@ -37,13 +37,39 @@ struct ConvolutionKernels {
 
 RUSHLIGHT_KERNEL_TABLE(ConvolutionKernels, convolution_kernels)
 
-/// Kernels for depthwise geometries.
+/// The input or output of a depthwise convolution, which is row-major or channels-last.
+template <class T>
+struct DepthwiseMap {
+    T* data;
+    bool channels_last;
+};
+
+/// A depthwise convolution and its gradients. The weights are row-major.
+template <class T>
+struct DepthwiseWays {
+    // `bias` may be null.
+    void (*forward)(KernelContext&, const ConvolutionGeometry&, DepthwiseMap<const T> in, const T* weight,
+                    const T* bias, DepthwiseMap<T> out);
+    // Either gradient may be null, and then so may be the input or the weight, which the other does not need.
+    void (*backward)(KernelContext&, const ConvolutionGeometry&, DepthwiseMap<T> grad_in, T* grad_weight,
+                     DepthwiseMap<const T> in, const T* weight, DepthwiseMap<const T> grad_out);
+};
+
+/// Kernels for depthwise geometries of many channels.
 struct DepthwiseKernels {
+    DepthwiseWays<float> f32;
+    DepthwiseWays<double> f64;
+};
+
+RUSHLIGHT_KERNEL_TABLE(DepthwiseKernels, depthwise_kernels)
+
+/// Kernels for depthwise geometries of few channels.
+struct FlatKernels {
     ConvolutionWays<float> f32;
     ConvolutionWays<double> f64;
 };
 
-RUSHLIGHT_KERNEL_TABLE(DepthwiseKernels, depthwise_kernels)
+RUSHLIGHT_KERNEL_TABLE(FlatKernels, flat_kernels)
 
 /// Kernels for pointwise geometries.
 struct PointwiseKernels {

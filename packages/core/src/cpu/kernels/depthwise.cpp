@@ -1,12 +1,11 @@
-// Depthwise convolution: each output channel is the correlation of one input plane with one small filter.
+// Depthwise convolution of many channels: each lane of a vector holds an element of one channel.
 //
-// Note [Flat planes]
-// A plane is copied into a zero-padded buffer in which its rows and columns are sorted by their remainder modulo
-// the stride: element (y, x) of the padded plane is in phase (y % sy, x % sx), at (y / sy, x / sx). Then the input
-// of output (i, j) under tap (ky, kx) is at i * pitch + j + offset. The offset depends on the tap only, for any
-// stride and dilation. So a plane is one long vector, and a convolution is a weighted sum of shifted copies of it.
-// Both gradients have the same form. Columns between the output's width and the pitch are computed unnecessarily
-// and discarded.
+// Note [Channels in lanes]
+// The planes of kLanes channels of an image are copied into a buffer in which the elements of all these channels at one
+// pixel form a vector. The pixels are in row-major order, between rows and columns of zeros for the padding. Then all
+// loads are aligned, for any width, stride and dilation, each tap of the filters is one vector too, and only the copies
+// depend on the layout of the tensors: planes are transposed, and channels-last pixels are copied as they are. Large
+// planes are processed in strips of rows, whose buffers fit into the cache.
 #include "cpu/contiguous.h"
 #include "cpu/convolution_kernels.h"
 #include "cpu/kernels/simd.h"
@@ -16,361 +15,518 @@ namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -ceil_div(-a, b); }
 int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
 int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
 
-// Copies a row and adds `add`. Rows are short, so they are copied by masked vectors instead of loops with a
-// remainder. Whole vectors are loaded where `readable` elements exist, because a masked load that misses the cache
-// is slow.
+// The buffers of one strip should fit into the second-level cache, with room for the planes themselves.
+constexpr int64_t kBufferBytes = 192 << 10;
+constexpr int64_t kWorkPerThread = 1 << 14;  // multiply-adds
+
+// The elements of `count` channels of an image. They are `channel_step` apart, and its pixels are `pixel_step` apart. Elements
+// that are `ahead` after them belong to the next item of a thread, and are fetched into the cache meanwhile: a row of a small
+// plane is too short for the processor to do so itself.
 template <class T>
-RL_INLINE void copy_row(T* to, const T* from, int64_t n, int64_t readable, T add = T(0)) {
-    constexpr int kL = kLanes<T>;
-    for (int64_t i = 0; i < n; i += kL) {
-        const Lanes<T> lanes(min(kL, n - i));
-        const Vec<T> v = (i + kL <= readable ? load(from + i) : load(from + i, lanes)) + add;
-        if (i + kL <= n) {
-            store(to + i, v);
-        } else {
-            store(to + i, v, lanes);
-        }
-    }
-}
+struct Planes {
+    T* data;
+    int64_t channel_step, pixel_step, count;
+    int64_t ahead = 0;
 
-// Sets to[i] = from[i * step]. `readable` elements exist from `from` on.
-template <class T>
-RL_INLINE void gather_row(T* to, const T* from, int64_t n, int64_t step, int64_t readable) {
-    constexpr int kL = kLanes<T>;
-    if (step != 2) {
-        for (int64_t i = 0; i < n; ++i) to[i] = from[i * step];
-        return;
-    }
-    Vec<typename detail::IndexOf<T>::type> even;
-#pragma GCC unroll 16
-    for (int l = 0; l < kL; ++l) even[l] = 2 * l;
-    int64_t i = 0;
-    for (; i + kL <= n && 2 * (i + kL) <= readable; i += kL) {
-        store(to + i, __builtin_shuffle(load(from + 2 * i), load(from + 2 * i + kL), even));
-    }
-    for (; i < n; i += kL) {
-        const int64_t count = min(kL, n - i), elements = 2 * count - 1;
-        const Vec<T> low = load(from + 2 * i, Lanes<T>(min(kL, elements)));
-        const Vec<T> high = load(from + 2 * i + kL, Lanes<T>(max(0, elements - kL)));
-        store(to + i, __builtin_shuffle(low, high, even), Lanes<T>(count));
-    }
-}
-
-// Sets to[2 * i] = even[i] for i < n, and to[2 * i + 1] = odd[i] for i < odd_count, which is n or n - 1.
-template <class T>
-RL_INLINE void interleave_row(T* to, const T* even, const T* odd, int64_t n, int64_t odd_count) {
-    constexpr int kL = kLanes<T>;
-    Vec<typename detail::IndexOf<T>::type> low, high;
-#pragma GCC unroll 16
-    for (int l = 0; l < kL; ++l) {
-        low[l] = l / 2 + l % 2 * kL;
-        high[l] = kL / 2 + l / 2 + l % 2 * kL;
-    }
-    int64_t i = 0;
-    for (; i + kL <= odd_count; i += kL) {
-        const Vec<T> a = load(even + i), b = load(odd + i);
-        store(to + 2 * i, __builtin_shuffle(a, b, low));
-        store(to + 2 * i + kL, __builtin_shuffle(a, b, high));
-    }
-    if (i == n) return;
-    const Vec<T> a = load(even + i, Lanes<T>(n - i)), b = load(odd + i, Lanes<T>(odd_count - i));
-    const int64_t left = n + odd_count - 2 * i;
-    store(to + 2 * i, __builtin_shuffle(a, b, low), Lanes<T>(min(kL, left)));
-    if (left > kL) store(to + 2 * i + kL, __builtin_shuffle(a, b, high), Lanes<T>(left - kL));
-}
-
-// The sizes of the buffers for one plane, and the positions of the plane's rows in them.
-template <class T>
-struct Flat {
-    // The elements of one row of the plane that are in one phase. They are sx apart in the plane, beginning at
-    // `plane`, and adjacent in the buffer, beginning at `buffer`.
-    struct Run {
-        int64_t plane, buffer, count;
-    };
-
-    const ConvolutionGeometry& g;
-    int64_t sy, sx;  // strides, which are also the numbers of phases
-    int64_t rows, pitch;  // of one phase
-    int64_t phase_size;  // with slack for whole vectors
-    int64_t length;  // of the flat output
-    int64_t taps;
-    int64_t* offset;  // of each tap within the buffer
-    int64_t* phase;  // of each tap
-    int64_t* shift;  // of each tap within its phase
-    Run* runs;
-    int64_t run_count = 0;
-    bool skips;  // whether no tap reads some elements of the plane
-
-    static constexpr int64_t kSlack = 4 * kLanes<T>;
-
-    Flat(KernelContext& ctx, const ConvolutionGeometry& geometry)
-        : g(geometry), sy(g.stride[1]), sx(g.stride[2]) {
-        rows = g.out[1] + (g.kernel[1] - 1) * g.dilation[1] / sy;
-        pitch = g.out[2] + (g.kernel[2] - 1) * g.dilation[2] / sx;
-        length = g.out[1] * pitch;
-        phase_size = ceil_div(rows * pitch + kSlack, kSlack) * kSlack;
-        taps = g.kernel[1] * g.kernel[2];
-        offset = scratch<int64_t>(ctx, 3 * taps);
-        phase = offset + taps;
-        shift = phase + taps;
-        for (int64_t t = 0; t < taps; ++t) {
-            const int64_t y = t / g.kernel[2] * g.dilation[1], x = t % g.kernel[2] * g.dilation[2];
-            phase[t] = y % sy * sx + x % sx;
-            shift[t] = y / sy * pitch + x / sx;
-            offset[t] = phase[t] * phase_size + shift[t];
-        }
-        runs = scratch<Run>(ctx, sy * rows * sx);
-        int64_t covered = 0;
-        for (int64_t y = 0; y < sy * rows; ++y) {
-            const int64_t plane_y = y - g.padding[1];
-            if (plane_y < 0 || plane_y >= g.in[1]) continue;
-            for (int64_t px = 0; px < sx; ++px) {
-                // Column c of the phase is column c * sx + left of the plane.
-                const int64_t left = px - g.padding[2];
-                const int64_t first = left >= 0 ? 0 : ceil_div(-left, sx);
-                const int64_t last = left >= g.in[2] ? 0 : min(pitch, (g.in[2] - 1 - left) / sx + 1);
-                if (first >= last) continue;
-                runs[run_count++] = {plane_y * g.in[2] + first * sx + left,
-                                     (y % sy * sx + px) * phase_size + y / sy * pitch + first, last - first};
-                covered += last - first;
-            }
-        }
-        skips = covered < g.in[1] * g.in[2];
-    }
-
-    int64_t input_size() const { return sy * sx * phase_size; }
-    // Has one more block than the output, because a row may be read beyond its end.
-    int64_t output_size() const { return (ceil_div(length, kSlack) + 1) * kSlack; }
-
-    // Copies a plane to the buffer, whose padding must already be zero. `readable` elements exist from `plane` on.
-    void fill(T* buffer, const T* plane, int64_t readable) const {
-        for (int64_t r = 0; r < run_count; ++r) {
-            const Run run = runs[r];
-            if (sx == 1) {
-                copy_row(buffer + run.buffer, plane + run.plane, run.count, readable - run.plane);
-            } else {
-                gather_row(buffer + run.buffer, plane + run.plane, run.count, sx, readable - run.plane);
-            }
-        }
-    }
-    void take(const T* buffer, T* plane) const {
-        for (int64_t r = 0; r < run_count; ++r) {
-            const Run run = runs[r];
-            if (sx == 1) {
-                copy_row(plane + run.plane, buffer + run.buffer, run.count, phase_size);
-                continue;
-            }
-            if (sx == 2 && r + 1 < run_count) {
-                // The other phase of the same row begins one element earlier or later.
-                const Run next = runs[r + 1];
-                const bool first = next.plane == run.plane + 1 || next.plane + 1 == run.plane;
-                const Run even = next.plane < run.plane ? next : run,
-                          odd = next.plane < run.plane ? run : next;
-                if (first && even.count - odd.count >= 0 && even.count - odd.count <= 1) {
-                    interleave_row(plane + even.plane, buffer + even.buffer, buffer + odd.buffer, even.count,
-                                   odd.count);
-                    ++r;
-                    continue;
-                }
-            }
-            for (int64_t i = 0; i < run.count; ++i) plane[run.plane + i * sx] = buffer[run.buffer + i];
-        }
-    }
-    // Copies the rows of the result to the output, without the gaps between them.
-    void crop(T* out, const T* result, T add) const {
-        for (int64_t i = 0; i < g.out[1]; ++i)
-            copy_row(out + i * g.out[2], result + i * pitch, g.out[2], kSlack, add);
-    }
-    // Copies the rows of the output to the buffer, with gaps between them that must already be zero.
-    void spread(T* buffer, const T* out) const {
-        const int64_t size = g.out[1] * g.out[2];
-        for (int64_t i = 0; i < g.out[1]; ++i) {
-            copy_row(buffer + i * pitch, out + i * g.out[2], g.out[2], size - i * g.out[2]);
-        }
+    Planes from_pixel(int64_t pixel) const {
+        return {data + pixel * pixel_step, channel_step, pixel_step, count, ahead};
     }
 };
 
-// Computes out[i] = sum over taps of weight[t] * in[offset[t] + i], for i in whole blocks of vectors that cover [0,
-// n).
+// The rows [top, top + rows) and the columns [left, left + pitch) of the planes of a group of channels, of which those
+// outside of the planes are zero.
+struct Tile {
+    int64_t top, rows, left, pitch;
+    int64_t pixels() const { return rows * pitch; }
+    // Index of a pixel of the planes in the tile.
+    int64_t at(int64_t y, int64_t x) const { return (y - top) * pitch + x - left; }
+};
+
+// Copies `pixels` pixels to the vectors where[0], where[1], ... of a buffer. Missing channels become zero.
 template <class T>
-void correlate(T* out, const T* in, const T* weight, const int64_t* offset, int64_t taps, int64_t n) {
+void gather_pixels(T* to, const int32_t* where, const Planes<const T>& from, int64_t pixels) {
     constexpr int kL = kLanes<T>;
-    for (int64_t i = 0; i < n; i += 4 * kL) {
-        Vec<T> s[4] = {};
-        for (int64_t t = 0; t < taps; ++t) {
-            const Vec<T> w = broadcast<T>(weight[t]);
-            const T* x = in + offset[t] + i;
-#pragma GCC unroll 4
-            for (int p = 0; p < 4; ++p) s[p] += w * load(x + p * kL);
+    const auto put = [&](int64_t p, Vec<T> v) { store(to + int64_t{where[p]} * kL, v); };
+    if (from.channel_step == 1) {
+        const Lanes<T> lanes(from.count);
+        for (int64_t p = 0; p < pixels; ++p) {
+            const T* x = from.data + p * from.pixel_step;
+            put(p, from.count == kL ? load(x) : load(x, lanes));
+            __builtin_prefetch(x + from.ahead, 0, 2);
         }
-#pragma GCC unroll 4
-        for (int p = 0; p < 4; ++p) store(out + i + p * kL, s[p]);
+        return;
+    }
+    if (from.pixel_step != 1) {
+        // Every few channels of a channels-last map.
+        for (int64_t p = 0; p < pixels; ++p) {
+            Vec<T> v{};
+            for (int64_t l = 0; l < from.count; ++l)
+                v[l] = from.data[p * from.pixel_step + l * from.channel_step];
+            put(p, v);
+        }
+        return;
+    }
+    for (int64_t p = 0; p < pixels; p += kL) {
+        const int64_t n = min(kL, pixels - p);
+        Vec<T> r[kL];
+        if (n == kL && from.count == kL) {
+#pragma GCC unroll 16
+            for (int l = 0; l < kL; ++l) {
+                const T* x = from.data + l * from.channel_step + p;
+                r[l] = load(x);
+                __builtin_prefetch(x + from.ahead, 0, 2);
+            }
+            transpose<T>(r);
+#pragma GCC unroll 16
+            for (int l = 0; l < kL; ++l) put(p + l, r[l]);
+            continue;
+        }
+        const Lanes<T> lanes(n);
+#pragma GCC unroll 16
+        for (int l = 0; l < kL; ++l) {
+            r[l] = l < from.count ? load(from.data + l * from.channel_step + p, lanes) : Vec<T>{};
+        }
+        transpose<T>(r);
+#pragma GCC unroll 16
+        for (int l = 0; l < kL; ++l) {
+            if (l < n) put(p + l, r[l]);
+        }
     }
 }
 
-// Adds the sum of a[i] * in[offset[t] + i] to sums[t]. `a` is zero from n to the end of its last block.
+// Copies consecutive vectors of a buffer to pixels. The buffer is readable up to a whole square of vectors.
 template <class T>
-void correlate_taps(T* sums, const T* a, const T* in, const int64_t* offset, int64_t taps, int64_t n) {
+void scatter_pixels(const Planes<T>& to, const T* from, int64_t pixels) {
+    constexpr int kL = kLanes<T>;
+    if (to.channel_step == 1) {
+        const Lanes<T> lanes(to.count);
+        for (int64_t p = 0; p < pixels; ++p) {
+            T* x = to.data + p * to.pixel_step;
+            const Vec<T> v = load(from + p * kL);
+            if (to.count == kL) store(x, v);
+            else store(x, v, lanes);
+            __builtin_prefetch(x + to.ahead, 1, 2);
+        }
+        return;
+    }
+    if (to.pixel_step != 1) {
+        for (int64_t p = 0; p < pixels; ++p) {
+            for (int64_t l = 0; l < to.count; ++l)
+                to.data[p * to.pixel_step + l * to.channel_step] = from[p * kL + l];
+        }
+        return;
+    }
+    for (int64_t p = 0; p < pixels; p += kL) {
+        const int64_t n = min(kL, pixels - p);
+        Vec<T> r[kL];
+#pragma GCC unroll 16
+        for (int l = 0; l < kL; ++l) r[l] = load(from + (p + l) * kL);
+        transpose<T>(r);
+        if (n == kL && to.count == kL) {
+#pragma GCC unroll 16
+            for (int l = 0; l < kL; ++l) {
+                T* x = to.data + l * to.channel_step + p;
+                store(x, r[l]);
+                __builtin_prefetch(x + to.ahead, 1, 2);
+            }
+            continue;
+        }
+        const Lanes<T> lanes(n);
+#pragma GCC unroll 16
+        for (int l = 0; l < kL; ++l) {
+            if (l < to.count) store(to.data + l * to.channel_step + p, r[l], lanes);
+        }
+    }
+}
+
+// Fills a tile with the pixels of planes of `height` x `width`. The columns outside of the planes must already be zero.
+// `where` has the index of each pixel of a whole row, and of the rows after it, in a tile of this pitch.
+template <class T>
+void fill(T* buffer, const Tile& tile, const int32_t* where, const Planes<const T>& from, int64_t height,
+          int64_t width) {
+    constexpr int kL = kLanes<T>;
+    const auto clear = [&](int64_t first, int64_t last) {
+        if (last <= first) return;
+        __builtin_memset(buffer + (first - tile.top) * tile.pitch * kL, 0,
+                         sizeof(T) * static_cast<size_t>((last - first) * tile.pitch * kL));
+    };
+    const int64_t end = tile.top + tile.rows;
+    const int64_t first = min(end, max(0, tile.top)), last = max(first, min(height, end));
+    clear(tile.top, first);
+    clear(last, end);
+    gather_pixels(buffer + tile.at(first, 0) * kL, where, from.from_pixel(first * width),
+                  (last - first) * width);
+}
+
+// Taps of the filters: the vector of weights of tap t is `weight[t]`, and it multiplies the pixel `offset[t]` vectors from
+// that of the first tap.
+struct Taps {
+    const int32_t* weight;
+    const int64_t* offset;
+    int64_t count;
+};
+
+// Computes P results: the start, which is a vector each or one for all, and the sum over the taps.
+template <class T, int P>
+RL_INLINE void correlate_few(T* out, int64_t out_step, const T* in, int64_t in_step, const T* weights,
+                             const Taps& taps, const T* start, int64_t start_step) {
+    constexpr int kL = kLanes<T>;
+    Vec<T> s[P];
+#pragma GCC unroll 8
+    for (int p = 0; p < P; ++p) s[p] = load(start + p * start_step);
+    for (int64_t t = 0; t < taps.count; ++t) {
+        const Vec<T> w = load(weights + int64_t{taps.weight[t]} * kL);
+        const T* x = in + taps.offset[t] * kL;
+#pragma GCC unroll 8
+        for (int p = 0; p < P; ++p) s[p] += w * load(x + p * in_step);
+    }
+#pragma GCC unroll 8
+    for (int p = 0; p < P; ++p) store(out + p * out_step, s[p]);
+}
+
+// Computes n results. The last of them may be computed twice, which does not change them unless they start as themselves.
+template <class T>
+void correlate(T* out, int64_t out_step, const T* in, int64_t in_step, const T* weights, const Taps& taps,
+               const T* start, int64_t start_step, int64_t n) {
+    const auto few = [&]<int P>(int64_t i) {
+        correlate_few<T, P>(out + i * out_step, out_step, in + i * in_step, in_step, weights, taps,
+                            start + i * start_step, start_step);
+    };
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8) few.template operator()<8>(i);
+    if (i == n) return;
+    if (start_step == 0 && n >= 8) return few.template operator()<8>(n - 8);
+    for (; i + 4 <= n; i += 4) few.template operator()<4>(i);
+    if (i == n) return;
+    if (start_step == 0 && n >= 4) return few.template operator()<4>(n - 4);
+    for (; i < n; ++i) few.template operator()<1>(i);
+}
+
+// Sets the vector sums[t] to the sum, over the results of some rows, of the gradient times the input under tap t.
+template <class T>
+void correlate_taps(T* sums, const T* grad, int64_t grad_pitch, const T* in, int64_t in_pitch, int64_t in_step,
+                    const int64_t* offset, int64_t taps, int64_t rows, int64_t columns) {
     constexpr int kL = kLanes<T>;
     constexpr int kGroup = 9;
     for (int64_t t = 0; t < taps; t += kGroup) {
         const int64_t count = min(kGroup, taps - t);
         Vec<T> s[kGroup] = {};
-        if (count == kGroup) {
-            for (int64_t i = 0; i < n; i += kL) {
-                const Vec<T> x = load(a + i);
+        for (int64_t i = 0; i < rows; ++i) {
+            const T* g = grad + i * grad_pitch;
+            const T* x = in + i * in_pitch;
+            if (count == kGroup) {
+                for (int64_t j = 0; j < columns; ++j) {
+                    const Vec<T> v = load(g + j * kL);
 #pragma GCC unroll 9
-                for (int p = 0; p < kGroup; ++p) s[p] += x * load(in + offset[t + p] + i);
-            }
-        } else {
-            for (int64_t i = 0; i < n; i += kL) {
-                const Vec<T> x = load(a + i);
-                for (int p = 0; p < count; ++p) s[p] += x * load(in + offset[t + p] + i);
+                    for (int p = 0; p < kGroup; ++p)
+                        s[p] += v * load(x + j * in_step + offset[t + p] * kL);
+                }
+            } else {
+                for (int64_t j = 0; j < columns; ++j) {
+                    const Vec<T> v = load(g + j * kL);
+                    for (int p = 0; p < count; ++p) s[p] += v * load(x + j * in_step + offset[t + p] * kL);
+                }
             }
         }
-        for (int p = 0; p < count; ++p) sums[t + p] += sum(s[p]);
+        for (int p = 0; p < count; ++p) store(sums + (t + p) * kL, s[p]);
     }
 }
 
-// Runs body(first, last, buffers) for groups of planes, with `size` zeroed elements for each plane of the group.
-// The body does each step for all planes of a group before the next step, so that a load does not wait for the
-// overlapping stores just before it.
-template <class T, class Body>
-void run_planes(KernelContext& ctx, int64_t planes, int64_t size, Body&& body) {
-    constexpr int64_t kPerThread = 1 << 14, kGroup = 16;  // elements, planes
-    const int64_t group = max(1, min(kGroup, 24576 / static_cast<int64_t>(sizeof(T)) / size));
-    const int64_t workers = max(1, min(min(num_threads(), planes), planes * size / kPerThread));
-    T* buffers = scratch<T>(ctx, size * group * workers);
-    __builtin_memset(buffers, 0, sizeof(T) * static_cast<size_t>(size * group * workers));
-    parallel_for(0, workers, 1, [&](int64_t begin, int64_t end) {
-        for (int64_t w = begin; w < end; ++w) {
-            const int64_t last = planes * (w + 1) / workers;
-            for (int64_t p = planes * w / workers; p < last; p += group) {
-                body(p, min(last, p + group), buffers + w * size * group);
-            }
+// How a convolution is divided into items, which are strips of the planes of kLanes channels of an image.
+template <class T>
+struct Division {
+    static constexpr int kL = kLanes<T>;
+    const ConvolutionGeometry& g;
+    int64_t multiplier, taps;
+    int64_t groups;  // of channels in an image
+    int64_t strip_rows = 0, strips = 0;  // of the output
+    int64_t in_pitch;
+
+    explicit Division(const ConvolutionGeometry& geometry)
+        : g(geometry),
+          multiplier(g.out_channels / g.in_channels),
+          taps(g.kernel[1] * g.kernel[2]),
+          groups(ceil_div(g.in_channels, kL)),
+          in_pitch(max((g.out[2] - 1) * g.stride[2] + (g.kernel[2] - 1) * g.dilation[2] + 1,
+                       g.in[2] + g.padding[2])) {}
+
+    // Chooses the rows of a strip such that pixels(rows) vectors fit into the buffers.
+    template <class Pixels>
+    void divide(Pixels&& pixels) {
+        strip_rows = g.out[1];
+        while (strip_rows > 1 && pixels(strip_rows) * kVectorBytes > kBufferBytes) {
+            strip_rows = (strip_rows + 1) / 2;
         }
-    });
-}
+        strips = ceil_div(g.out[1], strip_rows);
+        strip_rows = ceil_div(g.out[1], strips);
+        strips = ceil_div(g.out[1], strip_rows);
+    }
+
+    // Returns the planes of a group of channels, which are first, first + every, ..., of an image.
+    template <class E>
+    Planes<E> planes(const DepthwiseMap<E>& map, int64_t image, int64_t channels, int64_t size, int64_t first,
+                     int64_t every) const {
+        E* data = map.data + image * channels * size;
+        const int64_t count = min(kL, ceil_div(channels - first, every));
+        if (map.channels_last) return {data + first, every, channels, count, 32 * channels};
+        return {data + first * size, every * size, 1, count, strips == 1 ? kL * every * size : size / strips};
+    }
+
+    int64_t items() const { return g.batch * groups * strips; }
+    int64_t first_row(int64_t strip) const { return strip * strip_rows; }
+    int64_t last_row(int64_t strip) const { return min(g.out[1], (strip + 1) * strip_rows); }
+
+    // The input that output rows [first, last) read.
+    Tile input(int64_t first, int64_t last) const {
+        return {first * g.stride[1] - g.padding[1],
+                (last - first - 1) * g.stride[1] + (g.kernel[1] - 1) * g.dilation[1] + 1, -g.padding[2], in_pitch};
+    }
+
+    // The number of an item, in the order in which sums over items are computed.
+    int64_t item(int64_t image, int64_t channel, int64_t strip) const {
+        return (image * groups + channel / kL) * strips + strip;
+    }
+
+    // Runs body(image, first channel, strip, buffers) for all items, with `size` zeroed elements for each thread. Items that
+    // are adjacent in memory follow each other.
+    template <class Body>
+    void run(KernelContext& ctx, bool channels_last, int64_t size, Body&& body) const {
+        const int64_t work = g.batch * g.out_channels * g.out[1] * g.out[2] * taps;
+        const int64_t workers = max(1, min(min(num_threads(), items()), work / kWorkPerThread));
+        size = ceil_div(size, kL) * kL;
+        T* buffers = scratch<T>(ctx, size * workers);
+        __builtin_memset(buffers, 0, sizeof(T) * static_cast<size_t>(size * workers));
+        parallel_for(0, workers, 1, [&](int64_t begin, int64_t end) {
+            for (int64_t w = begin; w < end; ++w) {
+                for (int64_t i = items() * w / workers; i < items() * (w + 1) / workers; ++i) {
+                    const int64_t n = i / (groups * strips), within = i % (groups * strips);
+                    const int64_t group = channels_last ? within % groups : within / strips;
+                    const int64_t strip = channels_last ? within / groups : within % strips;
+                    body(n, group * kL, strip, buffers + w * size);
+                }
+            }
+        });
+    }
+
+    // Returns the taps of the filters within the input's tile.
+    Taps input_taps(KernelContext& ctx) const {
+        int32_t* weight = scratch<int32_t>(ctx, taps);
+        int64_t* offset = scratch<int64_t>(ctx, taps);
+        for (int64_t t = 0; t < taps; ++t) {
+            weight[t] = static_cast<int32_t>(t);
+            offset[t] = t / g.kernel[2] * g.dilation[1] * in_pitch + t % g.kernel[2] * g.dilation[2];
+        }
+        return {weight, offset, taps};
+    }
+
+    // Returns the position of each pixel of `rows` rows of `width` in a tile.
+    static const int32_t* positions(KernelContext& ctx, int64_t rows, int64_t width, int64_t pitch) {
+        int32_t* where = scratch<int32_t>(ctx, rows * width);
+        for (int64_t y = 0; y < rows; ++y) {
+            for (int64_t x = 0; x < width; ++x) where[y * width + x] = static_cast<int32_t>(y * pitch + x);
+        }
+        return where;
+    }
+
+    // The weights of the filters m of a group of channels: a vector for each tap.
+    template <class E>
+    Planes<E> filters(E* weight, int64_t channel, int64_t m) const {
+        return {weight + (channel * multiplier + m) * taps, multiplier * taps, 1,
+                min(kL, g.in_channels - channel)};
+    }
+};
 
 template <class T>
-void forward(KernelContext& ctx, const ConvolutionGeometry& g, const T* in, const T* weight, const T* bias,
-             T* out) {
-    const Flat<T> flat(ctx, g);
-    const int64_t multiplier = g.out_channels / g.in_channels, plane = g.in[1] * g.in[2],
-                  size = g.out[1] * g.out[2];
-    const int64_t planes = g.batch * g.in_channels, stride = flat.input_size() + flat.output_size();
-    run_planes<T>(ctx, planes, stride, [&](int64_t first, int64_t last, T* buffers) {
-        for (int64_t p = first; p < last; ++p) {
-            flat.fill(buffers + (p - first) * stride, in + p * plane, (planes - p) * plane);
-        }
-        for (int64_t m = 0; m < multiplier; ++m) {
-            for (int64_t p = first; p < last; ++p) {
-                T* input = buffers + (p - first) * stride;
-                const T* w = weight + (p * multiplier + m) % g.out_channels * flat.taps;
-                correlate(input + flat.input_size(), input, w, flat.offset, flat.taps, flat.length);
-            }
-            for (int64_t p = first; p < last; ++p) {
-                const int64_t image = p * multiplier + m;
-                const T* result = buffers + (p - first) * stride + flat.input_size();
-                flat.crop(out + image * size, result, bias == nullptr ? T(0) : bias[image % g.out_channels]);
-            }
-        }
-    });
+void forward(KernelContext& ctx, const ConvolutionGeometry& g, DepthwiseMap<const T> in, const T* weight,
+             const T* bias, DepthwiseMap<T> out) {
+    constexpr int kL = kLanes<T>;
+    Division<T> d(g);
+    const auto in_pixels = [&](int64_t rows) { return d.input(0, rows).pixels(); };
+    const auto out_pixels = [&](int64_t rows) { return rows * g.out[2] + kL; };
+    d.divide([&](int64_t rows) { return in_pixels(rows) + out_pixels(rows); });
+    const int64_t tile_rows = d.input(0, d.strip_rows).rows;
+    const int32_t* where = d.positions(ctx, tile_rows, g.in[2], d.in_pitch);
+    const Taps taps = d.input_taps(ctx);
+    const int64_t input_size = in_pixels(d.strip_rows) * kL, output_size = out_pixels(d.strip_rows) * kL;
+    const int64_t in_size = g.in[1] * g.in[2], out_size = g.out[1] * g.out[2];
+    d.run(ctx, in.channels_last, input_size + output_size + (d.taps + 1) * kL,
+          [&](int64_t n, int64_t c, int64_t strip, T* buffer) {
+              T *result = buffer + input_size, *w = result + output_size, *start = w + d.taps * kL;
+              const int64_t first = d.first_row(strip), last = d.last_row(strip);
+              const int64_t count = min(kL, g.in_channels - c);
+              const Tile tile = d.input(first, last);
+              fill<T>(buffer, tile, where, d.planes(in, n, g.in_channels, in_size, c, 1), g.in[1],
+                            g.in[2]);
+              for (int64_t m = 0; m < d.multiplier; ++m) {
+                  gather_pixels<T>(w, taps.weight, d.filters(weight, c, m), d.taps);
+                  for (int64_t l = 0; l < count; ++l)
+                      start[l] = bias == nullptr ? T(0) : bias[(c + l) * d.multiplier + m];
+                  for (int64_t i = first; i < last; ++i) {
+                      correlate(result + (i - first) * g.out[2] * kL, kL,
+                                buffer + (i - first) * g.stride[1] * d.in_pitch * kL, g.stride[2] * kL, w,
+                                taps, start, 0, g.out[2]);
+                  }
+                  scatter_pixels(d.planes(out, n, g.out_channels, out_size, c * d.multiplier + m, d.multiplier)
+                                     .from_pixel(first * g.out[2]),
+                                 result, (last - first) * g.out[2]);
+              }
+          });
 }
 
-// The gradient of element q of a phase is the sum of weight[t] * grad_out[q - shift[t]] over the taps of that
-// phase.
+// How the gradient of the input is computed from a tile of the output's gradients. Element (y, x) of the padded input is in
+// phase (y % sy, x % sx), and it is read by the taps of this phase only.
 template <class T>
-void backward_data(KernelContext& ctx, const ConvolutionGeometry& g, T* grad_in, const T* weight,
-                   const T* grad_out) {
-    const Flat<T> flat(ctx, g);
-    const int64_t multiplier = g.out_channels / g.in_channels, plane = g.in[1] * g.in[2],
-                  size = g.out[1] * g.out[2];
-    // Lists the taps of each phase and their offsets into the spread gradients, which are preceded by `lead` zeros.
-    int64_t lead = 0;
-    for (int64_t t = 0; t < flat.taps; ++t) lead = max(lead, flat.shift[t]);
-    const int64_t phases = flat.sy * flat.sx;
-    int64_t* offset = scratch<int64_t>(ctx, flat.taps);
-    int64_t* order = scratch<int64_t>(ctx, flat.taps);
-    int64_t* begin = scratch<int64_t>(ctx, phases + 1);
-    int64_t n = 0;
-    for (int64_t p = 0; p < phases; ++p) {
-        begin[p] = n;
-        for (int64_t t = 0; t < flat.taps; ++t) {
-            if (flat.phase[t] != p) continue;
-            order[n] = t;
-            offset[n++] = lead - flat.shift[t];
+struct InputGradient {
+    const ConvolutionGeometry& g;
+    int64_t sy, sx, left, pitch;
+    int32_t* weight;  // the taps, sorted by phase
+    int64_t* offset;
+    int64_t* begin;  // of each phase
+
+    InputGradient(KernelContext& ctx, const ConvolutionGeometry& geometry)
+        : g(geometry), sy(g.stride[1]), sx(g.stride[2]) {
+        left = min(0, first_reader(0, 2));
+        pitch = max(g.out[2], last_reader(g.in[2] - 1, 2) + 1) - left;
+        const int64_t taps = g.kernel[1] * g.kernel[2];
+        weight = scratch<int32_t>(ctx, taps);
+        offset = scratch<int64_t>(ctx, taps);
+        begin = scratch<int64_t>(ctx, sy * sx + 1);
+        int64_t n = 0;
+        for (int64_t phase = 0; phase < sy * sx; ++phase) {
+            begin[phase] = n;
+            for (int64_t t = 0; t < taps; ++t) {
+                const int64_t y = phase / sx - t / g.kernel[2] * g.dilation[1],
+                              x = phase % sx - t % g.kernel[2] * g.dilation[2];
+                if (y % sy != 0 || x % sx != 0) continue;
+                weight[n] = static_cast<int32_t>(t);
+                offset[n++] = y / sy * pitch + x / sx;
+            }
+        }
+        begin[sy * sx] = n;
+    }
+
+    // The first and the last position of the output whose window may have position p of the input, in dimension d.
+    int64_t first_reader(int64_t p, int d) const {
+        return -floor_div((g.kernel[d] - 1) * g.dilation[d] - p - g.padding[d], g.stride[d]);
+    }
+    int64_t last_reader(int64_t p, int d) const { return floor_div(p + g.padding[d], g.stride[d]); }
+
+    // The first row of the input whose gradient is computed with output row `row`, and those after it.
+    int64_t input_row(int64_t row) const { return row >= g.out[1] ? g.in[1] : min(g.in[1], row * sy); }
+
+    // The output gradients that the gradients of input rows [first, last) read, and those of output rows [from, to).
+    Tile tile(int64_t first, int64_t last, int64_t from, int64_t to) const {
+        if (first < last) from = min(from, first_reader(first, 1)), to = max(to, last_reader(last - 1, 1) + 1);
+        return {from, to - from, left, pitch};
+    }
+
+    // Computes row y. `start` is one vector of zeros, or the row itself if the sums are added to it.
+    void row(T* out, const T* grads, const Tile& tile, const T* weights, const T* zeros, bool add,
+             int64_t y) const {
+        constexpr int kL = kLanes<T>;
+        for (int64_t x = 0; x < min(sx, g.in[2]); ++x) {
+            const int64_t row = y + g.padding[1], column = x + g.padding[2];
+            const int64_t phase = row % sy * sx + column % sx, n = begin[phase];
+            T* target = out + x * kL;
+            correlate(target, sx * kL, grads + tile.at(row / sy, column / sx) * kL, kL, weights,
+                      {weight + n, offset + n, begin[phase + 1] - n}, add ? target : zeros, add ? sx * kL : 0,
+                      ceil_div(g.in[2] - x, sx));
         }
     }
-    begin[phases] = n;
-    const int64_t spread_size = ceil_div(lead + flat.phase_size + Flat<T>::kSlack, 16) * 16;
-    const int64_t taps = ceil_div(flat.taps, 16) * 16, stride = spread_size + 2 * flat.input_size() + taps;
-    run_planes<T>(ctx, g.batch * g.in_channels, stride, [&](int64_t first, int64_t last, T* buffers) {
-        for (int64_t m = 0; m < multiplier; ++m) {
-            for (int64_t p = first; p < last; ++p) {
-                flat.spread(buffers + (p - first) * stride + lead, grad_out + (p * multiplier + m) * size);
-            }
-            for (int64_t p = first; p < last; ++p) {
-                T* spread = buffers + (p - first) * stride;
-                T* result = spread + spread_size;
-                T* part = result + flat.input_size();
-                T* sorted = part + flat.input_size();
-                const T* w = weight + (p * multiplier + m) % g.out_channels * flat.taps;
-                for (int64_t i = 0; i < flat.taps; ++i) sorted[i] = w[order[i]];
-                for (int64_t q = 0; q < phases; ++q) {
-                    correlate((m == 0 ? result : part) + q * flat.phase_size, spread, sorted + begin[q],
-                              offset + begin[q], begin[q + 1] - begin[q], flat.rows * flat.pitch);
-                }
-                if (m == 0) continue;
-                for (int64_t i = 0; i < flat.input_size(); ++i) result[i] += part[i];
+};
+
+// Sums the gradients of the weights over images and strips. `sums` has the vectors of each item.
+template <class T>
+void add_items(const Division<T>& d, T* grad_weight, T* sums) {
+    constexpr int kL = kLanes<T>;
+    const int64_t size = d.multiplier * d.taps * kL;
+    for (int64_t group = 0; group < d.groups; ++group) {
+        T* total = sums + group * d.strips * size;
+        for (int64_t item = group * d.strips; item < d.items(); item += d.groups * d.strips) {
+            for (int64_t strip = item == group * d.strips; strip < d.strips; ++strip) {
+                const T* more = sums + (item + strip) * size;
+                for (int64_t i = 0; i < size; i += kL) store(total + i, load(total + i) + load(more + i));
             }
         }
-        for (int64_t p = first; p < last; ++p) {
-            T* target = grad_in + p * plane;
-            if (flat.skips) __builtin_memset(target, 0, sizeof(T) * static_cast<size_t>(plane));
-            flat.take(buffers + (p - first) * stride + spread_size, target);
+        for (int64_t m = 0; m < d.multiplier; ++m) {
+            scatter_pixels(d.filters(grad_weight, group * kL, m), total + m * d.taps * kL, d.taps);
         }
-    });
+    }
 }
 
 template <class T>
-void backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, T* grad_weight, const T* in,
-                      const T* grad_out) {
-    const Flat<T> flat(ctx, g);
-    const int64_t multiplier = g.out_channels / g.in_channels, plane = g.in[1] * g.in[2],
-                  size = g.out[1] * g.out[2];
-    const int64_t stride = flat.input_size() + flat.output_size();
-    run_planes<T>(ctx, g.in_channels, stride, [&](int64_t first, int64_t last, T* buffers) {
-        const int64_t taps = multiplier * flat.taps;
-        __builtin_memset(grad_weight + first * taps, 0,
-                         sizeof(T) * static_cast<size_t>((last - first) * taps));
-        for (int64_t n = 0; n < g.batch; ++n) {
-            for (int64_t c = first; c < last; ++c) {
-                const int64_t image = n * g.in_channels + c;
-                flat.fill(buffers + (c - first) * stride, in + image * plane,
-                          (g.batch * g.in_channels - image) * plane);
-            }
-            for (int64_t m = 0; m < multiplier; ++m) {
-                for (int64_t c = first; c < last; ++c) {
-                    flat.spread(buffers + (c - first) * stride + flat.input_size(),
-                                grad_out + (n * g.out_channels + c * multiplier + m) * size);
-                }
-                for (int64_t c = first; c < last; ++c) {
-                    const T* input = buffers + (c - first) * stride;
-                    correlate_taps(grad_weight + c * taps + m * flat.taps, input + flat.input_size(), input,
-                                   flat.offset, flat.taps, flat.length);
-                }
-            }
-        }
+void backward(KernelContext& ctx, const ConvolutionGeometry& g, DepthwiseMap<T> grad_in, T* grad_weight,
+              DepthwiseMap<const T> in, const T* weight, DepthwiseMap<const T> grad_out) {
+    constexpr int kL = kLanes<T>;
+    Division<T> d(g);
+    const InputGradient<T> gradient(ctx, g);
+    const bool with_data = grad_in.data != nullptr, with_weight = grad_weight != nullptr;
+    const auto target_row = [&](int64_t row) { return with_data ? gradient.input_row(row) : 0; };
+    const auto grads_of = [&](int64_t first, int64_t last) {
+        return gradient.tile(target_row(first), target_row(last), first, last);
+    };
+    d.divide([&](int64_t rows) {
+        const int64_t first = (g.out[1] - rows) / 2;  // strips at the border have fewer rows outside
+        return grads_of(first, first + rows).pixels() + with_weight * d.input(0, rows).pixels() +
+               (target_row(first + rows) - target_row(first)) * g.in[2];
     });
+    int64_t grad_rows = 0, target_rows = 0;
+    for (int64_t strip = 0; strip < d.strips; ++strip) {
+        const int64_t first = d.first_row(strip), last = d.last_row(strip);
+        grad_rows = max(grad_rows, grads_of(first, last).rows);
+        target_rows = max(target_rows, target_row(last) - target_row(first));
+    }
+    const Tile whole = d.input(0, d.strip_rows);
+    const int32_t* in_positions = d.positions(ctx, whole.rows, g.in[2], d.in_pitch);
+    const int32_t* grad_positions = d.positions(ctx, grad_rows, g.out[2], gradient.pitch);
+    const Taps taps = d.input_taps(ctx);
+    const int64_t input_size = with_weight * whole.pixels() * kL,
+                  grads_size = grad_rows * gradient.pitch * kL,
+                  target_size = (target_rows * g.in[2] + kL) * kL;
+    const int64_t sums_size = d.multiplier * d.taps * kL;
+    T* sums = with_weight ? scratch<T>(ctx, d.items() * sums_size + kL * kL) : nullptr;
+    const int64_t in_size = g.in[1] * g.in[2], out_size = g.out[1] * g.out[2];
+    d.run(ctx, grad_out.channels_last, input_size + grads_size + target_size + (d.taps + 1) * kL,
+          [&](int64_t n, int64_t c, int64_t strip, T* buffer) {
+              T *grads = buffer + input_size, *target = grads + grads_size, *w = target + target_size;
+              const T* zeros = w + d.taps * kL;
+              const int64_t first = d.first_row(strip), last = d.last_row(strip);
+              const int64_t from = target_row(first), to = target_row(last);
+              const Tile tile = grads_of(first, last);
+              if (with_weight) {
+                  fill<T>(buffer, d.input(first, last), in_positions,
+                          d.planes(in, n, g.in_channels, in_size, c, 1), g.in[1], g.in[2]);
+              }
+              for (int64_t m = 0; m < d.multiplier; ++m) {
+                  fill<T>(grads, tile, grad_positions,
+                          d.planes(grad_out, n, g.out_channels, out_size, c * d.multiplier + m, d.multiplier),
+                          g.out[1], g.out[2]);
+                  if (with_weight) {
+                      correlate_taps(sums + d.item(n, c, strip) * sums_size + m * d.taps * kL, grads + tile.at(first, 0) * kL,
+                                     tile.pitch * kL, buffer, g.stride[1] * d.in_pitch * kL, g.stride[2] * kL,
+                                     taps.offset, d.taps, last - first, g.out[2]);
+                  }
+                  if (!with_data) continue;
+                  gather_pixels<T>(w, taps.weight, d.filters(weight, c, m), d.taps);
+                  for (int64_t y = from; y < to; ++y) {
+                      gradient.row(target + (y - from) * g.in[2] * kL, grads, tile, w, zeros, m > 0, y);
+                  }
+              }
+              if (!with_data) return;
+              scatter_pixels(
+                  d.planes(grad_in, n, g.in_channels, in_size, c, 1).from_pixel(from * g.in[2]), target,
+                  (to - from) * g.in[2]);
+          });
+    if (with_weight) add_items(d, grad_weight, sums);
 }
 
 template <class T>
-constexpr ConvolutionWays<T> table() {
-    return {forward<T>, backward_data<T>, backward_weights<T>};
+constexpr DepthwiseWays<T> table() {
+    return {forward<T>, backward<T>};
 }
 
 }  // namespace
