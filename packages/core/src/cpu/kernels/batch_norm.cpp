@@ -81,6 +81,7 @@ void forward_planes(const BatchNorm<T>& n) {
                          for (int64_t b = 0; b < n.batch; ++b) {
                              const int64_t at = (b * n.channels + c) * n.size;
                              map_row(n.out + at, n.size, n.stream, [&](int64_t i, auto lanes) {
+                                 __builtin_prefetch(n.input + at + n.size + i, 0, 2);
                                  return load(n.input + at + i, lanes) * a.scale + a.shift;
                              });
                          }
@@ -100,6 +101,7 @@ struct Gradient {
         return load(grad + i, lanes);
     }
     T operator[](int64_t i) const { return grad[i]; }
+    [[gnu::always_inline]] void prefetch(int64_t i) const { __builtin_prefetch(grad + i, 0, 2); }
 };
 template <class T>
 struct MaskedGradient {
@@ -112,6 +114,10 @@ struct MaskedGradient {
     [[gnu::always_inline]] Vec<T> at(int64_t i, L lanes) const {
         const Vec<T> y = load(activation + i, lanes);
         return (y <= low) | (y >= high) ? Vec<T>{} : load(grad + i, lanes);
+    }
+    [[gnu::always_inline]] void prefetch(int64_t i) const {
+        __builtin_prefetch(grad + i, 0, 2);
+        __builtin_prefetch(activation + i, 0, 2);
     }
     T operator[](int64_t i) const { return activation[i] <= low || activation[i] >= high ? T(0) : grad[i]; }
 };
@@ -163,6 +169,8 @@ void backward_planes(const BatchNormBackward<T>& n, const G& gradient) {
                         continue;
                     }
                     map_row(n.grad_input + at, n.size, n.stream, [&](int64_t i, auto lanes) {
+                        __builtin_prefetch(n.input + at + n.size + i, 0, 2);
+                        gradient.prefetch(at + n.size + i);
                         return gradient.at(at + i, lanes) * g.p + (load(n.input + at + i, lanes) * g.q + g.r);
                     });
                 }

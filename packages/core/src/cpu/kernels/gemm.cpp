@@ -15,6 +15,7 @@
 #include "cpu/kernels/gemm_micro.h"
 #include "cpu/kernels/gemm_pack.h"
 #include "cpu/kernels/gemm_stream.h"
+#include "cpu/streaming.h"
 #include "rushlight/parallel.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
@@ -193,6 +194,8 @@ struct Block {
         g.a += i * g.a_row;
         g.c += i * g.c_row;
         if (g.init != nullptr) g.init += i * g.init_row;
+        // Later steps along k add to c, and narrower vectors would write parts of cache lines.
+        g.stream = g.stream && depth == whole.k && g.c_row % kLanes<T> == 0 && kVectorBytes == 64;
     }
 
     void pack() const {
@@ -253,6 +256,7 @@ struct Block {
                         t.next_row = g.b_row;
                         next += kLine;
                     }
+                    t.stream = g.stream && one_run && reinterpret_cast<uintptr_t>(t.c) % kVectorBytes == 0;
                     if (one_run) product_of(count, vectors)(t);
                     else multiply_across_runs(t, row, count, j, width, vectors);
                 }
@@ -346,6 +350,7 @@ void packed(const Gemm<T>& g, T* scratch) {
             }
         }
     }
+    if (g.stream) _mm_sfence();
 }
 
 template <class T>
@@ -453,9 +458,11 @@ struct Grid {
 };
 
 template <class T>
-void gemm_one(KernelContext& ctx, const Gemm<T>& g) {
-    if (g.m == 0 || g.n == 0) return;
-    if (g.k == 0) return set_to_init(g);
+void gemm_one(KernelContext& ctx, const Gemm<T>& whole) {
+    if (whole.m == 0 || whole.n == 0) return;
+    if (whole.k == 0) return set_to_init(whole);
+    Gemm<T> g = whole;
+    g.stream = g.init != g.c && worth_streaming(g.m * g.n * static_cast<int64_t>(sizeof(T)));
     const Way way = choose(g);
     const int64_t work = g.m * g.n * g.k;
     const int64_t workers = work < 2 * kFlopsPerThread ? 1 : min(num_threads(), work / kFlopsPerThread);

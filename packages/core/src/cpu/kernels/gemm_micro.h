@@ -52,6 +52,7 @@ struct TileArgs {
     Epilogue<T> epilogue;
     const T* next;  // if packed: memory to prefetch, one line for each step along k
     int64_t next_row;
+    bool stream = false;  // if packed: whether whole vectors of c, which must be aligned, bypass the caches
 };
 template <class T>
 using TileFn = void (*)(const TileArgs<T>&);
@@ -73,7 +74,8 @@ void tile(const TileArgs<T>& t) {
     const int64_t a_row = kPacked ? 1 : t.a_row, a_col = kPacked ? kRows : t.a_col, b_row = t.b_row;
     const T* a = t.a;
     const T* b = t.b;
-    if constexpr (kPacked) {  // prefetch the tile of c, which is needed after all steps
+    const bool whole = t.last == kL, stream = kPacked && kVectorBytes == 64 && t.stream && whole;
+    if (kPacked && !stream) {  // prefetch the tile of c, which is needed after all steps
         for (int i = 0; i < kRows; ++i) {
             for (int j = 0; j < kVectors; ++j) __builtin_prefetch(t.c + i * t.c_row + j * kL, 1);
         }
@@ -110,13 +112,14 @@ void tile(const TileArgs<T>& t) {
     const Epilogue<T> epilogue = t.epilogue;
     T* const c = t.c;
     const int64_t c_row = t.c_row;
-    const bool whole = t.last == kL;
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 16
         for (int j = 0; j < kVectors; ++j) {
             T* const out = c + i * c_row + j * kL;
-            if (j + 1 < kVectors || whole) {
+            if (stream) {
+                store_past_caches(out, finish(epilogue, acc[i][j], i, j * kL));
+            } else if (j + 1 < kVectors || whole) {
                 store(out, finish(epilogue, acc[i][j], i, j * kL));
             } else {
                 store(out, finish(epilogue, acc[i][j], i, j * kL, lanes), lanes);
