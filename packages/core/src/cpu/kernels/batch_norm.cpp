@@ -11,17 +11,10 @@ int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
 
 // --- statistics of one channel, gathered from its planes in double -----------------------------------------
 
+// Sums the differences of a channel from `center`, and their squares.
 template <class T>
-void channel_moments(const BatchNorm<T>& n, int64_t c, double& mean, double& squares) {
-    const double count = static_cast<double>(n.batch * n.size);
-    double total = 0;
-    for (int64_t b = 0; b < n.batch; ++b) total += row_sum(n.input + (b * n.channels + c) * n.size, n.size);
-    mean = total / count;
-    // The second pass reads the channel from the cache. The mean is inexact because sums of many elements lose
-    // digits and because it is rounded. The mean of the differences from it corrects both errors.
-    const T center = static_cast<T>(mean);
-    double off = 0;
-    squares = 0;
+void sum_differences(const BatchNorm<T>& n, int64_t c, T center, double& total, double& squares) {
+    total = squares = 0;
     for (int64_t b = 0; b < n.batch; ++b) {
         const T* x = n.input + (b * n.channels + c) * n.size;
         T sums[2];
@@ -29,11 +22,26 @@ void channel_moments(const BatchNorm<T>& n, int64_t c, double& mean, double& squ
             v[0] = keep(load(x + i, lanes) - center, lanes);
             v[1] = v[0] * v[0];
         });
-        off += sums[0];
+        total += sums[0];
         squares += sums[1];
     }
-    mean = center + off / count;
-    squares -= off * off / count;
+}
+
+// One pass finds the mean and the variance from the differences from an estimate of the mean, which is the mean of the first
+// plane. Subtracting the square of their sum costs digits if the estimate is far from the mean. Then a second pass uses the
+// mean itself, whose rounding error the same formula corrects.
+template <class T>
+void channel_moments(const BatchNorm<T>& n, int64_t c, double& mean, double& squares) {
+    const double count = static_cast<double>(n.batch * n.size);
+    mean = row_sum(n.input + c * n.size, n.size) / static_cast<double>(n.size);
+    for (int pass = 0; pass < 2; ++pass) {
+        const T center = static_cast<T>(mean);
+        double total, all;
+        sum_differences(n, c, center, total, all);
+        mean = center + total / count;
+        squares = all - total * total / count;
+        if (all <= 4 * squares) return;
+    }
 }
 
 template <class T>
