@@ -89,7 +89,14 @@ void dot_blocks(const Gemm<T>& g) {
         auto tile_at = [&](int64_t i, int64_t j) {
             const int64_t r = min(rows, g.m - i), n = min(columns, g.n - j);
             DotArgs<T> t{steps,   a + i * g.a_row,       g.a_row, b + j * g.b_col,
-                         g.b_col, g.c + i * g.c_row + j, g.c_row, epilogue_at(g, i, j)};
+                         g.b_col, g.c + i * g.c_row + j, g.c_row, epilogue_at(g, i, j),
+                         nullptr, 0};
+            // The tiles of one side share the prefetching of the rows that the next tiles of the other side read.
+            if (g.m <= g.n) {
+                t.next = t.b + columns * g.b_col, t.next_row = g.b_col;
+            } else {
+                t.next = t.a + min(rows + j, 2 * rows) * g.a_row, t.next_row = g.a_row;
+            }
             if (k > 0) t.epilogue = {g.alpha, T(1), t.c, g.c_row, 1};
             dot_tiles<T>.fn[r - 1][n - 1](t);
         };

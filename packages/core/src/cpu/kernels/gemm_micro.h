@@ -144,6 +144,8 @@ struct DotArgs {
     T* c;
     int64_t c_row;
     Epilogue<T> epilogue;
+    const T* next;  // rows to prefetch, as many as the tile has columns
+    int64_t next_row;
 };
 template <class T>
 using DotFn = void (*)(const DotArgs<T>&);
@@ -193,8 +195,7 @@ void dot_tile(const DotArgs<T>& t) {
 #pragma GCC unroll 16
         for (int j = 0; j < kColumns; ++j) {
             bv[j] = load(t.b + j * t.b_col + k);
-            // Prefetches the rows that the next tile reads.
-            __builtin_prefetch(t.b + (kColumns + j) * t.b_col + k, 0, 2);
+            __builtin_prefetch(t.next + j * t.next_row + k, 0, 2);
         }
 #pragma GCC unroll 16
         for (int i = 0; i < kRows; ++i) {
