@@ -217,8 +217,8 @@ void channel_sums(KernelContext& ctx, const View& sums, const View& x) {
     });
 }
 
-void backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, const View& grad_weight, const View& in,
-                      const View& grad_out) {
+void backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, const View& grad_weight,
+                      const View& in, const View& grad_out) {
     if (use_depthwise(g, grad_weight.dtype)) {
         const View none = absent(grad_weight.dtype);
         return depthwise_backward(ctx, g, none, grad_weight, in, none, grad_out);
@@ -340,8 +340,7 @@ void convolution_backward(KernelContext& ctx, const View& grad_input, const View
     if (grad_bias.defined()) channel_sums(ctx, grad_bias, grad_output);
     if (transposed) {
         const ConvolutionGeometry g = geometry(grad_output, weight, input, stride, padding, dilation, groups);
-        if (grad_input.defined())
-            forward(ctx, g, grad_input, grad_output, weight, absent(grad_output.dtype));
+        if (grad_input.defined()) forward(ctx, g, grad_input, grad_output, weight, absent(grad_output.dtype));
         if (grad_weight.defined()) backward_weights(ctx, g, grad_weight, grad_output, input);
         return;
     }

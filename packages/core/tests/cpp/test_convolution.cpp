@@ -1,5 +1,6 @@
 // sources: src/cpu/convolution.cpp src/cpu/contiguous.cpp src/cpu/capability.cpp src/cpu/kernels_in_use.cpp
 // sources: src/cpu/onednn/convolution.cpp src/cpu/kernels/convolution.cpp src/cpu/kernels/depthwise.cpp
+// sources: src/cpu/kernels/depthwise_flat.cpp
 // sources: src/cpu/kernels/winograd.cpp src/cpu/kernels/convolution_1x1.cpp src/cpu/kernels/gemm.cpp src/cpu/kernels/cast.cpp
 // sources: src/cpu/kernels/contiguous.cpp src/runtime/caller_locks.cpp src/runtime/parallel.cpp src/runtime/limits.cpp src/runtime/error.cpp src/tensor/dtype.cpp
 // options: -DRUSHLIGHT_CPU=avx2 -DRUSHLIGHT_HAVE_AVX2=1
@@ -24,11 +25,26 @@ struct Case {
 };
 
 const Case kCases[] = {
-    {2, 3, 4, 1, 9, 11, 3, 1, 1, 1},  {1, 4, 6, 2, 8, 7, 3, 2, 1, 1},   {3, 2, 5, 1, 10, 10, 2, 3, 0, 2},
-    {2, 6, 6, 6, 13, 9, 3, 1, 1, 1},  {2, 4, 8, 4, 12, 20, 5, 2, 2, 1}, {1, 3, 3, 3, 15, 40, 3, 2, 3, 2},
-    {2, 8, 12, 1, 6, 6, 1, 1, 0, 1},  {2, 5, 7, 1, 5, 5, 1, 2, 0, 1},   {9, 20, 70, 1, 6, 5, 3, 1, 1, 1},
-    {1, 2, 2, 1, 4, 40, 4, 4, 0, 1},  {5, 8, 12, 4, 6, 6, 1, 1, 0, 1},  {3, 6, 4, 2, 9, 7, 1, 2, 0, 1},
-    {7, 21, 33, 1, 7, 7, 1, 1, 0, 1}, {3, 6, 5, 1, 48, 49, 1, 1, 0, 1},
+    {2, 3, 4, 1, 9, 11, 3, 1, 1, 1},
+    {1, 4, 6, 2, 8, 7, 3, 2, 1, 1},
+    {3, 2, 5, 1, 10, 10, 2, 3, 0, 2},
+    {2, 6, 6, 6, 13, 9, 3, 1, 1, 1},
+    {2, 4, 8, 4, 12, 20, 5, 2, 2, 1},
+    {1, 3, 3, 3, 15, 40, 3, 2, 3, 2},
+    {2, 8, 12, 1, 6, 6, 1, 1, 0, 1},
+    {2, 5, 7, 1, 5, 5, 1, 2, 0, 1},
+    {9, 20, 70, 1, 6, 5, 3, 1, 1, 1},
+    {1, 2, 2, 1, 4, 40, 4, 4, 0, 1},
+    {5, 8, 12, 4, 6, 6, 1, 1, 0, 1},
+    {3, 6, 4, 2, 9, 7, 1, 2, 0, 1},
+    {7, 21, 33, 1, 7, 7, 1, 1, 0, 1},
+    {3, 6, 5, 1, 48, 49, 1, 1, 0, 1},
+    // Depthwise: too few channels to fill a vector, and planes that are divided into strips.
+    {2, 2, 2, 2, 9, 30, 3, 1, 1, 1},
+    {2, 2, 4, 2, 9, 8, 3, 2, 1, 1},
+    {2, 5, 5, 5, 70, 110, 3, 1, 1, 1},
+    {1, 9, 18, 9, 81, 90, 5, 2, 3, 1},
+    {1, 4, 4, 4, 95, 64, 3, 3, 0, 2},
 };
 
 int64_t output_size(int64_t in, const Case& c) {

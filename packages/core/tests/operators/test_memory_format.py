@@ -16,7 +16,11 @@ def random(*shape: int, dtype: core.dtype = core.float32) -> core.Tensor:
 CASES = [
     pytest.param((2, 3, 8, 9), (4, 3, 3, 3), {}, id="small"),
     pytest.param((2, 16, 20, 20), (32, 16, 3, 3), {"padding": 1}, id="vendor"),
-    pytest.param((1, 8, 30, 30), (8, 1, 3, 3), {"groups": 8, "padding": 1}, id="depthwise"),
+    pytest.param((1, 2, 30, 30), (2, 1, 3, 3), {"groups": 2, "padding": 1}, id="depthwise, few channels"),
+    pytest.param((2, 20, 9, 30), (40, 1, 3, 3), {"groups": 20, "padding": 1}, id="depthwise, multiplier"),
+    pytest.param(
+        (1, 24, 70, 80), (24, 1, 3, 3), {"groups": 24, "stride": 2, "padding": 1}, id="depthwise, strips"
+    ),
     pytest.param((2, 16, 30, 30), (8, 16, 1, 1), {}, id="pointwise"),
     pytest.param(
         (2, 4, 7, 6), (6, 2, 3, 2), {"groups": 2, "stride": 2, "dilation": 2, "padding": 2}, id="groups"
@@ -44,6 +48,30 @@ def test_convolutions(shape, kernel, options, which: str, dtype: core.dtype) -> 
     assert found.is_contiguous(memory_format=last) != ambiguous
     tolerance = 1e-4 if dtype != core.bfloat16 else 0.1
     assert core.allclose(found.to(core.float64), wanted.to(core.float64), tolerance, tolerance)
+
+
+@pytest.mark.parametrize(("shape", "kernel", "options"), CASES)
+@pytest.mark.parametrize("dtype", [core.float32, core.float64], ids=str)
+def test_gradients_of_convolutions(shape, kernel, options, dtype: core.dtype) -> None:
+    dims = len(shape) - 2
+    last = core.channels_last if dims == 2 else core.channels_last_3d
+    x, w = random(*shape, dtype=dtype), random(*kernel, dtype=dtype)
+    lists = [
+        [options.get(name, default)] * dims
+        for name, default in [("stride", 1), ("padding", 0), ("dilation", 1)]
+    ]
+    rest = [*lists, False, [0] * dims, options.get("groups", 1)]
+    g = random(*core._C._call_boxed("convolution", x, w, None, *rest).shape, dtype=dtype)
+    for mask in ([1, 1, 1], [1, 0, 0], [0, 1, 0]):
+        wanted = core._C._call_boxed("convolution_backward", g, x, w, *rest, mask)
+        for grad, source in (
+            (g, x.to(memory_format=last)),
+            (g.to(memory_format=last), x.to(memory_format=last)),
+        ):
+            found = core._C._call_boxed("convolution_backward", grad, source, w, *rest, mask)
+            for a, b in zip(found, wanted, strict=True):
+                assert (a is None) == (b is None)
+                assert a is None or core.allclose(a, b, 1e-4, 1e-3 if dtype is core.float32 else 1e-9)
 
 
 @pytest.mark.parametrize("size", [4, 18])

@@ -208,8 +208,8 @@ void correlate(T* out, int64_t out_step, const T* in, int64_t in_step, const T* 
 
 // Sets the vector sums[t] to the sum, over the results of some rows, of the gradient times the input under tap t.
 template <class T>
-void correlate_taps(T* sums, const T* grad, int64_t grad_pitch, const T* in, int64_t in_pitch, int64_t in_step,
-                    const int64_t* offset, int64_t taps, int64_t rows, int64_t columns) {
+void correlate_taps(T* sums, const T* grad, int64_t grad_pitch, const T* in, int64_t in_pitch,
+                    int64_t in_step, const int64_t* offset, int64_t taps, int64_t rows, int64_t columns) {
     constexpr int kL = kLanes<T>;
     constexpr int kGroup = 9;
     for (int64_t t = 0; t < taps; t += kGroup) {
@@ -222,8 +222,7 @@ void correlate_taps(T* sums, const T* grad, int64_t grad_pitch, const T* in, int
                 for (int64_t j = 0; j < columns; ++j) {
                     const Vec<T> v = load(g + j * kL);
 #pragma GCC unroll 9
-                    for (int p = 0; p < kGroup; ++p)
-                        s[p] += v * load(x + j * in_step + offset[t + p] * kL);
+                    for (int p = 0; p < kGroup; ++p) s[p] += v * load(x + j * in_step + offset[t + p] * kL);
                 }
             } else {
                 for (int64_t j = 0; j < columns; ++j) {
@@ -283,7 +282,8 @@ struct Division {
     // The input that output rows [first, last) read.
     Tile input(int64_t first, int64_t last) const {
         return {first * g.stride[1] - g.padding[1],
-                (last - first - 1) * g.stride[1] + (g.kernel[1] - 1) * g.dilation[1] + 1, -g.padding[2], in_pitch};
+                (last - first - 1) * g.stride[1] + (g.kernel[1] - 1) * g.dilation[1] + 1, -g.padding[2],
+                in_pitch};
     }
 
     // The number of an item, in the order in which sums over items are computed.
@@ -359,8 +359,7 @@ void forward(KernelContext& ctx, const ConvolutionGeometry& g, DepthwiseMap<cons
               const int64_t first = d.first_row(strip), last = d.last_row(strip);
               const int64_t count = min(kL, g.in_channels - c);
               const Tile tile = d.input(first, last);
-              fill<T>(buffer, tile, where, d.planes(in, n, g.in_channels, in_size, c, 1), g.in[1],
-                            g.in[2]);
+              fill<T>(buffer, tile, where, d.planes(in, n, g.in_channels, in_size, c, 1), g.in[1], g.in[2]);
               for (int64_t m = 0; m < d.multiplier; ++m) {
                   gather_pixels<T>(w, taps.weight, d.filters(weight, c, m), d.taps);
                   for (int64_t l = 0; l < count; ++l)
@@ -370,9 +369,10 @@ void forward(KernelContext& ctx, const ConvolutionGeometry& g, DepthwiseMap<cons
                                 buffer + (i - first) * g.stride[1] * d.in_pitch * kL, g.stride[2] * kL, w,
                                 taps, start, 0, g.out[2]);
                   }
-                  scatter_pixels(d.planes(out, n, g.out_channels, out_size, c * d.multiplier + m, d.multiplier)
-                                     .from_pixel(first * g.out[2]),
-                                 result, (last - first) * g.out[2]);
+                  scatter_pixels(
+                      d.planes(out, n, g.out_channels, out_size, c * d.multiplier + m, d.multiplier)
+                          .from_pixel(first * g.out[2]),
+                      result, (last - first) * g.out[2]);
               }
           });
 }
@@ -420,7 +420,8 @@ struct InputGradient {
 
     // The output gradients that the gradients of input rows [first, last) read, and those of output rows [from, to).
     Tile tile(int64_t first, int64_t last, int64_t from, int64_t to) const {
-        if (first < last) from = min(from, first_reader(first, 1)), to = max(to, last_reader(last - 1, 1) + 1);
+        if (first < last)
+            from = min(from, first_reader(first, 1)), to = max(to, last_reader(last - 1, 1) + 1);
         return {from, to - from, left, pitch};
     }
 
@@ -506,9 +507,10 @@ void backward(KernelContext& ctx, const ConvolutionGeometry& g, DepthwiseMap<T> 
                           d.planes(grad_out, n, g.out_channels, out_size, c * d.multiplier + m, d.multiplier),
                           g.out[1], g.out[2]);
                   if (with_weight) {
-                      correlate_taps(sums + d.item(n, c, strip) * sums_size + m * d.taps * kL, grads + tile.at(first, 0) * kL,
-                                     tile.pitch * kL, buffer, g.stride[1] * d.in_pitch * kL, g.stride[2] * kL,
-                                     taps.offset, d.taps, last - first, g.out[2]);
+                      correlate_taps(sums + d.item(n, c, strip) * sums_size + m * d.taps * kL,
+                                     grads + tile.at(first, 0) * kL, tile.pitch * kL, buffer,
+                                     g.stride[1] * d.in_pitch * kL, g.stride[2] * kL, taps.offset, d.taps,
+                                     last - first, g.out[2]);
                   }
                   if (!with_data) continue;
                   gather_pixels<T>(w, taps.weight, d.filters(weight, c, m), d.taps);
@@ -517,9 +519,8 @@ void backward(KernelContext& ctx, const ConvolutionGeometry& g, DepthwiseMap<T> 
                   }
               }
               if (!with_data) return;
-              scatter_pixels(
-                  d.planes(grad_in, n, g.in_channels, in_size, c, 1).from_pixel(from * g.in[2]), target,
-                  (to - from) * g.in[2]);
+              scatter_pixels(d.planes(grad_in, n, g.in_channels, in_size, c, 1).from_pixel(from * g.in[2]),
+                             target, (to - from) * g.in[2]);
           });
     if (with_weight) add_items(d, grad_weight, sums);
 }

@@ -88,8 +88,10 @@ void dot_blocks(const Gemm<T>& g) {
         const T* const b = g.b + g.b_step(k);
         auto tile_at = [&](int64_t i, int64_t j) {
             const int64_t r = min(rows, g.m - i), n = min(columns, g.n - j);
-            DotArgs<T> t{steps,   a + i * g.a_row,       g.a_row, b + j * g.b_col,
-                         g.b_col, g.c + i * g.c_row + j, g.c_row, epilogue_at(g, i, j),
+            DotArgs<T> t{steps,   a + i * g.a_row,
+                         g.a_row, b + j * g.b_col,
+                         g.b_col, g.c + i * g.c_row + j,
+                         g.c_row, epilogue_at(g, i, j),
                          nullptr, 0};
             // The tiles of one side share the prefetching of the rows that the next tiles of the other side read.
             if (g.m <= g.n) {
