@@ -72,23 +72,17 @@ void gather_pixels(T* to, const int32_t* where, const Planes<const T>& from, int
     }
     for (int64_t p = 0; p < pixels; p += kL) {
         const int64_t n = min(kL, pixels - p);
-        Vec<T> r[kL];
-        if (n == kL && from.count == kL) {
-#pragma GCC unroll 16
-            for (int l = 0; l < kL; ++l) {
-                const T* x = from.data + l * from.channel_step + p;
-                r[l] = load(x);
-                __builtin_prefetch(x + from.ahead, 0, 2);
-            }
-            transpose<T>(r);
-#pragma GCC unroll 16
-            for (int l = 0; l < kL; ++l) put(p + l, r[l]);
-            continue;
-        }
         const Lanes<T> lanes(n);
+        Vec<T> r[kL];
 #pragma GCC unroll 16
         for (int l = 0; l < kL; ++l) {
-            r[l] = l < from.count ? load(from.data + l * from.channel_step + p, lanes) : Vec<T>{};
+            if (l >= from.count) {
+                r[l] = Vec<T>{};
+                continue;
+            }
+            const T* x = from.data + l * from.channel_step + p;
+            r[l] = n == kL ? load(x) : load(x, lanes);
+            __builtin_prefetch(x + from.ahead, 0, 2);
         }
         transpose<T>(r);
 #pragma GCC unroll 16
@@ -126,19 +120,14 @@ void scatter_pixels(const Planes<T>& to, const T* from, int64_t pixels) {
 #pragma GCC unroll 16
         for (int l = 0; l < kL; ++l) r[l] = load(from + (p + l) * kL);
         transpose<T>(r);
-        if (n == kL && to.count == kL) {
-#pragma GCC unroll 16
-            for (int l = 0; l < kL; ++l) {
-                T* x = to.data + l * to.channel_step + p;
-                store(x, r[l]);
-                __builtin_prefetch(x + to.ahead, 1, 2);
-            }
-            continue;
-        }
         const Lanes<T> lanes(n);
 #pragma GCC unroll 16
         for (int l = 0; l < kL; ++l) {
-            if (l < to.count) store(to.data + l * to.channel_step + p, r[l], lanes);
+            if (l >= to.count) break;
+            T* x = to.data + l * to.channel_step + p;
+            if (n == kL) store(x, r[l]);
+            else store(x, r[l], lanes);
+            __builtin_prefetch(x + to.ahead, 1, 2);
         }
     }
 }
