@@ -52,13 +52,17 @@ class EachParameter(Optimizer):
             self._refuse_capture(device)
         for key, value in state.items():
             if key not in _NUMBERS and isinstance(value, Tensor) and value.shape != shape:
-                wanted = self._shape_in_state(key, tuple(shape))
-                if value.shape != wanted:
-                    raise RuntimeError(
-                        f"{type(self).__name__}.step(): {key!r} in the state of a parameter of shape "
-                        f"{tuple(shape)} must have the shape {wanted}, got {tuple(value.shape)}\n"
-                        "hint: remove `optimizer.state[parameter]` after changing the shape of a parameter"
-                    )
+                self._check_entry(key, value, tuple(shape))
+
+    def _check_entry(self, key: str, value: Tensor, shape: tuple[int, ...]) -> None:
+        """Raise an error if an entry of a state does not fit a parameter of shape `shape`."""
+        wanted = self._shape_in_state(key, shape)
+        if value.shape != wanted:
+            raise RuntimeError(
+                f"{type(self).__name__}.step(): {key!r} in the state of a parameter of shape {shape} must have the "
+                f"shape {wanted}, got {tuple(value.shape)}\n"
+                "hint: remove `optimizer.state[parameter]` after changing the shape of a parameter"
+            )
 
     def _check_sparse(self, group: dict[str, Any]) -> None:
         """Raise an error if the optimizer does not support sparse gradients."""
@@ -82,38 +86,44 @@ class EachParameter(Optimizer):
             closure: a function that computes the gradients and returns the loss. Its result is returned.
         """
         loss = None if closure is None else self._evaluate(closure)
-        steps = [
-            (group, param, grad, self.state[param])
-            for group in self.param_groups
-            for param in group["params"]
-            if (grad := param.grad) is not None
-        ]
-        for step in steps:
-            self._check(*step)
+        states, check = self.state, self._check
+        steps = []
+        for group in self.param_groups:
+            decay = group["weight_decay"] if self._decays(group) else 0
+            for param in group["params"]:
+                grad = param.grad
+                if grad is not None:
+                    state = states[param]
+                    check(group, param, grad, state)
+                    steps.append((group, param, grad, state, decay))
         with core.no_grad():
-            for group, param, grad, state in steps:
-                if not state:
-                    self._begin(group, param, state)
-                self._update_one(group, param, grad, state)
+            for step in steps:
+                self._update_one(*step)
         self._step_count += 1
         return loss
 
-    def _update_one(self, group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
-        """Take a step of one parameter that already has a state."""
-        values, grad = as_real(param), as_real(grad)
+    def _update_one(
+        self, group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[str, Any], decay: float
+    ) -> None:
+        """Take a step of one parameter. `decay` is the weight decay to be added to the gradient."""
+        if not state:
+            self._begin(group, param, state)
         if "step" in state:
             state["step"] += 1
+        given, values = state, param
+        if param.is_complex():
+            given = {key: _real_entry(value) for key, value in state.items()}
+            values, grad = core.view_as_real(param), core.view_as_real(grad)
         if group.get("maximize"):
             grad = -grad
-        if self._decays(group):
-            grad = grad + values * group["weight_decay"]
-        if param.is_complex():
-            parts = {key: _real_entry(value) for key, value in state.items()}
-            given = dict(parts)
-            self._update(group, values, grad, parts)
-            state.update((key, value) for key, value in parts.items() if value is not given[key])
-        else:
+        if decay:
+            grad = grad + values * decay
+        if given is state:
             self._update(group, values, grad, state)
+        else:
+            before = dict(given)
+            self._update(group, values, grad, given)
+            state.update((key, value) for key, value in given.items() if value is not before[key])
 
 
 def as_real(tensor: Tensor) -> Tensor:

@@ -52,10 +52,11 @@ def _each(
     ]
     for param, grad, given in steps:
         optimizer._check(group, param, grad, given)
+    decay = settings["weight_decay"] if optimizer._decays(group) else 0
     with core.no_grad():
         for param, grad, given in steps:
             state: dict[str, Any] = dict(given)
-            optimizer._update_one(group, param, grad, state)
+            optimizer._update_one(group, param, grad, state, decay)
             for key, value in given.items():
                 if state[key] is not value:  # the update has replaced a number of the state
                     value.copy_(state[key])
