@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ops/functors/complex_math.h"
+#include "ops/functors/select.h"
 
 namespace rushlight::functors {
 namespace {
@@ -55,20 +56,7 @@ struct LogicalNot<bool> {
 template <class T>
 struct Where {
     explicit Where(const Scalar*) {}
-    // Selects bits, because a selection of values would be compiled to a branch.
-    RL_HD T operator()(bool condition, T a, T b) const {
-        if constexpr (sizeof(T) <= 8) {
-            using Bits = std::conditional_t<
-                sizeof(T) == 1, uint8_t,
-                std::conditional_t<sizeof(T) == 2, uint16_t,
-                                   std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
-            const auto mask = static_cast<Bits>(-static_cast<Bits>(__builtin_bit_cast(uint8_t, condition)));
-            const Bits x = __builtin_bit_cast(Bits, a), y = __builtin_bit_cast(Bits, b);
-            return __builtin_bit_cast(T, static_cast<Bits>(y ^ ((x ^ y) & mask)));
-        } else {
-            return condition ? a : b;
-        }
-    }
+    RL_HD T operator()(bool condition, T a, T b) const { return select(condition, a, b); }
 };
 
 // a - b| <= atol + rtol |b|, or both are the same infinity, or both are NaN with equal_nan.

@@ -1,0 +1,30 @@
+// Selection by a condition in loops without branches.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "rushlight/export.h"
+
+namespace rushlight::functors {
+namespace {
+
+/// Returns a if the condition is true, and otherwise b. The bits are selected, because compilers make a branch of the
+/// selection of values, and random conditions are mispredicted.
+template <class T>
+RL_HD T select(bool condition, T a, T b) {
+    if constexpr (sizeof(T) <= 8) {
+        using Bits = std::conditional_t<
+            sizeof(T) == 1, uint8_t,
+            std::conditional_t<sizeof(T) == 2, uint16_t,
+                               std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
+        const auto mask = static_cast<Bits>(-static_cast<Bits>(__builtin_bit_cast(uint8_t, condition)));
+        const Bits x = __builtin_bit_cast(Bits, a), y = __builtin_bit_cast(Bits, b);
+        return __builtin_bit_cast(T, static_cast<Bits>(y ^ ((x ^ y) & mask)));
+    } else {
+        return condition ? a : b;
+    }
+}
+
+}  // namespace
+}  // namespace rushlight::functors
