@@ -30,7 +30,8 @@ struct Anything {
 // Note [Optional parts of a functor]
 // `moderate(values...)` returns whether operator() is valid for these values. `rare(values...)` computes the result
 // for other values, by a call that cannot be vectorised. `with_second(b, run)` calls `run` with a functor that
-// takes only the first value; b is the second. This functor may be simpler than the general one.
+// takes only the first value; b is the second. This functor may be simpler than the general one. `with_others(b, c, run)`
+// does the same for the second and the third of three values.
 template <class F, class R, class... In>
 struct Loop {
     static constexpr int kInputs = sizeof...(In);
@@ -71,6 +72,11 @@ struct Loop {
         if constexpr (kInputs == 2 && held == 2 && requires(First in) { f.with_second(in, Anything{}); }) {
             const First* a = reinterpret_cast<const First*>(data[1]);
             f.with_second(*reinterpret_cast<const First*>(data[2]),
+                          [=](auto g) { fill(g, out, n, Dense<First>{a}); });
+        } else if constexpr (kInputs == 3 && held == 6 &&
+                             requires(First in) { f.with_others(in, in, Anything{}); }) {
+            const First* a = reinterpret_cast<const First*>(data[1]);
+            f.with_others(*reinterpret_cast<const First*>(data[2]), *reinterpret_cast<const First*>(data[3]),
                           [=](auto g) { fill(g, out, n, Dense<First>{a}); });
         } else {
             fill(f, out, n, reader<(held >> I & 1) != 0, In>(data[1 + I])...);

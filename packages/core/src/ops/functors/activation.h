@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ops/functors/complex_math.h"
+#include "ops/functors/select.h"
 
 namespace rushlight::functors {
 namespace {
@@ -177,7 +178,7 @@ template <class T>
 struct Hardtanh {
     T low, high;
     explicit Hardtanh(const Scalar* p) : low(limit<T>(p[0])), high(limit<T>(p[1])) {}
-    RL_HD T operator()(T x) const { return x < low ? low : x > high ? high : x; }
+    RL_HD T operator()(T x) const { return between(x, low, high); }
 };
 template <class T>
 struct HardtanhBackward {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ops/functors/complex_math.h"
+#include "ops/functors/select.h"
 
 namespace rushlight::functors {
 namespace {
@@ -389,16 +390,31 @@ template <class T>
 struct Maximum {
     explicit Maximum(const Scalar*) {}
     RL_HD T operator()(T a, T b) const { return larger(a, b); }
+    template <class Run>
+    void with_second(T b, Run run) const {
+        if (b != b) return run([b](T) { return b; });
+        run([b](T a) { return b > a ? b : a; });
+    }
 };
 template <class T>
 struct Minimum {
     explicit Minimum(const Scalar*) {}
     RL_HD T operator()(T a, T b) const { return smaller(a, b); }
+    template <class Run>
+    void with_second(T b, Run run) const {
+        if (b != b) return run([b](T) { return b; });
+        run([b](T a) { return b < a ? b : a; });
+    }
 };
 template <class T>
 struct Clamp {
     explicit Clamp(const Scalar*) {}
     RL_HD T operator()(T a, T low, T high) const { return smaller(larger(a, low), high); }
+    template <class Run>
+    void with_others(T low, T high, Run run) const {
+        if (low != low || high != high) return run([=, *this](T a) { return (*this)(a, low, high); });
+        run([low, high](T a) { return between(a, low, high); });
+    }
 };
 
 // Returns the other argument if one is NaN.

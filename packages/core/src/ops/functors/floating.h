@@ -129,7 +129,10 @@ struct NanToNum {
           neginf(static_cast<T>(p[2].to<double>())) {}
     RL_HD T operator()(T x) const {
         constexpr T kInfinity = static_cast<T>(INFINITY);
-        return x != x ? nan : x == kInfinity ? posinf : x == -kInfinity ? neginf : x;
+        // One selection after the other, which a loop computes without branches.
+        const T below = x == kInfinity ? posinf : x;
+        const T finite = x == -kInfinity ? neginf : below;
+        return x == x ? finite : nan;
     }
 };
 

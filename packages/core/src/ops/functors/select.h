@@ -1,4 +1,4 @@
-// Selection by a condition in loops without branches.
+// Selection by conditions in loops without branches.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,14 @@ RL_HD T select(bool condition, T a, T b) {
     } else {
         return condition ? a : b;
     }
+}
+
+/// Returns `a` between two bounds that are not NaN, or `high` if `low` is above it. NaN stays NaN: if two numbers are unordered,
+/// each of the comparisons selects the second, as the processors' instructions for the larger and the smaller number do.
+template <class T>
+RL_HD inline T between(T a, T low, T high) {
+    const T above = low > a ? low : a;
+    return high < above ? high : above;
 }
 
 }  // namespace
