@@ -1,6 +1,6 @@
 #include "cpu/resample.h"
 
-#include <cstring>
+#include <algorithm>
 
 #include "cpu/contiguous.h"
 #include "cpu/grid_sample_kernels.h"
@@ -23,6 +23,30 @@ Taps<T> table(KernelContext& ctx, const functors::Resampling& r) {
     T* weight = scratch<T>(ctx, r.out * taps);
     for (int64_t j = 0; j < r.out; ++j) r.taps_of(j, index + j * taps, weight + j * taps);
     return {taps, index, weight};
+}
+
+template <class T>
+Contributions<T> by_input(KernelContext& ctx, const functors::Resampling& r, const Taps<T>& t) {
+    const int64_t all = r.out * t.taps;
+    auto* begin = scratch<int64_t>(ctx, r.in + 1);
+    auto* index = scratch<int64_t>(ctx, all);
+    auto* next = scratch<int64_t>(ctx, r.in);
+    T* weight = scratch<T>(ctx, all);
+    std::fill_n(begin, r.in + 1, 0);
+    for (int64_t j = 0; j < all; ++j) begin[t.index[j] + 1] += t.weight[j] != T(0);
+    int64_t each = begin[1];
+    for (int64_t i = 0; i < r.in; ++i) {
+        if (begin[i + 1] != each) each = 0;
+        next[i] = begin[i];
+        begin[i + 1] += begin[i];
+    }
+    for (int64_t j = 0; j < all; ++j) {
+        if (t.weight[j] == T(0)) continue;
+        const int64_t k = next[t.index[j]]++;
+        index[k] = j / t.taps;
+        weight[k] = t.weight[j];
+    }
+    return {each, begin, index, weight};
 }
 
 struct Lengths {
@@ -64,9 +88,8 @@ void resample_backward(KernelContext& ctx, const View& grad_input, const View& g
     const Lengths n(dy, dim);
     const functors::Resampling r{size, dy.size(static_cast<int>(dim)), mode, align_corners, scale, antialias};
     with_type(dy.dtype, [&]<class T>(T) {
-        T* dx = wide.view().template as<T>();
-        std::memset(dx, 0, sizeof(T) * static_cast<size_t>(grad_input.numel));
-        loops<T>().backward(n.outer, r.in, r.out, n.inner, table<T>(ctx, r), dx, dy.as<T>());
+        loops<T>().backward(n.outer, r.in, r.out, n.inner, by_input<T>(ctx, r, table<T>(ctx, r)),
+                            wide.view().template as<T>(), dy.as<T>());
     });
     wide.finish();
 }

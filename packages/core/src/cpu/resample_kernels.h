@@ -14,11 +14,22 @@ struct Taps {
     const T* weight;
 };
 
+/// The same by input position: the gradient of position i is the sum over begin[i] <= k < begin[i + 1] of weight[k] times the
+/// gradient of output index[k]. Weights of 0 are left out. `each` is the number of terms if it is the same for all
+/// positions, and otherwise 0.
+template <class T>
+struct Contributions {
+    int64_t each;
+    const int64_t* begin;
+    const int64_t* index;
+    const T* weight;
+};
+
 template <class T>
 struct ResampleLoops {
     void (*forward)(int64_t outer, int64_t in, int64_t out, int64_t inner, Taps<T>, T* to, const T* from);
-    // Adds to `to` (outer, in, inner), which the caller has set to zero.
-    void (*backward)(int64_t outer, int64_t in, int64_t out, int64_t inner, Taps<T>, T* to, const T* from);
+    void (*backward)(int64_t outer, int64_t in, int64_t out, int64_t inner, Contributions<T>, T* to,
+                     const T* from);
 };
 
 struct ResampleKernels {

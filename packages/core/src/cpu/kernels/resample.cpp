@@ -69,27 +69,54 @@ void forward(int64_t outer, int64_t in, int64_t out, int64_t inner, Taps<T> t, T
     });
 }
 
-// Each thread processes whole planes, so that no two threads add to the same element.
 template <class T>
-void backward(int64_t outer, int64_t in, int64_t out, int64_t inner, Taps<T> t, T* to, const T* from) {
-    parallel_for(0, outer, grain(out * inner * t.taps), [&](int64_t first, int64_t last) {
-        for (int64_t o = first; o < last; ++o) {
-            T* dx = to + o * in * inner;
-            const T* dy = from + o * out * inner;
-            for (int64_t j = 0; j < out * t.taps; ++j) {
-                const T w = t.weight[j];
-                if (w == T(0)) continue;
-                T* row = dx + t.index[j] * inner;
-                const T* grad = dy + j / t.taps * inner;
-                if (inner == 1) {
-                    *row += w * *grad;
-                } else {
-                    map_row(row, inner, [&](int64_t i, auto lanes) {
-                        return load(row + i, lanes) + load(grad + i, lanes) * w;
-                    });
-                }
+void sum_row(const Contributions<T>& c, int64_t in, T* to, const T* from) {
+    for (int64_t i = 0; i < in; ++i) {
+        T total = T(0);
+        for (int64_t k = c.begin[i]; k < c.begin[i + 1]; ++k) total += c.weight[k] * from[c.index[k]];
+        to[i] = total;
+    }
+}
+
+// Computes the gradient of position i of another dimension as a weighted sum of rows.
+template <class T>
+void sum_rows(const Contributions<T>& c, int64_t i, int64_t inner, T* to, const T* from) {
+    const int64_t first = c.begin[i], last = c.begin[i + 1];
+    if (last - first == 2) {
+        const T *a = from + c.index[first] * inner, *b = from + c.index[first + 1] * inner;
+        const T u = c.weight[first], v = c.weight[first + 1];
+        return map_row(to, inner,
+                       [&](int64_t l, auto lanes) { return load(a + l, lanes) * u + load(b + l, lanes) * v; });
+    }
+    map_row(to, inner, [&](int64_t l, auto lanes) {
+        Vec<T> total{};
+        for (int64_t k = first; k < last; ++k)
+            total += load(from + c.index[k] * inner + l, lanes) * c.weight[k];
+        return total;
+    });
+}
+
+template <class T>
+void backward(int64_t outer, int64_t in, int64_t out, int64_t inner, Contributions<T> c, T* to,
+              const T* from) {
+    const int64_t terms = c.begin[in];
+    if (inner == 1) {
+        const Taps<T> t{c.each, c.index, c.weight};
+        parallel_for(0, outer, grain(in + terms), [&](int64_t first, int64_t last) {
+            for (int64_t o = first; o < last; ++o) {
+                T* row = to + o * in;
+                const T* dy = from + o * out;
+                if (c.each == 1) gather_row<1>(t, in, row, dy);
+                else if (c.each == 2) gather_row<2>(t, in, row, dy);
+                else if (c.each == 4) gather_row<4>(t, in, row, dy);
+                else sum_row(c, in, row, dy);
             }
-        }
+        });
+        return;
+    }
+    parallel_for(0, outer * in, grain(inner * (terms / in + 1)), [&](int64_t first, int64_t last) {
+        for (int64_t p = first; p < last; ++p)
+            sum_rows(c, p % in, inner, to + p * inner, from + p / in * out * inner);
     });
 }
 
