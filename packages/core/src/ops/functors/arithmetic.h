@@ -379,11 +379,13 @@ struct Lerp {
 // Returns NaN if an argument is NaN.
 template <class T>
 RL_HD inline T larger(T a, T b) {
-    return a < b || b != b ? b : a;
+    const T chosen = a < b ? b : a;
+    return b != b ? b : chosen;
 }
 template <class T>
 RL_HD inline T smaller(T a, T b) {
-    return b < a || b != b ? b : a;
+    const T chosen = b < a ? b : a;
+    return b != b ? b : chosen;
 }
 
 template <class T>

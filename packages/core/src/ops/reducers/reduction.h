@@ -115,8 +115,11 @@ struct Extreme {
     static constexpr bool kIdentity = false;
     explicit Extreme(const Scalar*) {}
     RL_HD_CALL Acc start() const { return kLast<T, largest>; }
-    // The NaN test `x != x` compares values in registers, so that it costs no branch.
-    RL_HD_CALL Acc step(Acc a, T x) const { return (largest ? a < x : x < a) || x != x ? x : a; }
+    // The first selection is one instruction, which selects `a` if a number is NaN.
+    RL_HD_CALL Acc step(Acc a, T x) const {
+        const T extreme = (largest ? a < x : x < a) ? x : a;
+        return x != x ? x : extreme;
+    }
     RL_HD_CALL Acc join(Acc a, Acc b) const { return step(a, b); }
     RL_HD_CALL Wide finish(Acc a, int64_t) const { return a; }
 };
