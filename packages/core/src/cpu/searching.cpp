@@ -99,10 +99,15 @@ int64_t unique_elements_count(KernelContext& ctx, const View& input, bool consec
 void unique_elements(KernelContext& ctx, const View& values, const View& inverse, const View& counts,
                      const View&, bool, bool, bool) {
     const Distinct& d = kept(ctx);
-    const size_t size = itemsize(values.dtype);
-    for (int64_t g = 0; g < d.size; ++g)
-        std::memcpy(values.as<char>() + static_cast<size_t>(g) * size,
-                    d.dense.as<char>() + static_cast<size_t>(d.starts[g]) * size, size);
+    const auto take = [&]<class Bits>(Bits) {
+        for (int64_t g = 0; g < d.size; ++g) values.as<Bits>()[g] = d.dense.as<Bits>()[d.starts[g]];
+    };
+    switch (itemsize(values.dtype)) {
+        case 1: take(uint8_t{}); break;
+        case 2: take(uint16_t{}); break;
+        case 4: take(uint32_t{}); break;
+        default: take(uint64_t{});
+    }
     d.write(inverse, counts);
 }
 
