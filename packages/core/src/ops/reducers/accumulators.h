@@ -46,6 +46,7 @@ template <class Acc, class Start, class Step, class Join>
     if (n >= count) {
         Acc accumulators[count];
         for (int64_t k = 0; k < count; ++k) accumulators[k] = start();
+#pragma GCC unroll 1
         for (; i + count <= n; i += count)
             for (int64_t k = 0; k < count; ++k) accumulators[k] = step(accumulators[k], i + k);
         take_rest<count / 2>(accumulators, i, n, step);
