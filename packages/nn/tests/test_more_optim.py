@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -193,3 +194,38 @@ def test_steps_only_read_the_gradients(make: Any) -> None:
         make([wanted]).step()
         assert core.equal(given, wanted)
         assert gradient is None or given.grad._version == version
+
+
+_ORDERS = list(itertools.permutations(range(3)))
+
+
+def _laid_out(values: Any, order: tuple[int, ...]) -> Any:
+    """Return the same tensor, with its dimensions in the order `order` in memory."""
+    inverse = [order.index(d) for d in range(len(order))]
+    return values.permute(order).contiguous().permute(inverse)
+
+
+@pytest.mark.parametrize("kind", [optim.SGD, optim.Adam])
+@pytest.mark.parametrize("order", _ORDERS, ids=str)
+def test_layouts_do_not_change_steps(kind: Any, order: tuple[int, ...]) -> None:
+    start, settings = core.randn(3, 4, 5), {"momentum": 0.9} if kind is optim.SGD else {"amsgrad": True}
+    gradients = [core.randn(3, 4, 5) for _ in range(3)]
+    plain = start.clone().requires_grad_()
+    others = [_laid_out(start, order).requires_grad_() for _ in _ORDERS]
+    steps = [kind([p], lr=0.1, **settings) for p in (plain, *others)]
+    for gradient in gradients:
+        plain.grad = gradient
+        for other, layout in zip(others, _ORDERS, strict=True):
+            other.grad = _laid_out(gradient, layout)
+        for optimizer in steps:
+            optimizer.step()
+        assert all(core.equal(other, plain) for other in others)
+    # States of another layout than the parameter's, as after loading.
+    state = steps[-1].state[others[-1]]
+    for key, value in state.items():
+        if value.dim() == 3:
+            state[key] = _laid_out(value, (2, 1, 0))
+    plain.grad = others[-1].grad = gradients[0]
+    steps[0].step()
+    steps[-1].step()
+    assert core.equal(others[-1], plain)

@@ -40,11 +40,24 @@ bool is_dense(const View& v) {
     return true;
 }
 
-bool same_order(const View& a, const View& b) {
-    for (int d = 0; d < a.ndim; ++d) {
-        if (a.sizes[d] != 1 && a.strides[d] != b.strides[d]) return false;
+// Returns v with its dimensions in the order in which those of `param`, which is dense, lie in memory. So the parameter
+// becomes row-major, as are the states, which have its layout; a gradient may have another.
+View in_order_of(KernelContext& ctx, const View& param, const View& v) {
+    if (param.contiguous || !v.defined()) return v;
+    int order[64];
+    for (int d = 0; d < v.ndim; ++d) order[d] = d;
+    std::stable_sort(order, order + v.ndim, [&](int a, int b) { return param.strides[a] > param.strides[b]; });
+    auto* sizes = scratch<int64_t>(ctx, 2 * v.ndim);
+    auto* strides = sizes + v.ndim;
+    int64_t step = 1;
+    bool contiguous = true;
+    for (int d = v.ndim - 1; d >= 0; --d) {
+        sizes[d] = v.sizes[order[d]];
+        strides[d] = v.strides[order[d]];
+        contiguous = contiguous && (sizes[d] == 1 || strides[d] == step);
+        step *= sizes[d];
     }
-    return true;
+    return {v.data, sizes, strides, v.numel, v.ndim, v.dtype, contiguous};
 }
 
 // Copies row-major values back to strided memory.
@@ -75,7 +88,6 @@ void for_each_element(KernelContext& ctx, const char* op, Group* groups, int64_t
         g.numel = param.numel;
         RL_CHECK(is_floating(param.dtype), throw_not_implemented, "%s: no kernel for dtype %s on the CPU", op,
                  name(param.dtype));
-        bool flat = is_dense(param);
         for (const View& v : g.given) {
             if (!v.defined()) continue;
             RL_CHECK(v.dtype == param.dtype && v.numel == param.numel, throw_runtime,
@@ -83,11 +95,14 @@ void for_each_element(KernelContext& ctx, const char* op, Group* groups, int64_t
                      "%s and %lld elements",
                      op, static_cast<long long>(i), name(param.dtype), static_cast<long long>(param.numel),
                      name(v.dtype), static_cast<long long>(v.numel));
-            flat = flat && same_order(param, v);
             nbytes += v.numel * static_cast<int64_t>(itemsize(v.dtype));
         }
-        for (int k = 0; k < kMostOperands; ++k)
-            g.flat[k] = flat ? g.given[k] : contiguous_in(ctx, g.given[k]);
+        const bool dense = is_dense(param);
+        const View given = param;
+        for (View& v : g.given) {
+            if (dense) v = in_order_of(ctx, given, v);
+            g.flat[&v - g.given] = contiguous_in(ctx, v);
+        }
         first_piece[i + 1] = first_piece[i] + (g.numel + kPiece - 1) / kPiece;
     }
     parallel_for(0, first_piece[count], kPiecesOfThread, [&](int64_t begin, int64_t end) {
