@@ -211,7 +211,7 @@ def test_layouts_do_not_change_steps(kind: Any, order: tuple[int, ...]) -> None:
     start, settings = core.randn(3, 4, 5), {"momentum": 0.9} if kind is optim.SGD else {"amsgrad": True}
     gradients = [core.randn(3, 4, 5) for _ in range(3)]
     plain = start.clone().requires_grad_()
-    others = [_laid_out(start, order).requires_grad_() for _ in _ORDERS]
+    others = [_laid_out(start.clone(), order).requires_grad_() for _ in _ORDERS]
     steps = [kind([p], lr=0.1, **settings) for p in (plain, *others)]
     for gradient in gradients:
         plain.grad = gradient
