@@ -85,6 +85,14 @@ void SavedTensor::fail(Node* node) const {
         tensor_.version(), writer.empty() ? "" : ", last by ", writer.c_str());
 }
 
+// The gradient does not need the history of a saved tensor, but a gradient of this gradient does.
+void SavedTensor::fail_detached(Node* node) const {
+    throw_runtime(
+        "backward(create_graph): a tensor of shape %s that %s needs was detached in place after it was saved\n"
+        "hint: use detach() instead of detach_()",
+        to_string(tensor_.sizes()).c_str(), node->name().c_str());
+}
+
 Tensor SavedShape::cast(const Tensor& grad, DType dtype) { return ops::_to_copy(grad, dtype, std::nullopt); }
 
 Tensor SavedShape::reduce(Tensor grad) const {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from typing import Any
 
 import pytest
 from autograd_samples import leaf, ones
@@ -138,6 +139,19 @@ def test_a_tensor_leaves_its_graph() -> None:
     assert y.grad.tolist() == [3, 3, 3]
     with pytest.raises(RuntimeError, match="view"):
         (x * 2)[:1].detach_()
+
+
+@pytest.mark.parametrize("function", [lambda y: y * y, lambda y: y**3, core.std, core.sin], ids=str)
+def test_gradients_of_gradients_refuse_tensors_that_left_the_graph(function: Any) -> None:
+    x = leaf(3)
+    y = x * 2
+    z = function(y).sum()
+    y.detach_()
+    (found,) = grad(z, x, retain_graph=True)
+    (wanted,) = grad(function(x * 2).sum(), x)
+    assert core.equal(found, wanted)
+    with pytest.raises(RuntimeError, match="was detached in place after it was saved"):
+        grad(z, x, create_graph=True)
 
 
 @pytest.mark.parametrize("name", ["selu_", "celu_", "relu6_", "rrelu_", "polygamma_", "clamp_"])

@@ -19,7 +19,9 @@ class RL_API SavedTensor {
         if (saved_hook() && t.defined()) [[unlikely]]
             return pack(t);
         tensor_ = t;
-        if (t.defined()) version_ = t.version();
+        if (!t.defined()) return;
+        version_ = t.version();
+        is_leaf_ = t.is_leaf();
     }
     void save_result(const Tensor& t, uint32_t index) {
         if (!t.defined()) return;
@@ -37,6 +39,8 @@ class RL_API SavedTensor {
         if (!tensor_.defined()) return packed_ ? unpack_packed(node) : tensor_;
         if (tensor_.version() != version_) [[unlikely]]
             fail(node);
+        if (!is_leaf_ && tensor_.is_leaf() && grad_mode()) [[unlikely]]
+            fail_detached(node);
         return is_result_ ? unpack_result(node) : tensor_;
     }
     void copy_result();
@@ -61,11 +65,13 @@ class RL_API SavedTensor {
     Tensor unpack_packed(Node* node) const;
     Tensor unpack_result(Node* node) const;
     [[noreturn]] void fail(Node* node) const;
+    [[noreturn]] void fail_detached(Node* node) const;
 
     Tensor tensor_;
     uint32_t version_ = 0;
     uint32_t index_ = 0;
     bool is_result_ = false;
+    bool is_leaf_ = true;  // of an argument
     std::unique_ptr<Elsewhere> packed_;
 };
 

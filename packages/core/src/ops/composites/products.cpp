@@ -98,9 +98,9 @@ Tensor addmv(const Tensor& input, const Tensor& mat, const Tensor& vec, Scalar b
         }
     }
     if (!alpha.equals(1)) product = ops::mul(product, alpha);
+    const Tensor added = ops::expand(input, product.sizes(), false);  // raises an error also if beta is 0
     if (beta.equals(0)) return product;
-    Tensor scaled = beta.equals(1) ? input : ops::mul(input, beta);
-    return ops::add(ops::expand(scaled, product.sizes(), false), product);
+    return ops::add(beta.equals(1) ? added : ops::mul(added, beta), product);
 }
 
 namespace {
