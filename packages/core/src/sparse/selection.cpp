@@ -1,4 +1,4 @@
-// Slices of sparse tensors, and concatenation.
+// Slices of sparse tensors, concatenation, and dimensions of size 1.
 #include <algorithm>
 
 #include "rushlight/ops/add.h"
@@ -9,6 +9,7 @@
 #include "rushlight/ops/cumsum.h"
 #include "rushlight/ops/eq.h"
 #include "rushlight/ops/index_select.h"
+#include "rushlight/ops/narrow_copy.h"
 #include "rushlight/ops/nonzero.h"
 #include "rushlight/ops/repeat_interleave.h"
 #include "rushlight/ops/reshape.h"
@@ -19,6 +20,8 @@
 #include "rushlight/ops/sub.h"
 #include "rushlight/ops/sum.h"
 #include "rushlight/ops/to.h"
+#include "rushlight/ops/unbind.h"
+#include "rushlight/ops/unsqueeze.h"
 #include "rushlight/ops/zeros.h"
 #include "rushlight/promotion.h"
 #include "sparse/parts.h"
@@ -100,6 +103,41 @@ Tensor select(const Tensor& t, int64_t dim, int64_t index) {
     return from_coordinates(result);
 }
 
+std::vector<Tensor> unbind(const Tensor& t, int64_t dim) {
+    const int64_t d = wrapped("unbind", dim, t.dim());
+    std::vector<Tensor> slices;
+    for (int64_t i = 0; i < t.size(d); ++i) slices.push_back(select(t, d, i));
+    return slices;
+}
+
+Tensor narrow_copy(const Tensor& t, int64_t dim, int64_t start, int64_t length) {
+    const int64_t n = t.size(wrapped("narrow_copy", dim, t.dim())), from = start < 0 ? start + n : start;
+    RL_CHECK(
+        from >= 0 && length >= 0 && from <= n - length, throw_runtime,
+        "narrow_copy(start, length): must be a range within dimension %lld of size %lld, got %lld and %lld",
+        (long long)dim, (long long)n, (long long)start, (long long)length);
+    const Tensor range =
+        ops::arange(Scalar(from), Scalar(from + length), Scalar(1), DType::Int64, t.device());
+    return index_select(t, dim, range);
+}
+
+// Inserts a dimension of size 1. It is sparse if it comes before or directly after the sparse dimensions.
+Tensor unsqueeze(const Tensor& t, int64_t dim) {
+    Coordinates c = coordinates(t);
+    const int64_t d = wrapped("unsqueeze", dim, c.ndim() + 1);
+    if (d > c.sparse_dim()) {
+        c.values = ops::unsqueeze(c.values, d - c.sparse_dim() + 1);
+    } else {
+        std::vector<Tensor> rows;
+        for (int64_t i = 0; i < c.sparse_dim(); ++i) rows.push_back(c.along(i));
+        const int64_t nnz[] = {c.nnz()};
+        rows.insert(rows.begin() + d, ops::zeros(nnz, DType::Int64, t.device()));
+        c.indices = ops::stack(rows, 0);
+    }
+    c.size.insert(c.size.begin() + d, 1);
+    return from_coordinates(c);
+}
+
 Tensor cat(TensorList tensors, int64_t dim) {
     std::vector<Coordinates> all;
     for (const Tensor& t : tensors) {
@@ -163,6 +201,9 @@ Tensor cat(TensorList tensors, int64_t dim) {
 void install_selection() {
     RL_SPARSE(index_select, "index_select", index_select);
     RL_SPARSE(select, "select", select);
+    RL_SPARSE(unbind, "unbind", unbind);
+    RL_SPARSE(narrow_copy, "narrow_copy", narrow_copy);
+    RL_SPARSE(unsqueeze, "unsqueeze", unsqueeze);
     RL_SPARSE(cat, "cat", cat);
 }
 

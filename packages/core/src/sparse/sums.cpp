@@ -21,6 +21,7 @@
 #include "rushlight/ops/sub.h"
 #include "rushlight/ops/sum.h"
 #include "rushlight/ops/to.h"
+#include "rushlight/ops/unsqueeze.h"
 #include "rushlight/ops/zeros.h"
 #include "sparse/parts.h"
 #include "sparse/stage.h"
@@ -29,8 +30,17 @@ namespace rushlight::sparse {
 namespace {
 
 Tensor sum(const Tensor& t, std::optional<IntList> dim, bool keepdim, std::optional<DType> dtype) {
-    if (keepdim) refuse("sum", t, "keepdim=True");
     const Coordinates c = coordinates(t);
+    if (keepdim) {
+        std::vector<int64_t> dims(static_cast<size_t>(c.ndim()));
+        std::iota(dims.begin(), dims.end(), 0);
+        if (dim && !dim->empty()) dims.assign(dim->begin(), dim->end());
+        for (int64_t& d : dims) d = wrapped("sum", d, c.ndim());
+        std::ranges::sort(dims);
+        Tensor result = sum(t, IntList(dims), false, dtype);
+        for (int64_t d : dims) result = ops::unsqueeze(result, d);
+        return is_sparse(result) ? in_layout(result, t) : result;
+    }
     if (!dim || dim->empty()) return ops::sum(c.values, std::nullopt, false, dtype);
     std::vector<bool> gone(static_cast<size_t>(c.ndim()));
     for (int64_t d : *dim) {

@@ -218,7 +218,7 @@ def test_other_operators_raise_one_error(layout: str) -> None:
         lambda: s == s,
         lambda: s.reshape(-1),
         lambda: core.softmax(s, 0).exp(),
-        lambda: core.stack([s, s]),
+        lambda: s.squeeze(0),
         lambda: core.ones(5, 4).where(s, s),
         lambda: core.mul(s, s, out=core.zeros(5, 4)),
     ):
@@ -382,8 +382,10 @@ def test_sums(layout: str) -> None:
         same(s.norm(p), a.norm(p))
     same(s.norm(), a.norm())
     same(core.linalg.vector_norm(s), core.linalg.vector_norm(a))
-    with pytest.raises(NotImplementedError, match="keepdim"):
-        s.sum(0, keepdim=True)
+    for dim in (0, 1, (0, 1), (), (-1, 0)):
+        same(s.sum(dim, keepdim=True), a.sum(dim, keepdim=True))
+    assert s.sum(1, keepdim=True).layout is s.layout
+    same(s.sum(0, keepdim=True, dtype=core.float32), a.sum(0, keepdim=True, dtype=core.float32))
     with pytest.raises(IndexError):
         sparse.sum(s, 2)
     with pytest.raises(RuntimeError, match="needs a sparse tensor"):
@@ -541,6 +543,39 @@ def test_slices_of_hybrid() -> None:
     same(core.cat([s, s], 0), core.cat([a, a], 0))
     with pytest.raises(NotImplementedError, match="cannot be exchanged"):
         s.t()
+
+
+@pytest.mark.parametrize("layout", [COO, CSR])
+def test_stacks_and_dimensions_of_size_1(layout: str) -> None:
+    a, b = dense(), dense(seed=4)
+    s, t = as_layout(a, layout), as_layout(b, layout)
+    for dim in (0, 1, 2, -1, -2):
+        same(core.stack([s, t], dim), core.stack([a, b], dim))
+        same(s.unsqueeze(dim), a.unsqueeze(dim))
+    same(core.vstack([s, t]), core.vstack([a, b]))
+    same(core.hstack([s, t]), core.hstack([a, b]))
+    for dim in (0, -1):
+        for row, want in zip(s.unbind(dim), a.unbind(dim), strict=True):
+            same(row, want)
+    assert [row.to_dense().tolist() for row in s] == a.tolist()
+    same(s.narrow_copy(1, -3, 2), a.narrow_copy(1, -3, 2))
+    with pytest.raises(IndexError, match=r"unsqueeze\(dim\)"):
+        s.unsqueeze(3)
+    with pytest.raises(RuntimeError, match="narrow_copy"):
+        s.narrow_copy(0, 4, 2)
+    with pytest.raises(RuntimeError, match="to_dense"):
+        core.stack([s, b])
+
+
+def test_stacks_of_hybrid() -> None:
+    a = core.tensor([[0.0, 0.0], [1.0, 2.0], [3.0, 0.0]])
+    s = a.to_sparse(1)
+    assert [s.unsqueeze(dim).sparse_dim() for dim in (0, 1, 2)] == [2, 2, 1]
+    for dim in (0, 1, 2):
+        same(core.stack([s, 2 * s], dim), core.stack([a, 2 * a], dim))
+        same(s.unsqueeze(dim), a.unsqueeze(dim))
+    for dim in (0, 1, (0, 1)):
+        same(s.sum(dim, keepdim=True), a.sum(dim, keepdim=True))
 
 
 def test_slices_of_what_is_not_coalesced() -> None:
