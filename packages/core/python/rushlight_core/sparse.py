@@ -27,10 +27,17 @@ def _is_sparse(t: Any) -> bool:
 
 
 @overridable
-def mm(mat1: Tensor, mat2: Tensor) -> Tensor:
+def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
     """Return the product of two matrices, at least one of which is sparse. The result is sparse if both are.
 
     The gradient of a sparse matrix is sparse, at the positions of the matrix.
+
+    Args:
+        mat1: the first matrix.
+        mat2: the second matrix.
+        reduce: how the products of the stored elements in a row of `mat1` with elements of `mat2` are combined: "sum", the
+            default, "mean", "amax" or "amin". Rows without stored elements give zeros. If several products in a row are
+            the largest or smallest one, they share its gradient.
 
     Shape:
         - Inputs: (n, m) and (m, p).
@@ -38,15 +45,37 @@ def mm(mat1: Tensor, mat2: Tensor) -> Tensor:
 
     Raises:
         RuntimeError: the inner sizes differ.
+        ValueError: `reduce` has another value.
+        NotImplementedError: `reduce` is passed, and `mat1` is not sparse or `mat2` is sparse.
 
     Example:
-        >>> a = torch.eye(2).to_sparse()
+        >>> a = torch.tensor([[1.0, 1.0], [0.0, 0.0]]).to_sparse_csr()
         >>> b = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
         >>> torch.sparse.mm(a, b)
-        tensor([[1., 2.],
-                [3., 4.]])
+        tensor([[4., 6.],
+                [0., 0.]])
+        >>> torch.sparse.mm(a, b, "mean")
+        tensor([[2., 3.],
+                [0., 0.]])
     """
-    return _C.mm(mat1, mat2)
+    if reduce is None:
+        return _C.mm(mat1, mat2)
+    if reduce not in ("sum", "mean", "amax", "amin"):
+        raise ValueError(f'sparse.mm(reduce): must be "sum", "mean", "amax" or "amin", got {reduce!r}')
+    if not _is_sparse(mat1) or _is_sparse(mat2):
+        raise NotImplementedError(
+            f"sparse.mm(reduce): needs a sparse mat1 and a plain mat2, got layouts {mat1.layout} and {mat2.layout}"
+        )
+    product = _C.mm(mat1, mat2)  # checks the operands
+    if reduce == "sum":
+        return product
+    once = mat1.to_sparse_coo().coalesce()
+    row, column = once.indices()
+    if reduce == "mean":
+        count = _C.bincount(row, minlength=mat1.shape[0]).clamp(min=1)
+        return product / count.to(product.dtype).unsqueeze(1)
+    products = once.values().unsqueeze(1) * mat2.index_select(0, column)
+    return _C.zeros_like(product).index_reduce(0, row, products, reduce, include_self=False)
 
 
 @overridable

@@ -5,6 +5,7 @@
 #include "rushlight/ops/addmm.h"
 #include "rushlight/ops/addmv.h"
 #include "rushlight/ops/arange.h"
+#include "rushlight/ops/bmm.h"
 #include "rushlight/ops/copy_.h"
 #include "rushlight/ops/cumsum.h"
 #include "rushlight/ops/expand.h"
@@ -89,6 +90,23 @@ Tensor multiply(const char* op, const Tensor& a, const Tensor& b) {
 
 Tensor mm(const Tensor& a, const Tensor& b) { return multiply("mm", a, b); }
 
+// Multiplies the matrices of a batch as the diagonal blocks of one sparse matrix.
+Tensor bmm(const Tensor& a, const Tensor& b) {
+    if (is_sparse(b)) refuse("bmm", b, "a sparse mat2");
+    const Coordinates c = coordinates(a);
+    if (c.sparse_dim() != 3 || c.ndim() != 3) refuse("bmm", a, "a tensor without three sparse dimensions");
+    RL_CHECK(b.dim() == 3 && b.size(0) == a.size(0) && b.size(1) == a.size(2), throw_runtime,
+             "bmm(mat2): must have the shape (%lld, %lld, p), got %s", (long long)a.size(0),
+             (long long)a.size(2), to_string(b.sizes()).c_str());
+    RL_CHECK(a.dtype() == b.dtype(), throw_runtime, "bmm: expected tensors of one dtype, got %s and %s",
+             name(a.dtype()), name(b.dtype()));
+    auto in_batch = [&](int64_t d) { return ops::add(ops::mul(c.along(0), Scalar(a.size(d))), c.along(d)); };
+    const int64_t flat[] = {a.size(0) * a.size(2), b.size(2)}, shape[] = {a.size(0), a.size(1), b.size(2)};
+    const Tensor product =
+        times_dense(in_batch(1), in_batch(2), c.values, ops::reshape(b, flat), a.size(0) * a.size(1));
+    return ops::reshape(product, shape);
+}
+
 Tensor mv(const Tensor& a, const Tensor& x) {
     RL_CHECK(!is_sparse(x) && x.dim() == 1, throw_runtime,
              "mv(vec): needs a plain vector, got layout %s, shape %s", layout_name(x),
@@ -100,6 +118,7 @@ Tensor mv(const Tensor& a, const Tensor& x) {
 Tensor matmul(const Tensor& a, const Tensor& b) {
     const int64_t first[] = {0};
     if (a.dim() == 2 && b.dim() == 1) return mv(a, b);
+    if (a.dim() == 3 && b.dim() == 3) return bmm(a, b);
     if (a.dim() == 1 && b.dim() == 2 && !is_sparse(a))
         return ops::squeeze(multiply("matmul", ops::unsqueeze(a, 0), b), first);
     return multiply("matmul", a, b);
@@ -148,6 +167,7 @@ Tensor written(const char* op, const Tensor& product, const Tensor& out) {
     return is_sparse(out) ? ops::copy_(out, product, false) : op_copy_out(op, product, out);
 }
 
+Tensor bmm_out(const Tensor& a, const Tensor& b, const Tensor& out) { return written("bmm", bmm(a, b), out); }
 Tensor mm_out(const Tensor& a, const Tensor& b, const Tensor& out) { return written("mm", mm(a, b), out); }
 Tensor mv_out(const Tensor& a, const Tensor& x, const Tensor& out) { return written("mv", mv(a, x), out); }
 Tensor matmul_out(const Tensor& a, const Tensor& b, const Tensor& out) {
@@ -165,11 +185,13 @@ Tensor addmv_out(const Tensor& input, const Tensor& a, const Tensor& x, Scalar b
 }  // namespace
 
 void install_products() {
+    RL_SPARSE(bmm_out, "bmm.out", bmm_out);
     RL_SPARSE(mm_out, "mm.out", mm_out);
     RL_SPARSE(mv_out, "mv.out", mv_out);
     RL_SPARSE(matmul_out, "matmul.out", matmul_out);
     RL_SPARSE(addmm_out, "addmm.out", addmm_out);
     RL_SPARSE(addmv_out, "addmv.out", addmv_out);
+    RL_SPARSE(bmm, "bmm", bmm);
     RL_SPARSE(mm, "mm", mm);
     RL_SPARSE(mv, "mv", mv);
     RL_SPARSE(matmul, "matmul", matmul);

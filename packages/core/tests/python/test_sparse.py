@@ -473,6 +473,50 @@ def test_more_products(layout: str) -> None:
         core.sparse_coo_tensor([[0]], [[1.0]], (2, 1)) @ core.ones(1, 2)
 
 
+def test_products_of_batches() -> None:
+    a, b = core.stack([dense(5, 4, 1), dense(5, 4, 2)]), core.stack([dense(4, 3, 3), dense(4, 3, 4)])
+    s = a.to_sparse()
+    same(core.bmm(s, b), core.bmm(a, b))
+    same(s @ b, a @ b)
+    same(core.bmm(core.cat([s, s]).index_select(0, core.tensor([3, 0])), b), core.bmm(a.flip(0), b))
+    same(core.bmm(s.to(core.int64), b.to(core.int64)), core.bmm(a.to(core.int64), b.to(core.int64)))
+    out = core.empty(0, dtype=core.float64)
+    assert core.bmm(s, b, out=out) is out
+    same(out, core.bmm(a, b))
+    same(core.bmm(core.zeros(2, 5, 4).to_sparse(), core.ones(2, 4, 3)), core.zeros(2, 5, 3))
+    with pytest.raises(NotImplementedError, match="a sparse mat2"):
+        core.bmm(a, b.to_sparse())
+    with pytest.raises(NotImplementedError, match="three sparse dimensions"):
+        core.bmm(a.to_sparse(2), b)
+    with pytest.raises(RuntimeError, match=r"bmm\(mat2\): must have the shape \(2, 4, p\), got \(2, 5, 4\)"):
+        core.bmm(s, a)
+
+
+@pytest.mark.parametrize("layout", [COO, CSR])
+def test_reduced_products(layout: str) -> None:
+    a, b = dense(5, 4, 1), core.tensor(np.random.default_rng(5).normal(size=(4, 3)))
+    s = as_layout(a, layout)
+    reduced = {
+        "sum": lambda rows: rows.sum(0),
+        "mean": lambda rows: rows.mean(0),
+        "amax": lambda rows: rows.amax(0),
+        "amin": lambda rows: rows.amin(0),
+    }
+    for name, of_rows in reduced.items():
+        want = core.zeros(5, 3, dtype=core.float64)
+        for i, row in enumerate(a):
+            if (stored := row.nonzero().flatten()).numel():
+                want[i] = of_rows(row[stored].unsqueeze(1) * b[stored])
+        same(sparse.mm(s, b, name), want)
+        same(sparse.mm(s, b, reduce=name), want)
+    # Values at the same position are added before the products are reduced.
+    same(sparse.mm(uncoalesced(), core.ones(3, 1), "amax"), core.tensor([[4.0], [5.0]]))
+    with pytest.raises(ValueError, match=r"sparse.mm\(reduce\)"):
+        sparse.mm(s, b, "median")
+    with pytest.raises(NotImplementedError, match="needs a sparse mat1 and a plain mat2"):
+        sparse.mm(a, s.t(), "sum")
+
+
 @pytest.mark.parametrize("layout", [COO, CSR])
 def test_linear_with_a_sparse_weight(layout: str) -> None:
     a = dense(3, 4, 1)
