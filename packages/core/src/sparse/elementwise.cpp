@@ -17,12 +17,17 @@
 #include "rushlight/ops/erf.h"
 #include "rushlight/ops/expm1.h"
 #include "rushlight/ops/floor.h"
+#include "rushlight/ops/floor_divide.h"
+#include "rushlight/ops/frac.h"
 #include "rushlight/ops/index.h"
 #include "rushlight/ops/index_add.h"
 #include "rushlight/ops/index_add_.h"
 #include "rushlight/ops/index_put.h"
 #include "rushlight/ops/index_put_.h"
+#include "rushlight/ops/isinf.h"
 #include "rushlight/ops/isnan.h"
+#include "rushlight/ops/isneginf.h"
+#include "rushlight/ops/isposinf.h"
 #include "rushlight/ops/log1p.h"
 #include "rushlight/ops/mul.h"
 #include "rushlight/ops/neg.h"
@@ -30,8 +35,10 @@
 #include "rushlight/ops/rad2deg.h"
 #include "rushlight/ops/relu.h"
 #include "rushlight/ops/reshape.h"
+#include "rushlight/ops/round.h"
 #include "rushlight/ops/sgn.h"
 #include "rushlight/ops/sign.h"
+#include "rushlight/ops/signbit.h"
 #include "rushlight/ops/sin.h"
 #include "rushlight/ops/sinh.h"
 #include "rushlight/ops/sqrt.h"
@@ -263,6 +270,14 @@ Tensor pow(const TensorOrScalar& a, const TensorOrScalar& b) {
     return with_values(once, ops::pow(ops::_sparse_values(once), b.scalar()));
 }
 
+Tensor floor_divide(const TensorOrScalar& a, const TensorOrScalar& b) {
+    if (is_sparse_operand(b)) refuse("floor_divide", b.tensor(), "division by a sparse tensor");
+    const auto number = as_number(b);
+    if (!number) refuse("floor_divide", a.tensor(), "division by a plain tensor with dimensions");
+    const Tensor once = layout_of(a.tensor()) == Layout::Coo ? coalesce(a.tensor()) : a.tensor();
+    return with_values(once, ops::floor_divide(ops::_sparse_values(once), *number));
+}
+
 Tensor clamp(const Tensor& t, const std::optional<TensorOrScalar>& min,
              const std::optional<TensorOrScalar>& max) {
     auto fits = [](const std::optional<TensorOrScalar>& limit, double sign) {
@@ -295,6 +310,7 @@ void install_elementwise() {
     RL_SPARSE(mul_, "mul_", mul_);
     RL_SPARSE(div, "div", div);
     RL_SPARSE(div_, "div_", div_);
+    RL_SPARSE(floor_divide, "floor_divide", floor_divide);
     RL_SPARSE(pow, "pow", pow);
     RL_SPARSE(clamp, "clamp", clamp);
     RL_SPARSE(clamp_, "clamp_", clamp_);
@@ -311,11 +327,17 @@ void install_elementwise() {
     RL_EACH(erf);
     RL_EACH(expm1);
     RL_EACH(floor);
+    RL_EACH(frac);
+    RL_EACH(isinf);
     RL_EACH(isnan);
+    RL_EACH(isneginf);
+    RL_EACH(isposinf);
     RL_EACH(log1p);
     RL_EACH(relu);
+    RL_EACH(round);
     RL_EACH(sgn);
     RL_EACH(sign);
+    RL_EACH(signbit);
     RL_EACH(sin);
     RL_EACH(sinh);
     RL_EACH(sqrt);

@@ -345,6 +345,10 @@ def test_products_element_by_element(layout: str) -> None:
         (s.sin(), a.sin()),
         (s**2, a**2),
         (s.clamp(-0.5, 0.5), a.clamp(-0.5, 0.5)),
+        (s.round(), a.round()),
+        (s.frac(), a.frac()),
+        (+s, a),
+        (s // 2, a // 2),
     ]:
         same(result, wanted)
         assert result.layout is s.layout
@@ -353,8 +357,15 @@ def test_products_element_by_element(layout: str) -> None:
     same(inplace, a * 2 / (full.abs() + 1))
     same(uncoalesced() ** 2, uncoalesced().to_dense() ** 2)
     same(uncoalesced() * uncoalesced(), uncoalesced().to_dense() ** 2)
-    with pytest.raises(NotImplementedError, match="division by a sparse"):
-        full / s
+    special = core.tensor([[0.0, float("inf"), -1.0], [-float("inf"), float("nan"), 2.0]])
+    for name in ("isinf", "isposinf", "isneginf", "signbit", "isnan"):
+        same(getattr(core, name)(as_layout(special, layout)), getattr(core, name)(special))
+    same(uncoalesced() // 2, uncoalesced().to_dense() // 2)
+    for divide in (lambda: full / s, lambda: full // s):
+        with pytest.raises(NotImplementedError, match="division by a sparse"):
+            divide()
+    with pytest.raises(NotImplementedError, match="division by a plain tensor"):
+        s // full
     with pytest.raises(NotImplementedError, match="must be positive"):
         s**0
     with pytest.raises(NotImplementedError, match="min <= 0 <= max"):
