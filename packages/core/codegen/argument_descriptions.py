@@ -24,7 +24,7 @@ DESCRIPTIONS = {
     "dtype": "The dtype of the result; None selects the dtype given under Returns.",
     "out_dtype": "The dtype of the result.",
     "device": "The device of the result.",
-    "layout": "The layout; only the strided layout is supported.",
+    "layout": "The layout; only the strided layout is supported, and sparse layouts by zeros, empty and their new_ forms.",
     "pin_memory": "Whether the memory is page-locked.",
     "requires_grad": "Whether operators on the result are recorded for gradients.",
     "memory_format": "The order of the dimensions of the result in memory.",

@@ -10,6 +10,8 @@ from .writer import GENERATED, shards
 
 SHARD = 60
 
+# Operators that accept sparse layouts: a sparse tensor without stored values holds zeros.
+_SPARSE = {"zeros", "empty", "new_zeros", "new_empty"}
 _COMPARISONS = {"lt": "Py_LT", "le": "Py_LE", "eq": "Py_EQ", "ne": "Py_NE", "gt": "Py_GT", "ge": "Py_GE"}
 
 
@@ -78,6 +80,7 @@ def _spec(a: Argument, position: int, op: Op, group: list[Op]) -> str:
             ("ArgSpec::kVarargs", a.varargs),
             ("ArgSpec::kComplex", a.name in op.castable),
             ("ArgSpec::kHere", a.type.name == "device?" and not op.tensors),
+            ("ArgSpec::kSparse", a.type.name == "device?" and op.base in _SPARSE),
             ("ArgSpec::kNoneIsDefault", a.name in op.none_is_default),
             ("ArgSpec::kNumber", _has_tensor_form(position, op, group)),
         )
@@ -148,6 +151,8 @@ def _case(name: str, i: int, op: Op, form: Form) -> list[str]:
         if form.schema.returns[0].type == "Tensor[]":
             outs = [f"p.outs({j})"]
         lines.append(f"if (p.has({j})) return wrap(ops::{op.base}_out({', '.join(given + outs)}){extra});")
+    if op.base in _SPARSE:
+        lines.append(f"if (p.sparse()) return wrap(p.sparse_zeros({', '.join(given)}));")
     call = f"ops::{form.function}({', '.join(given)})"
     if not form.schema.returns:
         return [*lines, f"{call};", "Py_RETURN_NONE;"]

@@ -119,7 +119,7 @@ def signatures(op: Op, name: str, method: bool) -> list[Signature]:
         del arguments[self_index(op)]
     parameters = [_parameter(a, op) for a in arguments]
     if any(a.type.name == "device?" and a.keyword_only for a in arguments):
-        # Every binding accepts these two keywords, with their usual values only.
+        # Every binding accepts these two keywords. Most operators accept only the strided layout.
         parameters.append(Parameter("layout", "object", "None", keyword_only=True))
         parameters.append(Parameter("pin_memory", "bool | None", "False", keyword_only=True))
     if takes_out(form):

@@ -151,7 +151,7 @@ class layout:  # noqa: N801
 
 
 class _OtherLayout(layout):
-    """A layout that no tensor has. It exists for comparisons; functions that create tensors refuse it."""
+    """A layout other than strided. Most functions that create tensors refuse it."""
 
 
 strided: layout = layout("strided")

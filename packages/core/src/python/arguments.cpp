@@ -3,6 +3,7 @@
 #include "ops/copying.h"
 #include "python/default_device.h"
 #include "python/override.h"
+#include "rushlight/ops/zeros.h"
 #include "rushlight/streams.h"
 
 #include <cstring>
@@ -122,19 +123,33 @@ bool is_numpy_name(PyObject* key, const char* name) {
     return false;
 }
 
+// Returns the sparse layout that can be made from a size only, or nothing for another object.
+std::optional<Layout> sparse_layout(PyObject* o) {
+    if (std::strcmp(Py_TYPE(o)->tp_name, "_OtherLayout") != 0) return {};
+    const Object text = Object::steal(PyObject_Str(o));
+    for (Layout layout : {Layout::Coo, Layout::Csr, Layout::Csc})
+        if (PyUnicode_CompareWithASCIIString(text.get(), name(layout)) == 0) return layout;
+    return {};
+}
+
 // Checks the arguments `layout` and `pin_memory`, which all functions that make tensors accept: `layout` must be
-// strided, and `pin_memory` sets `pins`. Returns whether `key` is one of them.
-bool says_how_it_is_made(const char* op, const Signature& s, PyObject* key, PyObject* value, bool& pins) {
-    bool makes_tensors = false;
+// strided, or a sparse layout for functions that return zeros, and `pin_memory` sets `pins`. Returns whether `key` is
+// one of them.
+bool says_how_it_is_made(const char* op, const Signature& s, PyObject* key, PyObject* value, bool& pins,
+                         std::optional<Layout>& sparse) {
+    const ArgSpec* device = nullptr;
     for (int i = 0; i < s.count; ++i)
-        makes_tensors |= s.args[i].type == ArgType::OptDevice && s.args[i].flags & ArgSpec::kKeywordOnly;
-    if (!makes_tensors) return false;
+        if (s.args[i].type == ArgType::OptDevice && s.args[i].flags & ArgSpec::kKeywordOnly)
+            device = &s.args[i];
+    if (!device) return false;
     if (PyUnicode_CompareWithASCIIString(key, "layout") == 0) {
-        RL_CHECK(value == Py_None || std::strcmp(Py_TYPE(value)->tp_name, "layout") == 0,
-                 throw_not_implemented,
-                 "%s(layout): must be torch.strided\n"
+        if (value == Py_None || std::strcmp(Py_TYPE(value)->tp_name, "layout") == 0) return true;
+        const bool may_be_sparse = device->flags & ArgSpec::kSparse;
+        if (may_be_sparse) sparse = sparse_layout(value);
+        RL_CHECK(sparse, throw_not_implemented,
+                 "%s(layout): must be torch.strided%s\n"
                  "hint: use sparse_coo_tensor() or to_sparse() to create a sparse tensor",
-                 op);
+                 op, may_be_sparse ? ", torch.sparse_coo, torch.sparse_csr or torch.sparse_csc" : "");
         return true;
     }
     if (PyUnicode_CompareWithASCIIString(key, "pin_memory") == 0) {
@@ -153,6 +168,35 @@ Tensor Parser::pinned(const Tensor& t) {
     copy_into(made, t);
     if (t.requires_grad()) made.set_requires_grad(true);
     return made;
+}
+
+Tensor Parser::sparse_zeros(IntList size, std::optional<DType> dtype, std::optional<Device> device,
+                            bool requires_grad, std::optional<std::string_view>) const {
+    RL_CHECK(!pins_, throw_not_implemented,
+             "zeros(pin_memory): sparse tensors cannot be in page-locked memory");
+    const Device place = device.value_or(Device());
+    SparseParts parts{*layout_, Tensor(), Tensor(),
+                      ops::zeros(kInts<0>, dtype.value_or(default_dtype()), place), true};
+    if (parts.layout == Layout::Coo) {
+        const int64_t none[] = {static_cast<int64_t>(size.size()), 0};
+        parts.indices = ops::zeros(none, DType::Int64, place);
+    } else {
+        RL_CHECK(size.size() == 2, throw_not_implemented,
+                 "zeros(size): must have two dimensions for layout %s, got %s", name(parts.layout),
+                 to_string(size).c_str());
+        const int64_t count[] = {size[by_columns(parts.layout)] + 1};
+        parts.indices = ops::zeros(count, DType::Int64, place);
+        parts.plain = ops::zeros(kInts<0>, DType::Int64, place);
+    }
+    check_sparse("zeros", size, parts, false);
+    const Tensor made = make_sparse(size, std::move(parts));
+    if (requires_grad) made.set_requires_grad(true);
+    return made;
+}
+
+Tensor Parser::sparse_zeros(const Tensor& like, IntList size, std::optional<DType> dtype,
+                            std::optional<Device> device, bool requires_grad) const {
+    return sparse_zeros(size, dtype.value_or(like.dtype()), device.value_or(like.device()), requires_grad);
 }
 
 bool to_int(PyObject* o, int64_t& out) {
@@ -325,6 +369,7 @@ bool Parser::bind(const char* name, const Signature& s, PyObject* self, PyObject
                   Py_ssize_t nargs, PyObject* kwnames, Failure& failure) {
     for (int i = 0; i < s.count; ++i) object_[i] = nullptr;
     pins_ = false;
+    layout_.reset();
     num_ints_ = 0;
     more_ints_.clear();
     tensors_.clear();
@@ -391,7 +436,7 @@ bool Parser::bind(const char* name, const Signature& s, PyObject* self, PyObject
         for (int i = 0; i < s.count && found < 0; ++i)
             if (is_numpy_name(key, s.args[i].name)) found = i;
         if (found < 0) {
-            if (says_how_it_is_made(name, s, key, args[nargs + k], pins_)) continue;
+            if (says_how_it_is_made(name, s, key, args[nargs + k], pins_, layout_)) continue;
             failure = {Failure::Unknown, 0, 0, key};
             return false;
         }
@@ -410,6 +455,8 @@ bool Parser::bind(const char* name, const Signature& s, PyObject* self, PyObject
         object_[found] = o;
     }
     for (int i = 0; i < s.count; ++i) {
+        RL_CHECK(!(layout_ && s.args[i].type == ArgType::Out && given(i)), throw_not_implemented,
+                 "%s(out): cannot be combined with a sparse layout", name);
         if (s.args[i].flags & ArgSpec::kHere && !given(i) && default_device) [[unlikely]] {
             object_[i] = Py_True;  // any object, so that the argument counts as passed
             slot_[i].device = *default_device;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "python/python.h"
+#include "rushlight/sparse.h"
 
 namespace rushlight::python {
 
@@ -43,6 +44,7 @@ struct ArgSpec {
     static constexpr uint8_t kHere = 16;  // if omitted, the default device is used
     static constexpr uint8_t kNoneIsDefault = 64;  // None counts as omitted
     static constexpr uint8_t kNumber = 32;  // rejects 0-d tensors, which another signature accepts here
+    static constexpr uint8_t kSparse = 128;  // a device of an operator that also makes sparse tensors
     const char* name;
     const char* alias;  // an alternative name, or null
     ArgType type;
@@ -112,6 +114,14 @@ class Parser {
     const Tensor& out(int i, int k, int count) const;
     /// Returns a new tensor; moves it to page-locked memory if `pin_memory=True` was passed.
     Tensor placed(Tensor t) const { return pins_ ? pinned(t) : t; }
+    /// Whether a sparse layout was passed.
+    bool sparse() const { return layout_.has_value(); }
+    /// Returns a tensor of zeros in the sparse layout that was passed.
+    Tensor sparse_zeros(IntList size, std::optional<DType> dtype, std::optional<Device> device,
+                        bool requires_grad, std::optional<std::string_view> memory_format = {}) const;
+    /// The same, with the dtype and device of `like` by default.
+    Tensor sparse_zeros(const Tensor& like, IntList size, std::optional<DType> dtype,
+                        std::optional<Device> device, bool requires_grad) const;
     /// Returns the tensors of out=, for operators that return a list of tensors.
     TensorList outs(int i) const;
 
@@ -161,6 +171,7 @@ class Parser {
 
     PyObject* object_[kMaxArgs];
     bool pins_ = false;
+    std::optional<Layout> layout_;
     Slot slot_[kMaxArgs];
     int64_t ints_[kMaxDims];
     uint32_t num_ints_ = 0;

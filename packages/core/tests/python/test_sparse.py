@@ -102,6 +102,34 @@ def test_size_dtype_and_zeros() -> None:
     assert core.eye(2).dense_dim() == 2
 
 
+def test_zeros_in_sparse_layouts() -> None:
+    for layout in (core.sparse_coo, core.sparse_csr, core.sparse_csc):
+        like = core.ones(1, dtype=core.float64)
+        for make in (core.zeros, core.empty, like.new_zeros, like.new_empty):
+            for size in ((2, 3), (0, 3), (2**40, 5)):
+                if layout is core.sparse_coo or size[0] < 3:
+                    t = make(size, layout=layout)
+                    assert (t.layout, t.shape, t._nnz()) == (layout, size, 0)
+            assert t.dtype == (core.float32 if make in (core.zeros, core.empty) else core.float64)
+        s = core.zeros(2, 3, dtype=core.int32, layout=layout)
+        same(s, core.zeros(2, 3, dtype=core.int32))
+        assert core.zeros(2, 3, layout=layout, requires_grad=True).requires_grad
+    assert core.zeros(3, 2, 1, layout=core.sparse_coo).sparse_dim() == 3
+    same(core.zeros(2, 3, layout=core.sparse_coo) + uncoalesced(), uncoalesced())
+    for call in (
+        lambda: core.ones(2, layout=core.sparse_coo),
+        lambda: core.zeros(2, 3, layout=core.sparse_bsr),
+        lambda: core.zeros(3, layout=core.sparse_csr),
+        lambda: core.zeros((), layout=core.sparse_coo),
+        lambda: core.zeros(2, layout=core.sparse_coo, out=core.ones(2)),
+        lambda: core.zeros(2, layout=core.sparse_coo, pin_memory=True),
+    ):
+        with pytest.raises(NotImplementedError, match=r"^(zeros|ones)"):
+            call()
+    with pytest.raises(RuntimeError, match="must not be negative"):
+        core.zeros(-1, 2, layout=core.sparse_coo)
+
+
 def test_fewer_than_two_entries_are_coalesced() -> None:
     one = core.sparse_coo_tensor([[0], [1]], [5.0], (2, 2))
     assert one.is_coalesced()
