@@ -125,6 +125,23 @@ def test_rows_without_a_gradient_stay():
     assert optimizer.state[layer.weight]["step"] == 1
 
 
+def test_lbfgs():
+    def trained(sparse: bool) -> core.Tensor:
+        layer = table(sparse)
+        optimizer = optim.LBFGS(layer.parameters(), lr=0.1)
+
+        def closure() -> core.Tensor:
+            optimizer.zero_grad()
+            loss = (layer(ROWS[0]) ** 2).sum()
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)
+        return layer.weight.detach()
+
+    assert core.equal(trained(True), trained(False))
+
+
 def test_what_sparse_optimizers_refuse():
     layer = table(False)
     layer(ROWS[0]).sum().backward()

@@ -88,7 +88,7 @@ class LBFGS(Optimizer):
     def _gradient(self) -> Tensor:
         """Return all gradients as one vector."""
         grads = [core.zeros_like(p) if p.grad is None else p.grad for p in self._params]
-        return core.cat([as_real(grad).reshape(-1) for grad in grads])
+        return core.cat([as_real(grad.to_dense()).reshape(-1) for grad in grads])
 
     def _move(self, length: float, direction: Tensor) -> None:
         start = 0
