@@ -155,6 +155,38 @@ Lane* join() noexcept {
     return lane;
 }
 
+namespace {
+
+// Returns a copy of the lane's records. The caller holds the registry's lock.
+LaneRecords copy_of(Lane& lane, uint64_t records_end, uint64_t words_end) {
+    auto& records = lane.records();
+    auto& words = lane.words();
+    LaneRecords out{lane.number(), lane.thread_id, lane.thread_name, {}, {}, words.begin()};
+    for (uint64_t at = records.begin(); at != records_end; ++at)
+        if (records[at].begin >= begin_moment.ticks) out.records.push_back(records[at]);
+    for (uint64_t at = words.begin(); at != words_end; ++at) out.words.push_back(words[at]);
+    return out;
+}
+
+}  // namespace
+
+Recording copy_records() {
+    std::lock_guard guard(registry().lock);
+    Recording all{begin_moment.ticks, measure_moment().ticks, begin_time, begin_allocated, 0, 0, {}};
+    const uint64_t session = current_session();
+    if (!session) return all;
+    for (Lane* lane : registry().lanes) {
+        if (lane->session() != session) continue;  // its thread has recorded nothing in this session
+        // The records are read first: the details of a record are published before the record.
+        const uint64_t records_end = lane->records().published();
+        all.dropped += lane->dropped.load();
+        all.bare += lane->bare.load();
+        LaneRecords out = copy_of(*lane, records_end, lane->words().published());
+        if (!out.records.empty()) all.lanes.push_back(std::move(out));
+    }
+    return all;
+}
+
 Recording collect(bool release) {
     Recording all{begin_moment.ticks, end_moment.ticks, begin_time, begin_allocated, 0, 0, {}};
     std::lock_guard guard(registry().lock);
@@ -163,10 +195,7 @@ Recording collect(bool release) {
         auto& records = lane->records();
         auto& words = lane->words();
         uint64_t words_end = words.published(), records_end = records.published();
-        LaneRecords out{lane->number(), lane->thread_id, lane->thread_name, {}, {}, words.begin()};
-        for (uint64_t at = records.begin(); at != records_end; ++at)
-            if (records[at].begin >= begin_moment.ticks) out.records.push_back(records[at]);
-        for (uint64_t at = words.begin(); at != words_end; ++at) out.words.push_back(words[at]);
+        LaneRecords out = copy_of(*lane, records_end, words_end);
         records.consume(records_end);
         words.consume(words_end);
         if (release) {

@@ -54,5 +54,7 @@ struct Recording {
 /// Removes the records of the last session from the lanes and returns them. May be called only while there is no
 /// session. With `release`, the memory of the records is returned to the system.
 Recording collect(bool release);
+/// Returns a copy of what the session has recorded so far; open spans are missing. Returns nothing without a session.
+Recording copy_records();
 
 }  // namespace rushlight::profiler

@@ -6,6 +6,7 @@ import pytest
 
 import rushlight_profiler
 from rushlight_profiler import ProfilerAction, ProfilerActivity, profile, record_function, schedule
+from rushlight_profiler.session import events_so_far, recorded_data
 
 NONE, WARMUP, RECORD, SAVE = ProfilerAction
 
@@ -124,6 +125,22 @@ def test_one_at_a_time(x):
     with profile() as again:
         x + x
     assert len(again.events()) == 1
+
+
+def test_events_so_far(x):
+    assert events_so_far() == []
+    assert recorded_data() is None
+    with profile(with_flops=True) as prof:
+        x + x
+        with record_function("open"):
+            x.clone()
+            assert [event.name for event in events_so_far()] == ["add", "clone"]
+        (add, span, clone) = events_so_far()
+        assert clone.cpu_parent is span
+        assert add.input_shapes[:2] == [list(x.shape)] * 2
+        assert recorded_data() == {"shapes": True, "memory": False, "stacks": False}
+        x - x
+    assert [event.name for event in prof.events()] == ["add", "open", "clone", "sub"]
 
 
 def test_results_before_there_are_any():

@@ -151,3 +151,60 @@ def test_formulas_that_are_refused(product) -> None:
             register_flop_formula(other)(len)
         with pytest.raises(ValueError, match="custom_mapping"):
             FlopCounterMode(custom_mapping={other: len})
+
+
+def sums(counter: FlopCounterMode) -> dict:
+    return {path: sum(of.values()) for path, of in counter.get_flop_counts().items()}
+
+
+def test_counters_in_counters() -> None:
+    model, x = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 5)), torch.ones(2, 3)
+    with FlopCounterMode(display=False) as outer:
+        y = model(x).sum()
+        with FlopCounterMode(display=False) as inner:
+            y.backward()
+            model[0](x)
+        assert sums(inner) == {"Global": 48 + 160 + 48, "Linear": 48}
+        with FlopCounterMode(display=False) as second:
+            model[1](model[0](x))
+        model(x)
+    assert sums(inner) == {"Global": 48 + 160 + 48, "Linear": 48}
+    assert sums(second) == {"Global": 128, "Linear": 128}
+    assert sums(outer)["Global"] == 128 + 208 + 48 + 128 + 128
+    assert sums(outer)["Sequential"] == 128 + 208 + 128
+    with pytest.raises(RuntimeError, match="running already\nhint"), outer, outer:
+        pass
+
+
+def test_formulas_in_counters_in_counters() -> None:
+    @torch.library.custom_op("test_flop_nested::twice", mutates_args=())
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        return x @ x + x @ x
+
+    x = torch.ones(2, 2)
+    with FlopCounterMode(display=False, custom_mapping={twice: lambda x, out_shape=None: 5}) as outer:
+        with FlopCounterMode(display=False) as inner:
+            twice(x)
+        twice(x)
+    assert inner.get_flop_counts()["Global"] == {"mm": 32}
+    assert list(outer.get_flop_counts()["Global"].values()) == [10]
+
+
+def test_counters_in_profiles() -> None:
+    model, x = nn.Linear(3, 4), torch.ones(2, 3)
+    with torch.profiler.profile(record_shapes=True) as prof:
+        model(x)
+        with FlopCounterMode(display=False) as counter:
+            model(x).sum().backward()
+        model(x)
+    assert sums(counter) == {"Global": 96, "Linear": 96}
+    assert sum(event.name == "linear" for event in prof.events()) == 3
+    with torch.profiler.profile(), pytest.raises(RuntimeError, match="must record shapes\nhint"):
+        FlopCounterMode().__enter__()
+    prof.start()
+    with pytest.raises(RuntimeError, match="ended before it\nhint"), FlopCounterMode():
+        prof.stop()
+    assert sums(counter) == {"Global": 96, "Linear": 96}
+    with FlopCounterMode(display=False) as counter:
+        model(x)
+    assert sums(counter) == {"Global": 48, "Linear": 48}

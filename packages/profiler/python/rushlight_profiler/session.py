@@ -17,7 +17,7 @@ from rushlight_core.seams.profiler import Argument, Event, Header, set_span
 from . import _C
 from ._threads import NewThreads
 from .advice import AdviceList
-from .events import EventList
+from .events import EventList, build_events
 from .recording import MemoryPoint, Recording
 
 DEFAULT_BUFFER = 1 << 20
@@ -365,6 +365,34 @@ class profile:  # noqa: N801  PyTorch's name
     def export_memory_timeline(self, path: str, device: str = "cpu") -> None:
         """See `Recording.export_memory_timeline`."""
         self.recording.export_memory_timeline(path, device)
+
+
+def recorded_data() -> dict[str, bool] | None:
+    """Return whether shapes, memory and stacks are being recorded, or None if no profile records.
+
+    Example:
+        >>> with torch.profiler.profile(record_shapes=True):
+        ...     recorded_data()
+        {'shapes': True, 'memory': False, 'stacks': False}
+    """
+    wanted = _C.wanted()
+    if wanted is None:
+        return None
+    bits = {"shapes": _C.SHAPES, "memory": _C.MEMORY, "stacks": _C.STACKS}
+    return {name: bool(wanted & bit) for name, bit in bits.items()}
+
+
+def events_so_far() -> EventList:
+    """Return the finished events of the profile that is recording, which continues. The list is empty if none records.
+
+    Example:
+        >>> with torch.profiler.profile():
+        ...     _ = torch.ones(3).exp()
+        ...     [event.name for event in events_so_far()]
+        ['ones', 'exp']
+    """
+    _, _, _, dropped, _, _, events = _C.copy_events(Event, Argument)
+    return build_events(events, profile_memory=False, dropped=dropped)
 
 
 def trace_handler(

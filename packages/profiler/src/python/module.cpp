@@ -64,12 +64,14 @@ PyObject* py_join(PyObject*, PyObject* thread_name) {
     }
     Py_RETURN_NONE;
 }
-PyObject* py_collect(PyObject*, PyObject* args) {
-    int release;
-    PyObject *event_type, *argument_type;
-    if (!PyArg_ParseTuple(args, "pO!O!:collect", &release, &PyType_Type, &event_type, &PyType_Type,
-                          &argument_type))
-        return nullptr;
+PyObject* py_wanted(PyObject*, PyObject*) {
+    const uint64_t session = current_session();
+    if (!session) Py_RETURN_NONE;
+    return PyLong_FromUnsignedLongLong(session & ((1u << kNumberShift) - 1));
+}
+// Converts a recording, which `read` returns, to events of two named tuple types.
+template <class Read>
+PyObject* converted(Read read, PyObject* event_type, PyObject* argument_type) {
     auto* event = reinterpret_cast<PyTypeObject*>(event_type);
     auto* argument = reinterpret_cast<PyTypeObject*>(argument_type);
     if (!PyType_IsSubtype(event, &PyTuple_Type) || !PyType_IsSubtype(argument, &PyTuple_Type)) {
@@ -77,8 +79,22 @@ PyObject* py_collect(PyObject*, PyObject* args) {
         return nullptr;
     }
     try {
-        return to_python(collect(release), event, argument);
+        return to_python(read(), event, argument);
     } catch (const std::bad_alloc&) { return PyErr_NoMemory(); }
+}
+PyObject* py_collect(PyObject*, PyObject* args) {
+    int release;
+    PyObject *event_type, *argument_type;
+    if (!PyArg_ParseTuple(args, "pO!O!:collect", &release, &PyType_Type, &event_type, &PyType_Type,
+                          &argument_type))
+        return nullptr;
+    return converted([&] { return collect(release); }, event_type, argument_type);
+}
+PyObject* py_copy_events(PyObject*, PyObject* args) {
+    PyObject *event_type, *argument_type;
+    if (!PyArg_ParseTuple(args, "O!O!:copy_events", &PyType_Type, &event_type, &PyType_Type, &argument_type))
+        return nullptr;
+    return converted(copy_records, event_type, argument_type);
 }
 
 PyMethodDef functions[] = {
@@ -87,6 +103,10 @@ PyMethodDef functions[] = {
     {"stop", py_stop, METH_NOARGS, "End the recording, and return whether there was one."},
     {"collect", py_collect, METH_VARARGS,
      "collect(release, event_type, argument_type): Return the data of the last recording, once."},
+    {"copy_events", py_copy_events, METH_VARARGS,
+     "copy_events(event_type, argument_type): Return the data recorded so far, as collect does, and keep it."},
+    {"wanted", py_wanted, METH_NOARGS,
+     "Return SHAPES, MEMORY and STACKS as far as the recording stores them, or None if there is no recording."},
     {"recording", py_recording, METH_NOARGS, "Return whether a recording is active."},
     {"join", py_join, METH_O,
      "join(thread_name): Record this thread's operators too, if a recording is active."},

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from itertools import count
 from threading import Lock
 from typing import Any, Self, TypeVar
 
 import rushlight_autograd.library as _library
-from rushlight.profiler import profile, record_function
+from rushlight.profiler import EventList, Interval, profile, record_function
 from rushlight.utils._pytree import tree_map
 from rushlight_autograd.library import CustomOpDef
 from rushlight_core import Tensor
 from rushlight_nn.hooks import register_module_forward_hook, register_module_forward_pre_hook
+from rushlight_profiler.session import events_so_far, recorded_data
 
 __all__ = ["FlopCounterMode", "register_flop_formula"]
 
@@ -30,11 +32,18 @@ _COUNTED = {
     "linear",
     "mm",
 }
-_MARK = "flop_counter: "
-_CALL = "flop_counter call: "  # prefix of the number of a call of an operator with a formula
+_SPAN = "flop_counter"  # prefix of the names of a counter's spans
+
+# Note [Counters in one profile]
+# A process records one profile at a time. The first counter starts it, unless the program's own profile records already,
+# and further counters use the same profile. Each counter marks its block, the modules and the calls of operators with a
+# formula by spans with its number. At the end of its block, it reads the events recorded so far. Spans must be nested, so
+# that the hooks of modules are registered once for all counters.
 
 _formulas: dict[CustomOpDef, Callable[..., int]] = {}
 _lock = Lock()
+_counters: list[FlopCounterMode] = []  # the counters whose blocks are running, the outermost first
+_numbers = count(1)
 
 
 def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[_Formula], _Formula]:
@@ -95,8 +104,9 @@ def _of_shapes(formula: Callable[..., int]) -> Callable[..., int]:
 class FlopCounterMode:
     """Context manager that counts the operations of products, convolutions, attention and their gradients.
 
-    A multiplication and an addition count as two operations. The block is recorded with `rushlight.profiler.profile`, so
-    that no other profile may record meanwhile. For the backward pass of a convolution, the weight's gradient is always
+    A multiplication and an addition count as two operations. The block is recorded with `rushlight.profiler.profile`.
+    Counters may be nested. A counter may be used inside the block of a profile that records shapes, but no profile may
+    begin or end inside the block of a counter. For the backward pass of a convolution, the weight's gradient is always
     counted. Gradients of custom operators and functions count in "Global" alone, not for the module that called them.
 
     Args:
@@ -108,6 +118,7 @@ class FlopCounterMode:
 
     Raises:
         ValueError: a key of `custom_mapping` is not a custom operator.
+        RuntimeError: a profile is recording, but no shapes; or it ended inside of the block (both raised by `with`).
 
     Example::
 
@@ -164,94 +175,155 @@ class FlopCounterMode:
         )
 
     def __enter__(self) -> Self:
+        if self in _counters:
+            raise RuntimeError(
+                "FlopCounterMode: the counter is running already\nhint: create another counter"
+            )
+        if not _counters:
+            _shared.start()
         self._counts = {"Global": {}}
         self._names.clear()
         self._calls.clear()
-        self._profile = profile(with_flops=True)
-        self._profile.start()
-        self._handles = [
-            register_module_forward_pre_hook(self._begin),
-            register_module_forward_hook(self._end, always_call=True),
-        ]
-        _library._around = self._call
+        self._prefix = f"{_SPAN} {next(_numbers)}"
+        self._block = record_function(self._prefix)
+        self._block.__enter__()
+        _counters.append(self)
         return self
 
-    def __exit__(self, *error: object) -> None:
-        _library._around = None
-        for handle in self._handles:
-            handle.remove()
+    def __exit__(self, kind: object = None, *error: object) -> None:
         while self._open:
             self._open.pop()[2].__exit__(None, None, None)
-        self._profile.stop()
-        self._count()
-        if self.display:
-            print(self.get_table())
+        self._block.__exit__(None, None, None)
+        _counters.remove(self)
+        events = events_so_far() if _counters else _shared.stop()
+        block = next((event for event in events if event.name == self._prefix), None)
+        if block is not None:
+            self._count(events, block.time_range)
+            if self.display:
+                print(self.get_table())
+        elif kind is None:
+            raise RuntimeError(
+                "FlopCounterMode: the profile around the block ended before it\n"
+                "hint: end the block before the profile's step() or stop()"
+            )
 
-    def _begin(self, module: Any, arguments: Any) -> None:
+    def _begin(self, module: Any) -> None:
         name = self._names.get(id(module), type(module).__name__)
         for child, inner in module.named_children():
             self._names[id(inner)] = f"{name}.{child}"
-        span = record_function(_MARK + name)
+        span = record_function(f"{self._prefix} module: {name}")
         span.__enter__()
         self._open.append((module, name, span))
 
-    def _end(self, module: Any, arguments: Any, result: Any) -> None:
+    def _end(self, module: Any) -> None:
         while self._open:  # the forward hook of a module that raised may not have run
             last, _, span = self._open.pop()
             span.__exit__(None, None, None)
             if last is module:
                 break
 
-    def _call(
-        self, operator: CustomOpDef, kernel: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
-    ) -> Any:
-        """Run a custom operator.
+    def _counted(self, operator: CustomOpDef, kernel: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a kernel that stores the number of operations under the number of a span around the call.
 
-        If the operator has a formula, store the result under the number of a span around the call.
+        Return the kernel unchanged if the operator has no formula.
         """
         formula = self._formulas.get(operator) or _formulas.get(operator)
         if formula is None:
-            return kernel(*args, **kwargs)
-        with _lock:  # backward passes run in threads of the autograd engine
-            number = len(self._calls)
-            self._calls.append((operator._name, 0))
-        with record_function(f"{_CALL}{number}"):
-            result = kernel(*args, **kwargs)
-        self._calls[number] = operator._name, formula(*args, **kwargs, out_val=result)
-        return result
+            return kernel
 
-    def _count(self) -> None:
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            with _lock:  # backward passes run in threads of the autograd engine
+                number = len(self._calls)
+                self._calls.append((operator._name, 0))
+            with record_function(f"{self._prefix} call: {number}"):
+                result = kernel(*args, **kwargs)
+            self._calls[number] = operator._name, formula(*args, **kwargs, out_val=result)
+            return result
+
+        return counted
+
+    def _count(self, events: EventList, block: Interval) -> None:
+        mark, call = f"{self._prefix} module: ", f"{self._prefix} call: "
         counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
         recorded = {}
-        for event in self._profile.events():
+        for event in events:
+            if not block.start <= event.time_range.start <= block.end:
+                continue
             if event.kind == "operator" and event.sequence_nr > 0:
                 recorded[event.sequence_nr] = event
-            if event.kind == "annotation" and event.name.startswith(_MARK):
-                counts[event.name.removeprefix(_MARK)]  # adds an entry even if no operations are counted
+            if event.kind == "annotation" and event.name.startswith(mark):
+                counts[event.name.removeprefix(mark)]  # adds an entry even if no operations are counted
             name, flops = event.name, event.flops
-            if event.kind == "annotation" and name.startswith(_CALL):
-                name, flops = self._calls[int(name.removeprefix(_CALL))]
-            elif name not in _COUNTED or not flops or _is_in_call(event):
+            if event.kind == "annotation" and name.startswith(call):
+                name, flops = self._calls[int(name.removeprefix(call))]
+            elif name not in _COUNTED or not flops or _is_in_call(event, call):
                 continue
-            for path in ["Global", *_modules_around(event, recorded)]:
+            for path in ["Global", *_modules_around(event, recorded, mark)]:
                 counts[path][name] += flops
         everywhere = counts.pop("Global", {})
         self._counts = {"Global": dict(everywhere), **{path: dict(of) for path, of in counts.items()}}
 
 
-def _is_in_call(event: Any) -> bool:
+class _Shared:
+    """The profile and the hooks that all counters use; see Note [Counters in one profile]."""
+
+    def start(self) -> None:
+        data = recorded_data()
+        if data is not None and not data["shapes"]:
+            raise RuntimeError(
+                "FlopCounterMode: the profile that is recording must record shapes\n"
+                "hint: pass record_shapes=True or with_flops=True to the profile"
+            )
+        self._profile = profile(with_flops=True) if data is None else None
+        if self._profile is not None:
+            self._profile.start()
+        self._handles = [
+            register_module_forward_pre_hook(self._begin),
+            register_module_forward_hook(self._end, always_call=True),
+        ]
+        _library._around = self._call
+
+    def stop(self) -> EventList:
+        _library._around = None
+        for handle in self._handles:
+            handle.remove()
+        if self._profile is None:
+            return events_so_far()
+        self._profile.stop()
+        return self._profile.events()
+
+    def _begin(self, module: Any, arguments: Any) -> None:
+        for counter in _counters:
+            counter._begin(module)
+
+    def _end(self, module: Any, arguments: Any, result: Any) -> None:
+        for counter in reversed(_counters):
+            counter._end(module)
+
+    def _call(
+        self, operator: CustomOpDef, kernel: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
+    ) -> Any:
+        for counter in reversed(_counters):
+            kernel = counter._counted(operator, kernel)
+        return kernel(*args, **kwargs)
+
+
+_shared = _Shared()
+
+
+def _is_in_call(event: Any, call: str) -> bool:
     """Return whether an event is part of an operator that a formula counts."""
-    while event is not None and not event.name.startswith(_CALL):
+    while event is not None and not event.name.startswith(call):
         event = event.cpu_parent
     return event is not None
 
 
-def _modules_around(event: Any, recorded: dict[int, Any]) -> list[str]:
+def _modules_around(event: Any, recorded: dict[int, Any], mark: str) -> list[str]:
     """Return the modules that an operator ran in; for a backward node, the modules of its forward operator."""
     found = []
     while event is not None:
-        if event.kind == "annotation" and event.name.startswith(_MARK):
-            found.append(event.name.removeprefix(_MARK))
+        if event.kind == "annotation" and event.name.startswith(mark):
+            found.append(event.name.removeprefix(mark))
         if event.kind == "node" and event.sequence_nr in recorded:
             event = recorded[event.sequence_nr]
         event = event.cpu_parent
