@@ -286,6 +286,10 @@ def __getattr__(name: str) -> object:
         from . import _sym
 
         return getattr(_sym, name)
+    if name in ("_convert_indices_from_coo_to_csr", "_convert_indices_from_csr_to_coo"):
+        from . import _sparse
+
+        return getattr(_sparse, name)
     if name.startswith("_foreach_"):
         from ._foreach import function
 

@@ -331,6 +331,34 @@ def _compressed(
     )
 
 
+# --- conversions of indices, which libraries for graph networks call by PyTorch's private names ---
+
+
+def _convert_indices_from_coo_to_csr(self: Tensor, size: int, *, out_int32: bool = False) -> Tensor:
+    """Return the position at which each of `size` rows begins in the sorted vector of row numbers `self`, and its end."""
+    if self.dim() != 1:
+        raise RuntimeError(
+            f"_convert_indices_from_coo_to_csr(input): must be a vector, got shape {tuple(self.shape)}"
+        )
+    bounds = _C.arange(size + 1, dtype=self.dtype, device=self.device)
+    return _C.searchsorted(self, bounds, out_int32=out_int32)
+
+
+def _convert_indices_from_csr_to_coo(
+    crow_indices: Tensor, col_indices: Tensor, *, out_int32: bool = False, transpose: bool = False
+) -> Tensor:
+    """Return the row and the column of each value as a tensor (2, nnz), or the column and the row for `transpose`."""
+    if crow_indices.dim() != 1 or col_indices.dim() != 1:
+        raise NotImplementedError(
+            "_convert_indices_from_csr_to_coo: batches of matrices are not supported, got shapes "
+            f"{tuple(crow_indices.shape)} and {tuple(col_indices.shape)}"
+        )
+    rows = _C.arange(crow_indices.shape[0] - 1, dtype=col_indices.dtype, device=col_indices.device)
+    row = rows.repeat_interleave(crow_indices.diff(), output_size=col_indices.shape[0])
+    both = _C.stack([col_indices, row] if transpose else [row, col_indices])
+    return both.to(_C.int32 if out_int32 else _C.int64)
+
+
 # --- methods ---
 
 

@@ -130,6 +130,21 @@ def test_zeros_in_sparse_layouts() -> None:
         core.zeros(-1, 2, layout=core.sparse_coo)
 
 
+def test_conversions_of_indices() -> None:
+    row, col = core.tensor([0, 2, 2, 3]), core.tensor([1, 0, 2, 1])
+    for narrow in (False, True):
+        crow = core._convert_indices_from_coo_to_csr(row, 5, out_int32=narrow)
+        assert crow.tolist() == [0, 1, 1, 3, 4, 4]
+        both = core._convert_indices_from_csr_to_coo(crow, col, out_int32=narrow)
+        assert both.tolist() == [row.tolist(), col.tolist()]
+        assert crow.dtype == both.dtype == (core.int32 if narrow else core.int64)
+    assert core._convert_indices_from_csr_to_coo(crow, col, transpose=True)[0].tolist() == col.tolist()
+    with pytest.raises(RuntimeError, match="must be a vector"):
+        core._convert_indices_from_coo_to_csr(core.zeros(2, 2), 2)
+    with pytest.raises(NotImplementedError, match="batches"):
+        core._convert_indices_from_csr_to_coo(crow, core.zeros(2, 2))
+
+
 def test_fewer_than_two_entries_are_coalesced() -> None:
     one = core.sparse_coo_tensor([[0], [1]], [5.0], (2, 2))
     assert one.is_coalesced()
