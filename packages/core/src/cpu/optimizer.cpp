@@ -46,7 +46,8 @@ View in_order_of(KernelContext& ctx, const View& param, const View& v) {
     if (param.contiguous || !v.defined()) return v;
     int order[64];
     for (int d = 0; d < v.ndim; ++d) order[d] = d;
-    std::stable_sort(order, order + v.ndim, [&](int a, int b) { return param.strides[a] > param.strides[b]; });
+    std::stable_sort(order, order + v.ndim,
+                     [&](int a, int b) { return param.strides[a] > param.strides[b]; });
     auto* sizes = scratch<int64_t>(ctx, 2 * v.ndim);
     auto* strides = sizes + v.ndim;
     int64_t step = 1;

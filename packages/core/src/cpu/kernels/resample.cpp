@@ -85,8 +85,9 @@ void sum_rows(const Contributions<T>& c, int64_t i, int64_t inner, T* to, const 
     if (last - first == 2) {
         const T *a = from + c.index[first] * inner, *b = from + c.index[first + 1] * inner;
         const T u = c.weight[first], v = c.weight[first + 1];
-        return map_row(to, inner,
-                       [&](int64_t l, auto lanes) { return load(a + l, lanes) * u + load(b + l, lanes) * v; });
+        return map_row(to, inner, [&](int64_t l, auto lanes) {
+            return load(a + l, lanes) * u + load(b + l, lanes) * v;
+        });
     }
     map_row(to, inner, [&](int64_t l, auto lanes) {
         Vec<T> total{};

@@ -17,9 +17,7 @@ template <class T>
 struct DropoutBackward {
     T scale;
     explicit DropoutBackward(const Scalar* p) : scale(static_cast<T>(1 / (1 - p[0].to<double>()))) {}
-    RL_HD T operator()(T grad, bool kept) const {
-        return select(kept, static_cast<T>(grad * scale), T(0));
-    }
+    RL_HD T operator()(T grad, bool kept) const { return select(kept, static_cast<T>(grad * scale), T(0)); }
 };
 
 // Distributions computed from uniform numbers in [0, 1) by inversion, or from standard normal numbers.

@@ -14,10 +14,10 @@ namespace {
 template <class T>
 RL_HD T select(bool condition, T a, T b) {
     if constexpr (sizeof(T) <= 8) {
-        using Bits = std::conditional_t<
-            sizeof(T) == 1, uint8_t,
-            std::conditional_t<sizeof(T) == 2, uint16_t,
-                               std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
+        using Bits =
+            std::conditional_t<sizeof(T) == 1, uint8_t,
+                               std::conditional_t<sizeof(T) == 2, uint16_t,
+                                                  std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
         const auto mask = static_cast<Bits>(-static_cast<Bits>(__builtin_bit_cast(uint8_t, condition)));
         const Bits x = __builtin_bit_cast(Bits, a), y = __builtin_bit_cast(Bits, b);
         return __builtin_bit_cast(T, static_cast<Bits>(y ^ ((x ^ y) & mask)));
