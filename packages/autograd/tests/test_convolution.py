@@ -24,3 +24,47 @@ def test_gradients_of_biases_are_sums_without_lost_digits(
     _, sums = autograd.grad(y, [weight, bias], gradient)
     wanted = float(core.tensor(0.7)) * y.numel() / 8
     assert abs(sums.double() / wanted - 1).max() < 2e-6
+
+
+@pytest.mark.parametrize("channels", [2, 16])
+def test_depthwise_windows_in_the_padding_of_the_depth_are_zero(channels: int) -> None:
+    x = core.ones(1, channels, 1, 5, 5, requires_grad=True)
+    w = core.ones(channels, 1, 1, 3, 3, requires_grad=True)
+    y = core.conv3d(x, w, None, (3, 1, 1), 1, 1, channels)  # the only plane of the result reads plane -1
+    assert y.shape == (1, channels, 1, 5, 5)
+    assert not y.any()
+    assert not any(g.any() for g in autograd.grad(y.sum(), (x, w)))
+
+
+@pytest.mark.parametrize("channels", [3, 16])
+def test_strides_beyond_the_input_do_not_matter(channels: int) -> None:
+    x, w = core.randn(2, channels, 8, 9, requires_grad=True), core.randn(channels, 1, 3, 3, requires_grad=True)
+    results = []
+    for stride in (20, 1 << 30):
+        y = core.conv2d(x, w, None, stride, 1, 1, channels)
+        results.append([y, *autograd.grad(y.sum(), (x, w))])
+    assert all(core.equal(a, b) for a, b in zip(*results, strict=True))
+
+
+def test_weight_gradients_of_many_images_with_large_filters() -> None:
+    """The gradients of the items exceed the memory for them, so they are added up after some images."""
+    x, w = core.randn(64, 16, 12, 12), core.randn(16, 1, 41, 41, requires_grad=True)
+    g = core.randn(64, 16, 12, 12)
+    (found,) = autograd.grad(core.conv2d(x, w, None, 1, 20, 1, 16), w, g)
+    wanted = sum(
+        autograd.grad(core.conv2d(x[n : n + 8], w, None, 1, 20, 1, 16), w, g[n : n + 8])[0] for n in range(0, 64, 8)
+    )
+    assert core.allclose(found, wanted, 1e-4, 1e-3)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+@pytest.mark.parametrize("channels", [1, 3, 16])
+def test_weight_gradients_of_taps_that_never_read_a_bad_element_are_finite(channels: int, bad: float) -> None:
+    x, w = core.ones(1, channels, 5, 4), core.ones(channels, 1, 3, 3, requires_grad=True)
+    x[0, channels - 1, 4, 3] = bad
+    (found,) = autograd.grad(core.conv2d(x, w, groups=channels).sum(), w)
+    assert found[:-1].eq(6).all()
+    assert found[-1].flatten().isfinite().tolist() == [True] * 8 + [False]
+    (found,) = autograd.grad(core.conv2d(core.ones_like(x), w, None, 1, 1, 1, channels), w, x)  # with padding
+    assert found[:-1].isfinite().all()
+    assert found[-1, 0].isfinite().tolist() == [[False, False, True], [False, False, True], [True, True, True]]

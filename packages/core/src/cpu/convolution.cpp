@@ -36,6 +36,10 @@ ConvolutionGeometry geometry(const View& in, const View& weight, const View& out
         g.padding[d] = i < 0 ? 0 : entry(padding, i);
         g.dilation[d] = i < 0 ? 1 : entry(dilation, i);
     }
+    // The buffers of depthwise kernels grow with the stride, which has no effect on a single position.
+    for (int64_t d = 1; d < 3; ++d) {
+        if (g.is_depthwise() && g.out[d] == 1) g.stride[d] = 1;
+    }
     return g;
 }
 
@@ -77,11 +81,16 @@ bool use_winograd(const ConvolutionGeometry& g, DType dtype) {
     return g.in_channels >= 16 && g.out_channels >= 16 && g.batch * tiles >= 24 && 10 * tiles <= g.out_size();
 }
 
-// Whether a depthwise convolution has enough channels for a vector with an element of each. With fewer, it is computed plane
-// by plane.
+// Between the rows that the first and the last row of a filter read, there should be at most this number of pixels, so that
+// the buffers of a strip fit into the caches.
+constexpr int64_t kReach = 1 << 14;
+
+// Whether a depthwise convolution has enough channels for a vector with an element of each. With fewer, or with filters that
+// reach over too many pixels, it is computed plane by plane.
 bool use_depthwise(const ConvolutionGeometry& g, DType dtype) {
     const size_t lanes = (capability() == Capability::AVX512 ? 64 : 32) / itemsize(dtype);
-    return g.is_depthwise() && 4 * static_cast<size_t>(g.in_channels) >= 3 * lanes;
+    return g.is_depthwise() && 4 * static_cast<size_t>(g.in_channels) >= 3 * lanes &&
+           (g.kernel[1] - 1) * g.dilation[1] * (g.in[2] + 2 * g.padding[2]) <= kReach;
 }
 
 onednn::ConvolutionOperand operand(KernelContext& ctx, const View& v) {
@@ -157,6 +166,37 @@ void depthwise_forward(KernelContext& ctx, const ConvolutionGeometry& g, const V
     });
 }
 
+// The kernels of depthwise convolutions multiply the zeros around a plane, too, so that infinities and NaN reach taps under
+// which they never lie. This function computes the gradients of taps that are not finite again, without the padding.
+template <class T>
+void recompute_taps(const ConvolutionGeometry& g, T* grad_weight, const View& in, const View& grad_out) {
+    const auto strides = [&](const View& v, int64_t* of) {
+        of[0] = v.stride(0), of[1] = v.stride(1), of[2] = g.dims > 1 ? v.stride(-2) : 0, of[3] = v.stride(-1);
+    };
+    int64_t x_strides[4], dy_strides[4];
+    strides(in, x_strides), strides(grad_out, dy_strides);
+    const int64_t taps = g.kernel[1] * g.kernel[2], multiplier = g.out_channels / g.in_channels;
+    for (int64_t k = 0; k < g.out_channels * taps; ++k) {
+        if (grad_weight[k] - grad_weight[k] == T(0)) continue;
+        const int64_t o = k / taps, y0 = k % taps / g.kernel[2] * g.dilation[1] - g.padding[1],
+                      x0 = k % g.kernel[2] * g.dilation[2] - g.padding[2];
+        double sum = 0;
+        for (int64_t n = 0; n < g.batch; ++n) {
+            const T* x = in.as<T>() + n * x_strides[0] + o / multiplier * x_strides[1];
+            const T* dy = grad_out.as<T>() + n * dy_strides[0] + o * dy_strides[1];
+            for (int64_t i = 0; i < g.out[1]; ++i) {
+                for (int64_t j = 0; j < g.out[2]; ++j) {
+                    const int64_t row = i * g.stride[1] + y0, column = j * g.stride[2] + x0;
+                    if (row < 0 || row >= g.in[1] || column < 0 || column >= g.in[2]) continue;
+                    sum += static_cast<double>(dy[i * dy_strides[2] + j * dy_strides[3]]) *
+                           static_cast<double>(x[row * x_strides[2] + column * x_strides[3]]);
+                }
+            }
+        }
+        grad_weight[k] = static_cast<T>(sum);
+    }
+}
+
 // Either gradient may be undefined.
 void depthwise_backward(KernelContext& ctx, const ConvolutionGeometry& g, const View& grad_in,
                         const View& grad_weight, const View& in, const View& weight, const View& grad_out) {
@@ -165,6 +205,7 @@ void depthwise_backward(KernelContext& ctx, const ConvolutionGeometry& g, const 
         depthwise<T>().backward(ctx, g, map<T>(ctx, grad_in),
                                 grad_weight.defined() ? grad_weight.as<T>() : nullptr, map<const T>(ctx, in),
                                 w.as<T>(), map<const T>(ctx, grad_out));
+        if (grad_weight.defined()) recompute_taps(g, grad_weight.as<T>(), in, grad_out);
     });
 }
 
@@ -232,6 +273,7 @@ void backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, const Vi
     const View x = contiguous_in(ctx, in), dy = contiguous_in(ctx, grad_out);
     with_type(grad_weight.dtype, [&]<class T>(T) {
         ways<T>(g, minimal).backward_weights(ctx, g, grad_weight.as<T>(), x.as<T>(), dy.as<T>());
+        if (g.is_depthwise()) recompute_taps(g, grad_weight.as<T>(), x, dy);
     });
 }
 

@@ -20,7 +20,9 @@ struct ConvolutionGeometry {
     int64_t window() const { return in_channels / groups * taps(); }
     int64_t multiply_adds() const { return batch * out_channels * out_size() * window(); }
     /// Whether each group has one input channel, in at most two dimensions.
-    bool is_depthwise() const { return groups == in_channels && in[0] == 1 && out[0] == 1 && kernel[0] == 1; }
+    bool is_depthwise() const {
+        return groups == in_channels && in[0] == 1 && out[0] == 1 && kernel[0] == 1 && padding[0] == 0;
+    }
     /// Whether each output element reads one pixel of the input.
     bool is_pointwise() const {
         bool one = true;

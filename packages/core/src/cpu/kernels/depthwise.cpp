@@ -21,6 +21,7 @@ int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
 
 // The buffers of one strip should fit into the second-level cache, with room for the planes themselves.
 constexpr int64_t kBufferBytes = 192 << 10;
+constexpr int64_t kSumsBytes = 4 << 20;  // of the gradients of the weights of items
 constexpr int64_t kWorkPerThread = 1 << 14;  // multiply-adds
 
 // The elements of `count` channels of an image. They are `channel_step` apart, and its pixels are `pixel_step` apart. Elements
@@ -242,12 +243,14 @@ struct Division {
           in_pitch(max((g.out[2] - 1) * g.stride[2] + (g.kernel[2] - 1) * g.dilation[2] + 1,
                        g.in[2] + g.padding[2])) {}
 
-    // Chooses the rows of a strip such that pixels(rows) vectors fit into the buffers.
+    // Chooses the rows of a strip such that pixels(rows) vectors fit into the buffers. A strip has at least as many rows as
+    // it shares with its neighbours, which are copied for each of them.
     template <class Pixels>
     void divide(Pixels&& pixels) {
+        const int64_t least = max(1, (g.kernel[1] - 1) * g.dilation[1] / g.stride[1]);
         strip_rows = g.out[1];
-        while (strip_rows > 1 && pixels(strip_rows) * kVectorBytes > kBufferBytes) {
-            strip_rows = (strip_rows + 1) / 2;
+        while (strip_rows > least && pixels(strip_rows) * kVectorBytes > kBufferBytes) {
+            strip_rows = max(least, (strip_rows + 1) / 2);
         }
         strips = ceil_div(g.out[1], strip_rows);
         strip_rows = ceil_div(g.out[1], strips);
@@ -264,7 +267,7 @@ struct Division {
         return {data + first * size, every * size, 1, count, strips == 1 ? kL * every * size : size / strips};
     }
 
-    int64_t items() const { return g.batch * groups * strips; }
+    int64_t items_of_image() const { return groups * strips; }
     int64_t first_row(int64_t strip) const { return strip * strip_rows; }
     int64_t last_row(int64_t strip) const { return min(g.out[1], (strip + 1) * strip_rows); }
 
@@ -275,27 +278,25 @@ struct Division {
                 in_pitch};
     }
 
-    // The number of an item, in the order in which sums over items are computed.
-    int64_t item(int64_t image, int64_t channel, int64_t strip) const {
-        return (image * groups + channel / kL) * strips + strip;
-    }
-
-    // Runs body(image, first channel, strip, buffers) for all items, with `size` zeroed elements for each thread. Items that
-    // are adjacent in memory follow each other.
+    // Runs body(image, first channel, strip, item, buffers) for the items of images [begin, end), which are numbered from 0,
+    // with `size` zeroed elements for each thread. Items that are adjacent in memory follow each other.
     template <class Body>
-    void run(KernelContext& ctx, bool channels_last, int64_t size, Body&& body) const {
-        const int64_t work = g.batch * g.out_channels * g.out[1] * g.out[2] * taps;
-        const int64_t workers = max(1, min(min(num_threads(), items()), work / kWorkPerThread));
+    void run(KernelContext& ctx, bool channels_last, int64_t first_image, int64_t end_image, int64_t size,
+             Body&& body) const {
+        const int64_t work = g.batch * g.out_channels * g.out[1] * g.out[2] * taps, each = items_of_image(),
+                      items = (end_image - first_image) * each;
+        const int64_t workers = max(1, min(min(num_threads(), items), work / kWorkPerThread));
         size = ceil_div(size, kL) * kL;
         T* buffers = scratch<T>(ctx, size * workers);
         __builtin_memset(buffers, 0, sizeof(T) * static_cast<size_t>(size * workers));
         parallel_for(0, workers, 1, [&](int64_t begin, int64_t end) {
             for (int64_t w = begin; w < end; ++w) {
-                for (int64_t i = items() * w / workers; i < items() * (w + 1) / workers; ++i) {
-                    const int64_t n = i / (groups * strips), within = i % (groups * strips);
+                for (int64_t i = items * w / workers; i < items * (w + 1) / workers; ++i) {
+                    const int64_t n = i / each, within = i % each;
                     const int64_t group = channels_last ? within % groups : within / strips;
                     const int64_t strip = channels_last ? within / groups : within % strips;
-                    body(n, group * kL, strip, buffers + w * size);
+                    body(first_image + n, group * kL, strip, n * each + group * strips + strip,
+                         buffers + w * size);
                 }
             }
         });
@@ -342,8 +343,8 @@ void forward(KernelContext& ctx, const ConvolutionGeometry& g, DepthwiseMap<cons
     const Taps taps = d.input_taps(ctx);
     const int64_t input_size = in_pixels(d.strip_rows) * kL, output_size = out_pixels(d.strip_rows) * kL;
     const int64_t in_size = g.in[1] * g.in[2], out_size = g.out[1] * g.out[2];
-    d.run(ctx, in.channels_last, input_size + output_size + (d.taps + 1) * kL,
-          [&](int64_t n, int64_t c, int64_t strip, T* buffer) {
+    d.run(ctx, in.channels_last, 0, g.batch, input_size + output_size + (d.taps + 1) * kL,
+          [&](int64_t n, int64_t c, int64_t strip, int64_t, T* buffer) {
               T *result = buffer + input_size, *w = result + output_size, *start = w + d.taps * kL;
               const int64_t first = d.first_row(strip), last = d.last_row(strip);
               const int64_t count = min(kL, g.in_channels - c);
@@ -429,21 +430,17 @@ struct InputGradient {
     }
 };
 
-// Sums the gradients of the weights over images and strips. `sums` has the vectors of each item.
+// Adds the gradients of the weights that the items of some images have computed to those of each group of channels. `size`
+// is the number of elements of each.
 template <class T>
-void add_items(const Division<T>& d, T* grad_weight, T* sums) {
-    constexpr int kL = kLanes<T>;
-    const int64_t size = d.multiplier * d.taps * kL;
+void add_items(const Division<T>& d, T* totals, const T* sums, int64_t images, int64_t size) {
     for (int64_t group = 0; group < d.groups; ++group) {
-        T* total = sums + group * d.strips * size;
-        for (int64_t item = group * d.strips; item < d.items(); item += d.groups * d.strips) {
-            for (int64_t strip = item == group * d.strips; strip < d.strips; ++strip) {
-                const T* more = sums + (item + strip) * size;
-                for (int64_t i = 0; i < size; i += kL) store(total + i, load(total + i) + load(more + i));
+        T* total = totals + group * size;
+        for (int64_t n = 0; n < images; ++n) {
+            for (int64_t strip = 0; strip < d.strips; ++strip) {
+                const T* more = sums + (n * d.items_of_image() + group * d.strips + strip) * size;
+                for (int64_t i = 0; i < size; i += kLanes<T>) store(total + i, load(total + i) + load(more + i));
             }
-        }
-        for (int64_t m = 0; m < d.multiplier; ++m) {
-            scatter_pixels(d.filters(grad_weight, group * kL, m), total + m * d.taps * kL, d.taps);
         }
     }
 }
@@ -478,10 +475,19 @@ void backward(KernelContext& ctx, const ConvolutionGeometry& g, DepthwiseMap<T> 
                   grads_size = grad_rows * gradient.pitch * kL,
                   target_size = (target_rows * g.in[2] + kL) * kL;
     const int64_t sums_size = d.multiplier * d.taps * kL;
-    T* sums = with_weight ? scratch<T>(ctx, d.items() * sums_size + kL * kL) : nullptr;
+    // The gradients of the weights are added up after some images, so that those of the items need little memory.
+    const int64_t item_bytes = sums_size * static_cast<int64_t>(sizeof(T));
+    const int64_t images = with_weight ? max(1, min(g.batch, kSumsBytes / (d.items_of_image() * item_bytes))) : g.batch;
+    T *sums = nullptr, *totals = nullptr;
+    if (with_weight) {
+        sums = scratch<T>(ctx, images * d.items_of_image() * sums_size);
+        const int64_t size = d.groups * sums_size + kL * kL;  // scatter_pixels reads whole squares
+        totals = scratch<T>(ctx, size);
+        __builtin_memset(totals, 0, sizeof(T) * static_cast<size_t>(size));
+    }
     const int64_t in_size = g.in[1] * g.in[2], out_size = g.out[1] * g.out[2];
-    d.run(ctx, grad_out.channels_last, input_size + grads_size + target_size + (d.taps + 1) * kL,
-          [&](int64_t n, int64_t c, int64_t strip, T* buffer) {
+    const auto compute =
+          [&](int64_t n, int64_t c, int64_t strip, int64_t item, T* buffer) {
               T *grads = buffer + input_size, *target = grads + grads_size, *w = target + target_size;
               const T* zeros = w + d.taps * kL;
               const int64_t first = d.first_row(strip), last = d.last_row(strip);
@@ -496,7 +502,7 @@ void backward(KernelContext& ctx, const ConvolutionGeometry& g, DepthwiseMap<T> 
                           d.planes(grad_out, n, g.out_channels, out_size, c * d.multiplier + m, d.multiplier),
                           g.out[1], g.out[2]);
                   if (with_weight) {
-                      correlate_taps(sums + d.item(n, c, strip) * sums_size + m * d.taps * kL,
+                      correlate_taps(sums + item * sums_size + m * d.taps * kL,
                                      grads + tile.at(first, 0) * kL, tile.pitch * kL, buffer,
                                      g.stride[1] * d.in_pitch * kL, g.stride[2] * kL, taps.offset, d.taps,
                                      last - first, g.out[2]);
@@ -510,8 +516,19 @@ void backward(KernelContext& ctx, const ConvolutionGeometry& g, DepthwiseMap<T> 
               if (!with_data) return;
               scatter_pixels(d.planes(grad_in, n, g.in_channels, in_size, c, 1).from_pixel(from * g.in[2]),
                              target, (to - from) * g.in[2]);
-          });
-    if (with_weight) add_items(d, grad_weight, sums);
+          };
+    for (int64_t n = 0; n < g.batch; n += images) {
+        const int64_t end = min(g.batch, n + images);
+        d.run(ctx, grad_out.channels_last, n, end, input_size + grads_size + target_size + (d.taps + 1) * kL,
+              compute);
+        if (with_weight) add_items(d, totals, sums, end - n, sums_size);
+    }
+    if (!with_weight) return;
+    for (int64_t c = 0; c < g.in_channels; c += kL) {
+        for (int64_t m = 0; m < d.multiplier; ++m) {
+            scatter_pixels(d.filters(grad_weight, c, m), totals + c / kL * sums_size + m * d.taps * kL, d.taps);
+        }
+    }
 }
 
 template <class T>
