@@ -59,9 +59,13 @@ bool is_channels_last(const View& v) {
 // Below this number of multiply-adds, loading the vendor library (oneDNN) and compiling a kernel would take longer
 // than they save.
 constexpr int64_t kSmall = 1 << 14;
+// Below this size of the feature maps, many filters of one input channel are faster in the vendor's kernels, forwards.
+constexpr int64_t kSmallMap = 24 * 24;
+
 // `maps` are the feature maps that the convolution reads and writes.
 bool use_vendor(const ConvolutionGeometry& g, DType dtype, std::initializer_list<const View*> maps) {
-    if (dtype != DType::Float32 || g.multiply_adds() < kSmall || g.is_depthwise()) return false;
+    if (dtype != DType::Float32 || g.multiply_adds() < kSmall) return false;
+    if (g.is_depthwise()) return g.in_channels == 1 && g.out_size() < kSmallMap;
     // A 1x1 convolution is computed as a matrix product instead, unless a feature map is channels-last.
     return !g.is_pointwise() ||
            std::any_of(maps.begin(), maps.end(), [](const View* v) { return is_channels_last(*v); });
@@ -234,7 +238,7 @@ void backward_data(KernelContext& ctx, const ConvolutionGeometry& g, const View&
         return depthwise_backward(ctx, g, grad_in, none, none, weight, grad_out);
     }
     const bool minimal = use_winograd(g, grad_in.dtype);
-    if (!minimal && use_vendor(g, grad_in.dtype, {&grad_in, &grad_out}) &&
+    if (!minimal && !g.is_depthwise() && use_vendor(g, grad_in.dtype, {&grad_in, &grad_out}) &&
         onednn::convolution_backward_data(ctx, g, operand(ctx, grad_in), operand(ctx, weight),
                                           operand(ctx, grad_out))) {
         return;
@@ -265,7 +269,7 @@ void backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, const Vi
         return depthwise_backward(ctx, g, none, grad_weight, in, none, grad_out);
     }
     const bool minimal = use_winograd(g, grad_weight.dtype);
-    if (!minimal && use_vendor(g, grad_weight.dtype, {&in, &grad_out}) &&
+    if (!minimal && !g.is_depthwise() && use_vendor(g, grad_weight.dtype, {&in, &grad_out}) &&
         onednn::convolution_backward_weights(ctx, g, operand(ctx, grad_weight), operand(ctx, in),
                                              operand(ctx, grad_out))) {
         return;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "ops/functors/select.h"
 #include "rushlight/export.h"
 
 namespace rushlight::functors {
@@ -20,10 +21,6 @@ RL_HD inline T keys_near(T x, T a) {
 template <class T>
 RL_HD inline T keys_far(T x, T a) {
     return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
-}
-template <class T>
-RL_HD inline T between(T x, T low, T high) {
-    return x < low ? low : high < x ? high : x;
 }
 
 /// Resampling of a dimension of `in` positions to `out` positions.
