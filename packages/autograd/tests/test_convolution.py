@@ -38,7 +38,10 @@ def test_depthwise_windows_in_the_padding_of_the_depth_are_zero(channels: int) -
 
 @pytest.mark.parametrize("channels", [3, 16])
 def test_strides_beyond_the_input_do_not_matter(channels: int) -> None:
-    x, w = core.randn(2, channels, 8, 9, requires_grad=True), core.randn(channels, 1, 3, 3, requires_grad=True)
+    x, w = (
+        core.randn(2, channels, 8, 9, requires_grad=True),
+        core.randn(channels, 1, 3, 3, requires_grad=True),
+    )
     results = []
     for stride in (20, 1 << 30):
         y = core.conv2d(x, w, None, stride, 1, 1, channels)
@@ -52,7 +55,8 @@ def test_weight_gradients_of_many_images_with_large_filters() -> None:
     g = core.randn(64, 16, 12, 12)
     (found,) = autograd.grad(core.conv2d(x, w, None, 1, 20, 1, 16), w, g)
     wanted = sum(
-        autograd.grad(core.conv2d(x[n : n + 8], w, None, 1, 20, 1, 16), w, g[n : n + 8])[0] for n in range(0, 64, 8)
+        autograd.grad(core.conv2d(x[n : n + 8], w, None, 1, 20, 1, 16), w, g[n : n + 8])[0]
+        for n in range(0, 64, 8)
     )
     assert core.allclose(found, wanted, 1e-4, 1e-3)
 
@@ -67,4 +71,8 @@ def test_weight_gradients_of_taps_that_never_read_a_bad_element_are_finite(chann
     assert found[-1].flatten().isfinite().tolist() == [True] * 8 + [False]
     (found,) = autograd.grad(core.conv2d(core.ones_like(x), w, None, 1, 1, 1, channels), w, x)  # with padding
     assert found[:-1].isfinite().all()
-    assert found[-1, 0].isfinite().tolist() == [[False, False, True], [False, False, True], [True, True, True]]
+    assert found[-1, 0].isfinite().tolist() == [
+        [False, False, True],
+        [False, False, True],
+        [True, True, True],
+    ]

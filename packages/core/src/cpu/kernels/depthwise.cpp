@@ -24,9 +24,9 @@ constexpr int64_t kBufferBytes = 192 << 10;
 constexpr int64_t kSumsBytes = 4 << 20;  // of the gradients of the weights of items
 constexpr int64_t kWorkPerThread = 1 << 14;  // multiply-adds
 
-// The elements of `count` channels of an image. They are `channel_step` apart, and its pixels are `pixel_step` apart. Elements
-// that are `ahead` after them belong to the next item of a thread, and are fetched into the cache meanwhile: a row of a small
-// plane is too short for the processor to do so itself.
+// The elements of `count` channels of an image. They are `channel_step` apart, and its pixels are `pixel_step` apart. The
+// elements that are `ahead` after them are needed soon, in planes by the next item of a thread, and are fetched into the cache:
+// a row of a small plane is too short for the processor to do so itself.
 template <class T>
 struct Planes {
     T* data;
@@ -278,17 +278,26 @@ struct Division {
                 in_pitch};
     }
 
-    // Runs body(image, first channel, strip, item, buffers) for the items of images [begin, end), which are numbered from 0,
-    // with `size` zeroed elements for each thread. Items that are adjacent in memory follow each other.
+    // The number of threads that compute the items of some images.
+    int64_t workers(int64_t images) const {
+        const int64_t work = g.batch * g.out_channels * g.out[1] * g.out[2] * taps;
+        return max(1, min(min(num_threads(), images * items_of_image()), work / kWorkPerThread));
+    }
+
+    // Allocates `size` zeroed elements for each thread. `size` is a multiple of kL.
+    T* buffers(KernelContext& ctx, int64_t images, int64_t size) const {
+        const int64_t all = size * workers(images);
+        return static_cast<T*>(
+            __builtin_memset(scratch<T>(ctx, all), 0, sizeof(T) * static_cast<size_t>(all)));
+    }
+
+    // Runs body(image, first channel, strip, item, buffer) for the items of images [first, end), which are numbered from 0.
+    // Items that are adjacent in memory follow each other.
     template <class Body>
-    void run(KernelContext& ctx, bool channels_last, int64_t first_image, int64_t end_image, int64_t size,
+    void run(int64_t first_image, int64_t end_image, bool channels_last, T* buffers, int64_t size,
              Body&& body) const {
-        const int64_t work = g.batch * g.out_channels * g.out[1] * g.out[2] * taps, each = items_of_image(),
-                      items = (end_image - first_image) * each;
-        const int64_t workers = max(1, min(min(num_threads(), items), work / kWorkPerThread));
-        size = ceil_div(size, kL) * kL;
-        T* buffers = scratch<T>(ctx, size * workers);
-        __builtin_memset(buffers, 0, sizeof(T) * static_cast<size_t>(size * workers));
+        const int64_t each = items_of_image(), items = (end_image - first_image) * each,
+                      workers = this->workers(end_image - first_image);
         parallel_for(0, workers, 1, [&](int64_t begin, int64_t end) {
             for (int64_t w = begin; w < end; ++w) {
                 for (int64_t i = items * w / workers; i < items * (w + 1) / workers; ++i) {
@@ -343,7 +352,8 @@ void forward(KernelContext& ctx, const ConvolutionGeometry& g, DepthwiseMap<cons
     const Taps taps = d.input_taps(ctx);
     const int64_t input_size = in_pixels(d.strip_rows) * kL, output_size = out_pixels(d.strip_rows) * kL;
     const int64_t in_size = g.in[1] * g.in[2], out_size = g.out[1] * g.out[2];
-    d.run(ctx, in.channels_last, 0, g.batch, input_size + output_size + (d.taps + 1) * kL,
+    const int64_t size = input_size + output_size + (d.taps + 1) * kL;
+    d.run(0, g.batch, in.channels_last, d.buffers(ctx, g.batch, size), size,
           [&](int64_t n, int64_t c, int64_t strip, int64_t, T* buffer) {
               T *result = buffer + input_size, *w = result + output_size, *start = w + d.taps * kL;
               const int64_t first = d.first_row(strip), last = d.last_row(strip);
@@ -439,7 +449,8 @@ void add_items(const Division<T>& d, T* totals, const T* sums, int64_t images, i
         for (int64_t n = 0; n < images; ++n) {
             for (int64_t strip = 0; strip < d.strips; ++strip) {
                 const T* more = sums + (n * d.items_of_image() + group * d.strips + strip) * size;
-                for (int64_t i = 0; i < size; i += kLanes<T>) store(total + i, load(total + i) + load(more + i));
+                for (int64_t i = 0; i < size; i += kLanes<T>)
+                    store(total + i, load(total + i) + load(more + i));
             }
         }
     }
@@ -477,7 +488,8 @@ void backward(KernelContext& ctx, const ConvolutionGeometry& g, DepthwiseMap<T> 
     const int64_t sums_size = d.multiplier * d.taps * kL;
     // The gradients of the weights are added up after some images, so that those of the items need little memory.
     const int64_t item_bytes = sums_size * static_cast<int64_t>(sizeof(T));
-    const int64_t images = with_weight ? max(1, min(g.batch, kSumsBytes / (d.items_of_image() * item_bytes))) : g.batch;
+    const int64_t images =
+        with_weight ? max(1, min(g.batch, kSumsBytes / (d.items_of_image() * item_bytes))) : g.batch;
     T *sums = nullptr, *totals = nullptr;
     if (with_weight) {
         sums = scratch<T>(ctx, images * d.items_of_image() * sums_size);
@@ -486,47 +498,47 @@ void backward(KernelContext& ctx, const ConvolutionGeometry& g, DepthwiseMap<T> 
         __builtin_memset(totals, 0, sizeof(T) * static_cast<size_t>(size));
     }
     const int64_t in_size = g.in[1] * g.in[2], out_size = g.out[1] * g.out[2];
-    const auto compute =
-          [&](int64_t n, int64_t c, int64_t strip, int64_t item, T* buffer) {
-              T *grads = buffer + input_size, *target = grads + grads_size, *w = target + target_size;
-              const T* zeros = w + d.taps * kL;
-              const int64_t first = d.first_row(strip), last = d.last_row(strip);
-              const int64_t from = target_row(first), to = target_row(last);
-              const Tile tile = grads_of(first, last);
-              if (with_weight) {
-                  fill<T>(buffer, d.input(first, last), in_positions,
-                          d.planes(in, n, g.in_channels, in_size, c, 1), g.in[1], g.in[2]);
-              }
-              for (int64_t m = 0; m < d.multiplier; ++m) {
-                  fill<T>(grads, tile, grad_positions,
-                          d.planes(grad_out, n, g.out_channels, out_size, c * d.multiplier + m, d.multiplier),
-                          g.out[1], g.out[2]);
-                  if (with_weight) {
-                      correlate_taps(sums + item * sums_size + m * d.taps * kL,
-                                     grads + tile.at(first, 0) * kL, tile.pitch * kL, buffer,
-                                     g.stride[1] * d.in_pitch * kL, g.stride[2] * kL, taps.offset, d.taps,
-                                     last - first, g.out[2]);
-                  }
-                  if (!with_data) continue;
-                  gather_pixels<T>(w, taps.weight, d.filters(weight, c, m), d.taps);
-                  for (int64_t y = from; y < to; ++y) {
-                      gradient.row(target + (y - from) * g.in[2] * kL, grads, tile, w, zeros, m > 0, y);
-                  }
-              }
-              if (!with_data) return;
-              scatter_pixels(d.planes(grad_in, n, g.in_channels, in_size, c, 1).from_pixel(from * g.in[2]),
-                             target, (to - from) * g.in[2]);
-          };
+    const auto compute = [&](int64_t n, int64_t c, int64_t strip, int64_t item, T* buffer) {
+        T *grads = buffer + input_size, *target = grads + grads_size, *w = target + target_size;
+        const T* zeros = w + d.taps * kL;
+        const int64_t first = d.first_row(strip), last = d.last_row(strip);
+        const int64_t from = target_row(first), to = target_row(last);
+        const Tile tile = grads_of(first, last);
+        if (with_weight) {
+            fill<T>(buffer, d.input(first, last), in_positions, d.planes(in, n, g.in_channels, in_size, c, 1),
+                    g.in[1], g.in[2]);
+        }
+        for (int64_t m = 0; m < d.multiplier; ++m) {
+            fill<T>(grads, tile, grad_positions,
+                    d.planes(grad_out, n, g.out_channels, out_size, c * d.multiplier + m, d.multiplier),
+                    g.out[1], g.out[2]);
+            if (with_weight) {
+                correlate_taps(sums + item * sums_size + m * d.taps * kL, grads + tile.at(first, 0) * kL,
+                               tile.pitch * kL, buffer, g.stride[1] * d.in_pitch * kL, g.stride[2] * kL,
+                               taps.offset, d.taps, last - first, g.out[2]);
+            }
+            if (!with_data) continue;
+            gather_pixels<T>(w, taps.weight, d.filters(weight, c, m), d.taps);
+            for (int64_t y = from; y < to; ++y) {
+                gradient.row(target + (y - from) * g.in[2] * kL, grads, tile, w, zeros, m > 0, y);
+            }
+        }
+        if (!with_data) return;
+        scatter_pixels(d.planes(grad_in, n, g.in_channels, in_size, c, 1).from_pixel(from * g.in[2]), target,
+                       (to - from) * g.in[2]);
+    };
+    const int64_t size = input_size + grads_size + target_size + (d.taps + 1) * kL;
+    T* const buffers = d.buffers(ctx, images, size);
     for (int64_t n = 0; n < g.batch; n += images) {
         const int64_t end = min(g.batch, n + images);
-        d.run(ctx, grad_out.channels_last, n, end, input_size + grads_size + target_size + (d.taps + 1) * kL,
-              compute);
+        d.run(n, end, grad_out.channels_last, buffers, size, compute);
         if (with_weight) add_items(d, totals, sums, end - n, sums_size);
     }
     if (!with_weight) return;
     for (int64_t c = 0; c < g.in_channels; c += kL) {
         for (int64_t m = 0; m < d.multiplier; ++m) {
-            scatter_pixels(d.filters(grad_weight, c, m), totals + c / kL * sums_size + m * d.taps * kL, d.taps);
+            scatter_pixels(d.filters(grad_weight, c, m), totals + c / kL * sums_size + m * d.taps * kL,
+                           d.taps);
         }
     }
 }
