@@ -152,7 +152,7 @@ def _case(name: str, i: int, op: Op, form: Form) -> list[str]:
             outs = [f"p.outs({j})"]
         lines.append(f"if (p.has({j})) return wrap(ops::{op.base}_out({', '.join(given + outs)}){extra});")
     if op.base in _SPARSE:
-        lines.append(f"if (p.sparse()) return wrap(p.sparse_zeros({', '.join(given)}));")
+        lines.append(f'if (p.sparse()) return wrap(p.sparse_zeros("{op.base}", {", ".join(given)}));')
     call = f"ops::{form.function}({', '.join(given)})"
     if not form.schema.returns:
         return [*lines, f"{call};", "Py_RETURN_NONE;"]

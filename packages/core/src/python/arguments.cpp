@@ -170,10 +170,12 @@ Tensor Parser::pinned(const Tensor& t) {
     return made;
 }
 
-Tensor Parser::sparse_zeros(IntList size, std::optional<DType> dtype, std::optional<Device> device,
-                            bool requires_grad, std::optional<std::string_view>) const {
-    RL_CHECK(!pins_, throw_not_implemented,
-             "zeros(pin_memory): sparse tensors cannot be in page-locked memory");
+Tensor Parser::sparse_zeros(const char* op, IntList size, std::optional<DType> dtype,
+                            std::optional<Device> device, bool requires_grad,
+                            std::optional<std::string_view> memory_format) const {
+    RL_CHECK(!pins_, throw_not_implemented, "%s(pin_memory): sparse tensors cannot be in page-locked memory",
+             op);
+    RL_CHECK(!memory_format, throw_runtime, "%s(memory_format): sparse tensors have no memory format", op);
     const Device place = device.value_or(Device());
     SparseParts parts{*layout_, Tensor(), Tensor(),
                       ops::zeros(kInts<0>, dtype.value_or(default_dtype()), place), true};
@@ -182,21 +184,22 @@ Tensor Parser::sparse_zeros(IntList size, std::optional<DType> dtype, std::optio
         parts.indices = ops::zeros(none, DType::Int64, place);
     } else {
         RL_CHECK(size.size() == 2, throw_not_implemented,
-                 "zeros(size): must have two dimensions for layout %s, got %s", name(parts.layout),
+                 "%s(size): must have two dimensions for layout %s, got %s", op, name(parts.layout),
                  to_string(size).c_str());
         const int64_t count[] = {size[by_columns(parts.layout)] + 1};
         parts.indices = ops::zeros(count, DType::Int64, place);
         parts.plain = ops::zeros(kInts<0>, DType::Int64, place);
     }
-    check_sparse("zeros", size, parts, false);
+    check_sparse(op, size, parts, false);
     const Tensor made = make_sparse(size, std::move(parts));
     if (requires_grad) made.set_requires_grad(true);
     return made;
 }
 
-Tensor Parser::sparse_zeros(const Tensor& like, IntList size, std::optional<DType> dtype,
+Tensor Parser::sparse_zeros(const char* op, const Tensor& like, IntList size, std::optional<DType> dtype,
                             std::optional<Device> device, bool requires_grad) const {
-    return sparse_zeros(size, dtype.value_or(like.dtype()), device.value_or(like.device()), requires_grad);
+    return sparse_zeros(op, size, dtype.value_or(like.dtype()), device.value_or(like.device()),
+                        requires_grad);
 }
 
 bool to_int(PyObject* o, int64_t& out) {

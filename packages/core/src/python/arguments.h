@@ -117,10 +117,11 @@ class Parser {
     /// Whether a sparse layout was passed.
     bool sparse() const { return layout_.has_value(); }
     /// Returns a tensor of zeros in the sparse layout that was passed.
-    Tensor sparse_zeros(IntList size, std::optional<DType> dtype, std::optional<Device> device,
-                        bool requires_grad, std::optional<std::string_view> memory_format = {}) const;
+    Tensor sparse_zeros(const char* op, IntList size, std::optional<DType> dtype,
+                        std::optional<Device> device, bool requires_grad,
+                        std::optional<std::string_view> memory_format = {}) const;
     /// The same, with the dtype and device of `like` by default.
-    Tensor sparse_zeros(const Tensor& like, IntList size, std::optional<DType> dtype,
+    Tensor sparse_zeros(const char* op, const Tensor& like, IntList size, std::optional<DType> dtype,
                         std::optional<Device> device, bool requires_grad) const;
     /// Returns the tensors of out=, for operators that return a list of tensors.
     TensorList outs(int i) const;

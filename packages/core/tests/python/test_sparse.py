@@ -128,6 +128,10 @@ def test_zeros_in_sparse_layouts() -> None:
             call()
     with pytest.raises(RuntimeError, match="must not be negative"):
         core.zeros(-1, 2, layout=core.sparse_coo)
+    with pytest.raises(NotImplementedError, match=r"new_empty\(size\): must have two dimensions for layout"):
+        core.ones(1).new_empty((3,), layout=core.sparse_csr)
+    with pytest.raises(RuntimeError, match=r"empty\(memory_format\): sparse tensors have no memory format"):
+        core.empty(2, 3, 4, 5, layout=core.sparse_coo, memory_format=core.channels_last)
 
 
 def test_conversions_of_indices() -> None:
