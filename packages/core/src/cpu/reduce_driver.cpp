@@ -63,14 +63,14 @@ class Walk {
     void run() {
         int64_t results = outer_ * inner_;
         if (results == 0) return;
-        if (results * elements_ > 2 * kChunk && tiles_ < 16) return run_in_chunks();
-        // The rows of a tile are summed one by one, so smaller tiles are not slower, and they give every thread
-        // some rows.
-        if (results * elements_ >= 2 * kGrain && tiles_ < 16 && p_.num_reduced > 0 &&
-            inner_step_ > p_.reduced_stride[p_.num_reduced - 1]) {
-            tile_ = 16;
+        // The rows of a tile are reduced one by one, so smaller tiles are not slower. They give every thread some rows, and
+        // the rows are read from one end to the other.
+        const bool by_rows = p_.num_reduced > 0 && inner_step_ > p_.reduced_stride[p_.num_reduced - 1];
+        if (by_rows && results * elements_ >= 2 * kGrain && tiles_ < 16) {
+            tile_ = std::clamp<int64_t>(results / 16, 1, kTile);
             tiles_ = outer_ * ((inner_ + tile_ - 1) / tile_);
         }
+        if (results * elements_ > 2 * kChunk && tiles_ < 16) return run_in_chunks();
         int64_t grain = std::max<int64_t>(1, kGrain * tiles_ / std::max<int64_t>(results * elements_, 1));
         parallel_for(0, tiles_, grain, [this](int64_t begin, int64_t end) {
             alignas(64) char acc[kTile * kMaxAcc];
@@ -162,9 +162,9 @@ class Walk {
     // Computes few results of many elements: each chunk of elements gives partial results, which are joined in
     // order.
     void run_in_chunks() {
-        int64_t per_tile = std::max<int64_t>(1, kChunk / std::min(inner_, kTile));
+        int64_t per_tile = std::max<int64_t>(1, kChunk / std::min(inner_, tile_));
         int64_t chunks = (elements_ + per_tile - 1) / per_tile;
-        int64_t tile_bytes = std::min(inner_, kTile) * loops_.acc_size;
+        int64_t tile_bytes = std::min(inner_, tile_) * loops_.acc_size;
         tile_bytes = (tile_bytes + 63) / 64 * 64;
         std::unique_ptr<char[]> partial(new char[static_cast<size_t>(tiles_ * chunks * tile_bytes)]);
         parallel_chunks(tiles_ * chunks, [&](int64_t i) {

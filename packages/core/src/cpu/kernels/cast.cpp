@@ -1,46 +1,18 @@
 // Conversion between every pair of dtypes.
 #include "cpu/cast.h"
 
-#include "cpu/kernels/simd.h"
+#include "cpu/kernels/halves.h"
 #include "ops/cast_element.h"
 #include "ops/element_types.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
 
-// Convert vectors of float16 to float and back, with instructions that the compiler does not generate from the
-// integer arithmetic of Half. These instructions preserve the payload of a NaN; the conversions of Half do not.
-#if defined(__AVX512F__)
-inline constexpr int64_t kHalvesAtOnce = 16;
-inline void some(float* out, const Half* in) {
-    _mm512_storeu_ps(out, _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(in))));
-}
-inline void some(Half* out, const float* in) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out),
-                        _mm512_cvtps_ph(_mm512_loadu_ps(in), _MM_FROUND_TO_NEAREST_INT));
-}
-#else
-inline constexpr int64_t kHalvesAtOnce = 8;
-inline void some(float* out, const Half* in) {
-    _mm256_storeu_ps(out, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in))));
-}
-inline void some(Half* out, const float* in) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(out),
-                     _mm256_cvtps_ph(_mm256_loadu_ps(in), _MM_FROUND_TO_NEAREST_INT));
-}
-#endif
 template <class To, class From>
 void cast_line(To* out, const From* in, int64_t n) {
     if constexpr ((std::is_same_v<To, Half> && std::is_same_v<From, float>) ||
                   (std::is_same_v<To, float> && std::is_same_v<From, Half>)) {
-        int64_t i = 0;
-        for (; i + kHalvesAtOnce <= n; i += kHalvesAtOnce) some(out + i, in + i);
-        if (i == n) return;
-        From rest[kHalvesAtOnce] = {};
-        To converted[kHalvesAtOnce];
-        __builtin_memcpy(rest, in + i, static_cast<size_t>(n - i) * sizeof(From));
-        some(converted, rest);
-        __builtin_memcpy(out + i, converted, static_cast<size_t>(n - i) * sizeof(To));
+        convert_row(out, in, n);
     } else {
 #pragma GCC ivdep
         for (int64_t i = 0; i < n; ++i) out[i] = cast_element<To>(in[i]);

@@ -9,11 +9,14 @@
 //     kIdentity                        whether a reduction of no elements has a result
 // and may have
 //     Acc run(read, n, index)          the partial result of a run: read(i) returns element i, whose index is index + i
+//     T four(T, T, T, T)               combines four elements before step()
 //     Steps                            another reducer, whose start, step, join and run are used. Several reducers share
 //                                      it, so that these functions are compiled once
 //     Element                          the element type of Steps, if it is not T but has the same bits
+//     OfHalves                         in Steps: a reducer that replaces it for elements that are stored in a half type
 #pragma once
 
+#include "cpu/kernels/halves.h"
 #include "cpu/kernels/pointwise_loop.h"
 #include "cpu/reduce_table.h"
 #include "ops/reducers/accumulators.h"
@@ -42,7 +45,11 @@ struct ReduceLoop {
         const R r(params);
         Acc* acc = reinterpret_cast<Acc*>(bytes);
         constexpr auto size = static_cast<int64_t>(sizeof(Stored));
-        if (step == size && stride != size && count > 1) return columns(r, acc, in, count, n, stride, index);
+        if (step == size && stride != size && count > 1) {
+            for (int64_t c = 0; c < count; c += kColumns)
+                columns(r, acc + c, in + c * size, count - c < kColumns ? count - c : kColumns, n, stride, index);
+            return;
+        }
         for (int64_t i = 0; i < count; ++i) {
             const char* row = in + i * step;
             acc[i] = stride == size ? along(r, acc[i], reinterpret_cast<const Stored*>(row), n, index)
@@ -72,9 +79,23 @@ struct ReduceLoop {
     // Elements that are not adjacent are copied in parts of this size. Adjacent elements are processed in the same
     // parts, so that the result does not depend on the layout.
     static constexpr int64_t kPart = 2048;
+    static constexpr int64_t kColumns = 256;
+    // The type in which elements are read. A row of float16 elements is converted by convert_row().
+    static constexpr bool kConverts = std::is_same_v<Stored, Half>;
+    using Read = std::conditional_t<kConverts, float, Stored>;
 
     [[gnu::noinline]] static Acc part(const R& r, Acc acc, const Stored* elements, int64_t n, int64_t index) {
-        return run(r, acc, Reader<T, Stored>{elements}, n, index);
+        Read converted[kConverts ? kPart : 1];
+        return run(r, acc, Reader<T, Read>{row(elements, n, converted)}, n, index);
+    }
+
+    static const Read* row(const Stored* elements, int64_t n, Read* converted) {
+        if constexpr (kConverts) {
+            convert_row(converted, elements, n);
+            return converted;
+        } else {
+            return elements;
+        }
     }
 
     static Acc along(const R& r, Acc acc, const Stored* elements, int64_t n, int64_t index) {
@@ -123,25 +144,49 @@ struct ReduceLoop {
                 n -= done;
             }
         }
-        auto row = [&](int64_t i) { return reinterpret_cast<const Stored*>(in + i * stride); };
+        Read converted[4][kConverts ? kColumns : 1];
+        auto row_at = [&](int64_t i, int slot) {
+            return row(reinterpret_cast<const Stored*>(in + i * stride), count, converted[slot]);
+        };
         int64_t i = 0;
         if constexpr (requires { r.step(acc[0], T(), index); }) {
-            for (; i < n; ++i)
-                for (int64_t c = 0; c < count; ++c)
-                    acc[c] = r.step(acc[c], static_cast<T>(row(i)[c]), index + i);
+            for (; i < n; ++i) {
+                const Read* x = row_at(i, 0);
+                for (int64_t c = 0; c < count; ++c) acc[c] = r.step(acc[c], static_cast<T>(x[c]), index + i);
+            }
         } else {
             for (; i + 4 <= n; i += 4) {
-                const Stored *x0 = row(i), *x1 = row(i + 1), *x2 = row(i + 2), *x3 = row(i + 3);
+                const Read *x0 = row_at(i, 0), *x1 = row_at(i + 1, 1), *x2 = row_at(i + 2, 2), *x3 = row_at(i + 3, 3);
+                if constexpr (requires { r.four(T(), T(), T(), T()); }) {
+                    if (fours(r, acc, x0, x1, x2, x3, count)) continue;
+                }
 #pragma GCC ivdep
                 for (int64_t c = 0; c < count; ++c) {
                     Acc a = r.step(r.step(acc[c], static_cast<T>(x0[c])), static_cast<T>(x1[c]));
                     acc[c] = r.step(r.step(a, static_cast<T>(x2[c])), static_cast<T>(x3[c]));
                 }
             }
-            for (; i < n; ++i)
+            for (; i < n; ++i) {
+                const Read* x = row_at(i, 0);
 #pragma GCC ivdep
-                for (int64_t c = 0; c < count; ++c) acc[c] = r.step(acc[c], static_cast<T>(row(i)[c]));
+                for (int64_t c = 0; c < count; ++c) acc[c] = r.step(acc[c], static_cast<T>(x[c]));
+            }
         }
+    }
+
+    // Combines four rows before they are added to the results. Returns false and changes nothing if a value is not finite.
+    static bool fours(const R& r, Acc* acc, const Read* x0, const Read* x1, const Read* x2, const Read* x3,
+                      int64_t count) {
+        T four[kColumns];
+        int32_t infinite = 0;
+        for (int64_t c = 0; c < count; ++c) {
+            four[c] = r.four(static_cast<T>(x0[c]), static_cast<T>(x1[c]), static_cast<T>(x2[c]),
+                             static_cast<T>(x3[c]));
+            infinite |= four[c] - four[c] != 0;
+        }
+        if (infinite) return false;
+        for (int64_t c = 0; c < count; ++c) acc[c] = r.step(acc[c], four[c]);
+        return true;
     }
 };
 
@@ -153,6 +198,16 @@ template <class R>
     requires requires { typename R::Steps; }
 struct StepsOf<R> {
     using type = typename R::Steps;
+};
+
+template <class R, class Stored>
+struct StepsOver {
+    using type = typename StepsOf<R>::type;
+};
+template <class R, class Stored>
+    requires(sizeof(Stored) == 2 && !std::is_integral_v<Stored> && requires { typename StepsOf<R>::type::OfHalves; })
+struct StepsOver<R, Stored> {
+    using type = typename StepsOf<R>::type::OfHalves;
 };
 
 template <class R, class T>
@@ -169,7 +224,7 @@ template <class R, class T, class Stored>
 constexpr ReduceLoops reduce_loops() {
     using Element = typename ElementOf<R, T>::type;
     using Read = std::conditional_t<std::is_same_v<T, Stored>, Element, Stored>;
-    using Steps = ReduceLoop<typename StepsOf<R>::type, Element, Read>;
+    using Steps = ReduceLoop<typename StepsOver<R, Stored>::type, Element, Read>;
     static_assert(sizeof(typename R::Acc) <= 32 && sizeof(typename Steps::Acc) == sizeof(typename R::Acc) &&
                   sizeof(Read) == sizeof(Stored));
     return {Steps::start,

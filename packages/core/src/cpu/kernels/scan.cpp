@@ -1,5 +1,6 @@
 #include "cpu/scan_kernels.h"
 
+#include "cpu/kernels/halves.h"
 #include "cpu/kernels/simd.h"
 #include "ops/functors/scan.h"
 #include "rushlight/parallel.h"
@@ -92,6 +93,8 @@ RL_INLINE Vec<State<T>> widened_at(const T* x) {
         typename SomeOf<T, kL>::type v;
         __builtin_memcpy(&v, x, sizeof v);
         return __builtin_convertvector(v, Vec<State<T>>);
+    } else if constexpr (std::is_same_v<T, Half>) {
+        return doubles_at(x);
     } else {
         State<T> v[kL];
         for (int l = 0; l < kL; ++l) v[l] = widened(x[l]);
@@ -104,6 +107,8 @@ RL_INLINE void narrow_to(T* y, Vec<State<T>> states) {
     if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
         const auto v = __builtin_convertvector(states, typename SomeOf<T, kL>::type);
         __builtin_memcpy(y, &v, sizeof v);
+    } else if constexpr (std::is_same_v<T, Half>) {
+        to_halves(y, states);
     } else {
         for (int l = 0; l < kL; ++l) y[l] = narrowed<T>(states[l]);
     }

@@ -40,7 +40,11 @@ template <class T>
 using WidenedBits = std::conditional_t<sizeof(T) == 8, typename BitsOf<T>::type, Byte<T>>;
 
 template <class T>
+struct SumOfHalves;
+
+template <class T>
 struct Sum {
+    using OfHalves = SumOfHalves<T>;
     using Steps = Sum<WidenedBits<T>>;
     using Element = WidenedBits<T>;
     using Acc = Wider<T>;
@@ -51,6 +55,25 @@ struct Sum {
     RL_HD_CALL Acc step(Acc a, T x) const { return a + static_cast<Acc>(x); }
     RL_HD_CALL Acc join(Acc a, Acc b) const { return a + b; }
     RL_HD_CALL Wide finish(Acc a, int64_t) const { return static_cast<Wide>(a); }
+};
+
+/// The sum of elements that are stored in a half type. A few of them are added in float, whose significand is longer by 13
+/// bits or more, and are added again in double if the sum in float is not finite.
+template <class T>
+struct SumOfHalves : Sum<T> {
+    using Sum<T>::Sum;
+    using Acc = typename Sum<T>::Acc;
+    RL_HD_CALL T four(T a, T b, T c, T d) const { return (a + b) + (c + d); }
+    template <class Read>
+    Acc run(Read read, int64_t n, int64_t) const {
+        const float sum = with_accumulators(
+            n, 0.0F, [] { return 0.0F; }, [&](float a, int64_t i) { return a + read(i); },
+            [](float a, float b) { return a + b; });
+        if (sum - sum == 0.0F) return static_cast<Acc>(sum);
+        Acc exact = this->start();
+        for (int64_t i = 0; i < n; ++i) exact = this->step(exact, read(i));
+        return exact;
+    }
 };
 
 template <class T>
