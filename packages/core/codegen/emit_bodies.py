@@ -53,6 +53,12 @@ def emit_bodies(ops: list[Op]) -> dict[str, str]:
                 for op in family
                 if op.kind == kind
             )
+            declared |= dict.fromkeys(
+                f"{form.schema.cpp_return} {op.body_name}_({form.schema.cpp_parameters()});"
+                for op in family
+                for form in op.forms()
+                if op.kind == kind and op.inplace_body and form.kind == "InPlace"
+            )
             if declared:
                 lines += ["", f"namespace rushlight::{namespace} {{", *declared, "}"]
         files[body_header(family[0])] = "\n".join([*lines, ""])

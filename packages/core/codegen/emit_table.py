@@ -164,11 +164,14 @@ def _written_forms(op: Op, copy: str) -> list[str]:
     lines: list[str] = []
     natural = op.forms()[0]
     if (form := _form(op, "InPlace")) and form is not natural and not op.is_inplace:
-        first, *others = [cpp_name(a.name) for a in op.schema.arguments]
+        names = [cpp_name(a.name) for a in op.schema.arguments]
+        first, *others = names
         tensors = ", ".join(cpp_name(a.name) for a in op.tensors)
         given = f"unwritten({tensors})" if copy == "op_copy" else first
         made = f"{_base(natural)}({', '.join([given, *others])})"
-        lines += _function(form, [f'return {copy}_inplace("{op.base}", {first}, {made});'])
+        copied = f'{copy}_inplace("{op.base}", {first}, {made})'
+        written = f"composites::{op.body_name}_({', '.join(names)})"
+        lines += _function(form, [f"return {written if op.inplace_body else copied};"])
     if form := _form(op, "Out"):
         lines += _function(form, _out_body(op, copy))
     return lines

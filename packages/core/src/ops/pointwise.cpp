@@ -306,18 +306,21 @@ struct General {
         Cell cells[kMaxOperands];
         plan.ndim = ndim;
         plan.num_operands = 1 + desc.num_inputs;
-        plan.loop = desc.loops().loop[static_cast<int>(compute)];
+        // A few operators have loops over the bits of half types.
+        const LoopFn of_bits = desc.loops().loop[static_cast<int>(common)];
+        const DType loop_dtype = of_bits ? common : compute;
+        plan.loop = desc.loops().loop[static_cast<int>(loop_dtype)];
         plan.params = params;
         std::memcpy(plan.sizes, sizes, sizeof(int64_t) * ndim);
-        set_operand(plan, 0, out, result_of(desc, compute));
+        set_operand(plan, 0, out, result_of(desc, loop_dtype));
         for (int i = 0; i < desc.num_inputs; ++i) {
-            DType loop_dtype = desc.bool_inputs >> i & 1 ? DType::Bool : compute;
+            DType own = desc.bool_inputs >> i & 1 ? DType::Bool : loop_dtype;
             if (in[i].is_tensor()) {
-                set_operand(plan, 1 + i, separate(in[i].tensor(), out, copies[i]), loop_dtype);
+                set_operand(plan, 1 + i, separate(in[i].tensor(), out, copies[i]), own);
             } else {
-                store_number(cells[i], in[i].scalar(), loop_dtype);
+                store_number(cells[i], in[i].scalar(), own);
                 plan.data[1 + i] = reinterpret_cast<char*>(&cells[i]);
-                plan.dtype[1 + i] = plan.loop_dtype[1 + i] = loop_dtype;
+                plan.dtype[1 + i] = plan.loop_dtype[1 + i] = own;
                 std::fill_n(plan.strides[1 + i], ndim, 0);
             }
         }

@@ -31,7 +31,8 @@ struct Anything {
 // `moderate(values...)` returns whether operator() is valid for these values. `rare(values...)` computes the result
 // for other values, by a call that cannot be vectorised. `with_second(b, run)` calls `run` with a functor that
 // takes only the first value; b is the second. This functor may be simpler than the general one. `with_others(b, c, run)`
-// does the same for the second and the third of three values.
+// does the same for the second and the third of three values. `OfBits<Half>` is a functor on the bits of half types, which
+// are then not converted to float and back.
 template <class F, class R, class... In>
 struct Loop {
     static constexpr int kInputs = sizeof...(In);
@@ -134,6 +135,10 @@ template <template <class> class F, class... T>
 constexpr LoopTable loops(Types<T...>) {
     LoopTable table{};
     ((table.loop[static_cast<int>(DTypeOf<T>::value)] = loop_of(&F<T>::operator())), ...);
+    if constexpr (requires { typename F<float>::template OfBits<Half>; }) {
+        table.loop[static_cast<int>(DType::Float16)] = loop_of(&F<float>::template OfBits<Half>::operator());
+        table.loop[static_cast<int>(DType::BFloat16)] = loop_of(&F<float>::template OfBits<BFloat16>::operator());
+    }
     return table;
 }
 

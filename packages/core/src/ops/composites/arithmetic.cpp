@@ -15,14 +15,32 @@ Tensor rsub(const Tensor& input, const TensorOrScalar& other, Scalar alpha) {
     return ops::sub(other, input, alpha);
 }
 
+namespace {
+enum class Rounding { None, Trunc, Floor };
+Rounding rounding_of(std::optional<std::string_view> mode) {
+    if (!mode) return Rounding::None;
+    if (*mode == "trunc") return Rounding::Trunc;
+    RL_CHECK(*mode == "floor", throw_runtime, "div(rounding_mode): must be None, 'trunc' or 'floor', got '%.*s'",
+             int(mode->size()), mode->data());
+    return Rounding::Floor;
+}
+}  // namespace
+
 Tensor div_rounded(const TensorOrScalar& input, const TensorOrScalar& other,
                    std::optional<std::string_view> rounding_mode) {
-    if (!rounding_mode) return ops::div(input, other);
-    if (*rounding_mode == "trunc") return ops::_div_trunc(input, other);
-    RL_CHECK(*rounding_mode == "floor", throw_runtime,
-             "div(rounding_mode): must be None, 'trunc' or 'floor', got '%.*s'", int(rounding_mode->size()),
-             rounding_mode->data());
-    return ops::floor_divide(input, other);
+    switch (rounding_of(rounding_mode)) {
+        case Rounding::None: return ops::div(input, other);
+        case Rounding::Trunc: return ops::_div_trunc(input, other);
+        default: return ops::floor_divide(input, other);
+    }
+}
+Tensor div_rounded_(const Tensor& input, const TensorOrScalar& other,
+                    std::optional<std::string_view> rounding_mode) {
+    switch (rounding_of(rounding_mode)) {
+        case Rounding::None: return ops::div_(input, other);
+        case Rounding::Trunc: return ops::_div_trunc_(input, other);
+        default: return ops::floor_divide_(input, other);
+    }
 }
 
 Tensor positive(const Tensor& input) {
@@ -35,6 +53,13 @@ Tensor clamp(const Tensor& input, const std::optional<TensorOrScalar>& min,
     if (min && max) return ops::_clamp(input, *min, *max);
     RL_CHECK(min || max, throw_runtime, "clamp(min, max): at least one bound must be given");
     return min ? ops::clamp_min(input, *min) : ops::clamp_max(input, *max);
+}
+
+Tensor clamp_(const Tensor& input, const std::optional<TensorOrScalar>& min,
+              const std::optional<TensorOrScalar>& max) {
+    if (min && max) return ops::_clamp_(input, *min, *max);
+    RL_CHECK(min || max, throw_runtime, "clamp_(min, max): at least one bound must be given");
+    return min ? ops::clamp_min_(input, *min) : ops::clamp_max_(input, *max);
 }
 
 namespace {

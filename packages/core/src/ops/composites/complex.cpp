@@ -43,6 +43,8 @@ Tensor imag(const Tensor& input) {
 Tensor conj(const Tensor& input) { return is_complex(input.dtype()) ? ops::_conj(input) : input; }
 Tensor sgn(const Tensor& input) { return is_complex(input.dtype()) ? ops::_sgn(input) : ops::sign(input); }
 
+Tensor sgn_(const Tensor& input) { return is_complex(input.dtype()) ? ops::_sgn_(input) : ops::sign_(input); }
+
 Tensor angle(const Tensor& input) {
     if (is_complex(input.dtype())) return ops::_angle(input);
     const DType dtype = is_floating(input.dtype()) ? input.dtype() : default_dtype();

@@ -53,6 +53,17 @@ Tensor nan_to_num(const Tensor& input, std::optional<double> nan, std::optional<
     return ops::_nan_to_num(input, nan.value_or(0), posinf.value_or(largest), neginf.value_or(-largest));
 }
 
+Tensor nan_to_num_(const Tensor& input, std::optional<double> nan, std::optional<double> posinf,
+                   std::optional<double> neginf) {
+    if (is_complex(input.dtype())) {
+        composites::nan_to_num_(ops::view_as_real(input), nan, posinf, neginf);
+    } else if (is_floating(input.dtype())) {
+        const double largest = limits(input.dtype()).largest;
+        ops::_nan_to_num_(input, nan.value_or(0), posinf.value_or(largest), neginf.value_or(-largest));
+    }
+    return input;
+}
+
 Tensor isreal(const Tensor& input) {
     return is_complex(input.dtype()) ? ops::eq(ops::imag(input), Scalar(0))
                                      : ops::ones_like(input, DType::Bool);

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "ops/functors/bits.h"
 #include "ops/functors/complex_math.h"
 #include "ops/functors/select.h"
 
@@ -15,6 +16,14 @@ template <class T>
 struct Relu {
     explicit Relu(const Scalar*) {}
     RL_HD T operator()(T x) const { return x < T(0) ? T(0) : x; }  // keeps NaN
+    template <class Stored>
+    struct OfBits {
+        explicit OfBits(const Scalar*) {}
+        // Negative numbers, from the smallest to infinity, are adjacent as unsigned integers.
+        uint16_t operator()(uint16_t x) const {
+            return uint16_t(x - (kSignBit + 1)) < kInfinityBits<Stored> ? uint16_t{0} : x;
+        }
+    };
 };
 
 // Returns x if it is above the threshold, otherwise the value.

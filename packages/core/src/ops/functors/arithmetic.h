@@ -2,6 +2,7 @@
 // with values of the compute dtype.
 #pragma once
 
+#include "ops/functors/bits.h"
 #include "ops/functors/complex_math.h"
 #include "ops/functors/select.h"
 
@@ -314,6 +315,11 @@ struct Neg {
         if constexpr (std::is_floating_point_v<T> || kIsComplex<T>) return -a;
         else return minus(T(0), a);
     }
+    template <class Stored>
+    struct OfBits {
+        explicit OfBits(const Scalar*) {}
+        uint16_t operator()(uint16_t a) const { return a ^ kSignBit; }
+    };
 };
 
 template <class T>
@@ -325,6 +331,11 @@ struct Abs {
         else if constexpr (std::is_unsigned_v<T>) return a;
         else return a < T(0) ? minus(T(0), a) : a;
     }
+    template <class Stored>
+    struct OfBits {
+        explicit OfBits(const Scalar*) {}
+        uint16_t operator()(uint16_t a) const { return a & kMagnitudeBits; }
+    };
 };
 
 template <class T>

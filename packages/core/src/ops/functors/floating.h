@@ -1,6 +1,7 @@
 // Functors of ops/floating.yaml, which take floating-point numbers apart.
 #pragma once
 
+#include "ops/functors/bits.h"
 #include "ops/functors/complex_math.h"
 
 namespace rushlight::functors {
@@ -10,6 +11,13 @@ template <class T>
 struct Copysign {
     explicit Copysign(const Scalar*) {}
     RL_HD T operator()(T a, T b) const { return std::copysign(a, b); }
+    template <class Stored>
+    struct OfBits {
+        explicit OfBits(const Scalar*) {}
+        uint16_t operator()(uint16_t a, uint16_t b) const {
+            return static_cast<uint16_t>((a & kMagnitudeBits) | (b & kSignBit));
+        }
+    };
 };
 
 // The integer type of the same size, the number of mantissa bits, and the exponent bias.

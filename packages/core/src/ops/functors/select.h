@@ -12,7 +12,7 @@ namespace {
 /// Returns a if the condition is true, and otherwise b. The bits are selected, because compilers make a branch of the
 /// selection of values, and random conditions are mispredicted.
 template <class T>
-RL_HD T select(bool condition, T a, T b) {
+RL_HD inline T select(bool condition, T a, T b) {
     if constexpr (sizeof(T) <= 8) {
         using Bits =
             std::conditional_t<sizeof(T) == 1, uint8_t,
