@@ -13,7 +13,8 @@
 //     Steps                            another reducer, whose start, step, join and run are used. Several reducers share
 //                                      it, so that these functions are compiled once
 //     Element                          the element type of Steps, if it is not T but has the same bits
-//     OfHalves                         in Steps: a reducer that replaces it for elements that are stored in a half type
+//     OfHalves                         in Steps: a reducer that replaces it for elements that are stored in a half type; its
+//                                      member Replaces is Steps, so that a reducer that is derived from Steps is not replaced
 #pragma once
 
 #include "cpu/kernels/halves.h"
@@ -205,7 +206,7 @@ struct StepsOver {
     using type = typename StepsOf<R>::type;
 };
 template <class R, class Stored>
-    requires(sizeof(Stored) == 2 && !std::is_integral_v<Stored> && requires { typename StepsOf<R>::type::OfHalves; })
+    requires(kIsHalf<Stored> && std::is_same_v<typename StepsOf<R>::type::OfHalves::Replaces, typename StepsOf<R>::type>)
 struct StepsOver<R, Stored> {
     using type = typename StepsOf<R>::type::OfHalves;
 };

@@ -61,6 +61,7 @@ struct Sum {
 /// bits or more, and are added again in double if the sum in float is not finite.
 template <class T>
 struct SumOfHalves : Sum<T> {
+    using Replaces = Sum<T>;
     using Sum<T>::Sum;
     using Acc = typename Sum<T>::Acc;
     RL_HD_CALL T four(T a, T b, T c, T d) const { return (a + b) + (c + d); }
