@@ -27,4 +27,27 @@ void fused_adamw(KernelContext& ctx, Views params, Views grads, Views exp_avgs, 
                  Views max_exp_avg_sqs, Views steps, const View& grad_scale, const View& found_inf, double lr,
                  double beta1, double beta2, double weight_decay, double eps, bool amsgrad, bool maximize);
 
+// The steps below count themselves; see Note [Steps that count] in ops/functors/optimizer.h, which has their formulas.
+
+void rmsprop_step(KernelContext& ctx, Views params, Views grads, Views squares, Views means, Views buffers,
+                  Views counts, double lr, double alpha, double eps, double weight_decay, double momentum,
+                  bool centered, bool maximize);
+void adagrad_step(KernelContext& ctx, Views params, Views grads, Views sums, Views counts, double lr,
+                  double lr_decay, double eps, double weight_decay, bool maximize);
+void adadelta_step(KernelContext& ctx, Views params, Views grads, Views squares, Views changes, Views counts,
+                   double lr, double rho, double eps, double weight_decay, bool maximize);
+void adamax_step(KernelContext& ctx, Views params, Views grads, Views means, Views largest, Views counts,
+                 double lr, double beta1, double beta2, double eps, double weight_decay, bool maximize);
+void nadam_step(KernelContext& ctx, Views params, Views grads, Views means, Views squares, Views products,
+                Views counts, double lr, double beta1, double beta2, double eps, double weight_decay,
+                double momentum_decay, bool decoupled, bool maximize);
+void radam_step(KernelContext& ctx, Views params, Views grads, Views means, Views squares, Views counts,
+                double lr, double beta1, double beta2, double eps, double weight_decay, bool decoupled,
+                bool maximize);
+void rprop_step(KernelContext& ctx, Views params, Views grads, Views prevs, Views lengths, Views counts,
+                double etaminus, double etaplus, double shortest, double longest, bool maximize);
+void asgd_step(KernelContext& ctx, Views params, Views grads, Views averages, Views shares, Views rates,
+               Views counts, double lr, double lambd, double alpha, double t0, double weight_decay,
+               bool maximize);
+
 }  // namespace rushlight::cpu

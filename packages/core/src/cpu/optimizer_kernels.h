@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cpu/capability.h"
+#include "ops/functors/optimizer.h"
 #include "rushlight/kernel.h"
 
 namespace rushlight::cpu {
@@ -29,10 +30,30 @@ struct AdamStep {
     bool larger_than_caches;
 };
 
+/// The arrays of a step of one of the kinds in ops/functors/optimizer.h.
+struct StepArrays {
+    void* param;
+    const void* grad;
+    void* state[3];
+    bool larger_than_caches;
+};
+
+/// The kernel of a kind in ops/functors/optimizer.h.
+template <class Kind>
+struct StepKernel {
+    void (*run)(DType, const StepArrays&, const steps::Gradient&, const typename Kind::Update&, int64_t begin,
+                int64_t end);
+};
+template <class Kinds>
+struct StepKernels;
+template <class... Kind>
+struct StepKernels<steps::KindList<Kind...>> : StepKernel<Kind>... {};
+
 struct OptimizerKernels {
     // Updates elements [begin, end).
     void (*sgd)(DType, const SgdStep&, int64_t begin, int64_t end);
     void (*adam)(DType, const AdamStep&, int64_t begin, int64_t end);
+    StepKernels<steps::AllKinds> steps;
 };
 
 RUSHLIGHT_KERNEL_TABLE(OptimizerKernels, optimizer_kernels)

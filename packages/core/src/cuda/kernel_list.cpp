@@ -141,6 +141,14 @@ constexpr NamedKernel kOthers[] = {
     {"_fused_sgd_", fused_sgd},
     {"_fused_adam_", fused_adam},
     {"_fused_adamw_", fused_adamw},
+    {"_rmsprop_step_", rmsprop_step},
+    {"_adagrad_step_", adagrad_step},
+    {"_adadelta_step_", adadelta_step},
+    {"_adamax_step_", adamax_step},
+    {"_nadam_step_", nadam_step},
+    {"_radam_step_", radam_step},
+    {"_rprop_step_", rprop_step},
+    {"_asgd_step_", asgd_step},
 };
 
 /// Kernels that count the results of operators of kind dynamic.

@@ -176,5 +176,13 @@ BackendStatus multinomial(const KernelArgs* args);
 BackendStatus fused_sgd(const KernelArgs* args);
 BackendStatus fused_adam(const KernelArgs* args);
 BackendStatus fused_adamw(const KernelArgs* args);
+BackendStatus rmsprop_step(const KernelArgs* args);
+BackendStatus adagrad_step(const KernelArgs* args);
+BackendStatus adadelta_step(const KernelArgs* args);
+BackendStatus adamax_step(const KernelArgs* args);
+BackendStatus nadam_step(const KernelArgs* args);
+BackendStatus radam_step(const KernelArgs* args);
+BackendStatus rprop_step(const KernelArgs* args);
+BackendStatus asgd_step(const KernelArgs* args);
 
 }  // namespace rushlight::cuda

@@ -1,6 +1,7 @@
 #include "cpu/optimizer_kernels.h"
 
 #include <type_traits>
+#include <utility>
 
 #include "rushlight/half.h"
 
@@ -48,13 +49,8 @@ template <class T, class Update, class... Arrays>
     }
 }
 
-float root(float x) { return __builtin_sqrtf(x); }
-double root(double x) { return __builtin_sqrt(x); }
-
-/// Returns a * b + c, rounded once. Without this function, the compiler would choose which product of a formula is
-/// not rounded, and could choose differently in each loop.
-float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
-double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
+using steps::fused;
+using steps::root;
 
 // The switches are template arguments of the loops, so that the compiler can vectorise the loops.
 template <class T, bool kMomentum, bool kFirst, bool kNesterov, bool kScaled, bool kDecays>
@@ -187,8 +183,53 @@ void adam(DType dtype, const AdamStep& s, int64_t begin, int64_t end) {
     }
 }
 
+// Steps of the kinds in ops/functors/optimizer.h.
+template <class T, class Update, class... State>
+void step_loop(const StepArrays& a, const steps::Gradient& given_gradient, const Update& given_update,
+               int64_t begin, int64_t end, State* __restrict... state) {
+    using M = typename Math<T>::type;
+    const steps::Gradient gradient = given_gradient;  // local copies, which no store to the arrays can change
+    const Update update = given_update;
+    T* __restrict param = static_cast<T*>(a.param);
+    const T* __restrict grad = static_cast<const T*>(a.grad);
+    each_element<T>(
+        a.larger_than_caches, begin, end,
+        [&](int64_t i) __attribute__((always_inline)) {
+            M p = static_cast<M>(param[i]);
+            M own[] = {static_cast<M>(state[i])...};
+            update(p, gradient(p, static_cast<M>(grad[i])), own);
+            int k = 0;
+            ((state[i] = T(own[k++])), ...);
+            param[i] = T(p);
+        },
+        param, grad, state...);
+}
+
+template <class T, class Update, size_t... k>
+void step_of(const StepArrays& a, const steps::Gradient& gradient, const Update& update, int64_t begin,
+             int64_t end, std::index_sequence<k...>) {
+    step_loop<T>(a, gradient, update, begin, end, static_cast<T*>(a.state[k])...);
+}
+
+template <class Kind>
+void step(DType dtype, const StepArrays& a, const steps::Gradient& gradient,
+          const typename Kind::Update& update, int64_t begin, int64_t end) {
+    constexpr auto states = std::make_index_sequence<Kind::kStates>();
+    switch (dtype) {
+        case DType::Float64: return step_of<double>(a, gradient, update, begin, end, states);
+        case DType::Float16: return step_of<Half>(a, gradient, update, begin, end, states);
+        case DType::BFloat16: return step_of<BFloat16>(a, gradient, update, begin, end, states);
+        default: return step_of<float>(a, gradient, update, begin, end, states);
+    }
+}
+
+template <class... Kind>
+constexpr StepKernels<steps::KindList<Kind...>> step_kernels(steps::KindList<Kind...>) {
+    return {{&step<Kind>}...};
+}
+
 }  // namespace
 
-const OptimizerKernels optimizer_kernels_table = {sgd, adam};
+const OptimizerKernels optimizer_kernels_table = {sgd, adam, step_kernels(steps::AllKinds())};
 
 }  // namespace rushlight::cpu::RUSHLIGHT_CPU

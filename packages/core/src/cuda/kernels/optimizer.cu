@@ -4,20 +4,26 @@
 #include "cuda/kernels/pointwise_loop.cuh"
 #include "cuda/pointwise.h"
 #include "cuda/queue.h"
+#include "ops/functors/optimizer.h"
 
 namespace rushlight::cuda {
 namespace {
 
-constexpr int kPerLaunch = 32, kMostOperands = 5;
+constexpr int kPerLaunch = 32, kMostOperands = 5, kMostNumbers = 3;
 constexpr int kGradient = 1;  // the only operand that is not written
 
 /// The memory of some parameters, their gradients and their state. All tensors of a parameter have their elements in the
 /// same order.
 struct Batch {
     void* data[kPerLaunch][kMostOperands];
-    const void* step[kPerLaunch];
+    void* numbers[kPerLaunch][kMostNumbers];  // such as the count of the steps; null if there are fewer
     int64_t numel[kPerLaunch];
-    DType step_dtype[kPerLaunch];
+    DType number_dtypes[kPerLaunch][kMostNumbers];
+
+    __device__ double number(int row, int k) const {
+        const void* at = numbers[row][k];
+        return at ? read<double>(static_cast<const char*>(at), number_dtypes[row][k]) : 0;
+    }
 };
 
 /// Reads a float32 or float64 number from the device's memory. Without memory, returns the given default.
@@ -40,8 +46,9 @@ struct Sgd {
     bool nesterov, maximize, first;
 
     template <class T, class M>
-    __device__ void run(void* const* data, int64_t numel, double scale, double, int64_t begin,
-                        int64_t by) const {
+    __device__ void run(const Batch& batch, int row, double scale, int64_t begin, int64_t by) const {
+        void* const* data = batch.data[row];
+        const int64_t numel = batch.numel[row];
         const T* grad = static_cast<const T*>(data[1]);
         T *param = static_cast<T*>(data[0]), *buffer = static_cast<T*>(data[2]);
         const M inverse_scale = static_cast<M>(1 / scale), damped = static_cast<M>(1 - dampening);
@@ -66,8 +73,10 @@ struct Adam {
     bool amsgrad, maximize, decoupled;
 
     template <class T, class M>
-    __device__ void run(void* const* data, int64_t numel, double scale, double step, int64_t begin,
-                        int64_t by) const {
+    __device__ void run(const Batch& batch, int row, double scale, int64_t begin, int64_t by) const {
+        void* const* data = batch.data[row];
+        const int64_t numel = batch.numel[row];
+        const double step = batch.number(row, 0);
         const T* grad = static_cast<const T*>(data[1]);
         T *param = static_cast<T*>(data[0]), *first = static_cast<T*>(data[2]),
           *second = static_cast<T*>(data[3]), *largest = static_cast<T*>(data[4]);
@@ -97,14 +106,54 @@ struct Adam {
     }
 };
 
+/// A step that counts itself: Note [Steps that count]. All blocks of a parameter read its numbers, and another kernel advances
+/// them afterwards.
+template <class Kind>
+struct Counted {
+    Kind kind;
+
+    __device__ typename Kind::Update begin(const Batch& batch, int row,
+                                           steps::Number (&numbers)[Kind::kNumbers]) const {
+        for (int k = 0; k < Kind::kNumbers; ++k)
+            numbers[k] = {batch.number(row, k), batch.number_dtypes[row][k] != DType::Float64};
+        return kind.begin(numbers);
+    }
+    template <class T, class M>
+    __device__ void run(const Batch& batch, int row, double, int64_t begin_at, int64_t by) const {
+        steps::Number numbers[Kind::kNumbers];
+        const auto update = begin(batch, row, numbers);
+        void* const* data = batch.data[row];
+        T* param = static_cast<T*>(data[0]);
+        const T* grad = static_cast<const T*>(data[kGradient]);
+        for (int64_t i = begin_at; i < batch.numel[row]; i += by) {
+            M p = static_cast<M>(param[i]);
+            M state[Kind::kStates];
+            for (int k = 0; k < Kind::kStates; ++k)
+                state[k] = static_cast<M>(static_cast<const T*>(data[2 + k])[i]);
+            update(p, kind.gradient(p, static_cast<M>(grad[i])), state);
+            for (int k = 0; k < Kind::kStates; ++k) static_cast<T*>(data[2 + k])[i] = T(state[k]);
+            param[i] = T(p);
+        }
+    }
+};
+
+template <class Kind>
+__global__ void count_steps(const Counted<Kind> step, const Batch batch) {
+    const int row = static_cast<int>(blockIdx.y);
+    steps::Number numbers[Kind::kNumbers];
+    step.begin(batch, row, numbers);
+    for (int k = 0; k < Kind::kNumbers; ++k) {
+        void* at = batch.numbers[row][k];
+        if (numbers[k].single) *static_cast<float*>(at) = static_cast<float>(numbers[k].value);
+        else *static_cast<double*>(at) = numbers[k].value;
+    }
+}
+
 template <class T, class Step>
 __global__ void __launch_bounds__(kThreads)
     take_step(const Step step, const Batch batch, const Scaling scaling) {
     if (scaling.is_off()) return;
-    const int row = static_cast<int>(blockIdx.y);
-    const double count =
-        batch.step[row] ? read<double>(static_cast<const char*>(batch.step[row]), batch.step_dtype[row]) : 0;
-    step.template run<T, Computed<T>>(batch.data[row], batch.numel[row], scaling.grad_scale.value(1), count,
+    step.template run<T, Computed<T>>(batch, static_cast<int>(blockIdx.y), scaling.grad_scale.value(1),
                                       static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x,
                                       static_cast<int64_t>(gridDim.x) * kThreads);
 }
@@ -112,9 +161,24 @@ __global__ void __launch_bounds__(kThreads)
 /// The lists of an operator. Each list has one tensor for each parameter, or is null.
 struct Lists {
     const View* list[kMostOperands];
-    const View* steps;
+    const View* numbers[kMostNumbers];
     int64_t count;
+
+    /// Enters the numbers of parameter i in a row of a batch.
+    void set_numbers(Batch& batch, int row, int64_t i) const {
+        for (int k = 0; k < kMostNumbers; ++k) {
+            batch.numbers[row][k] = numbers[k] ? numbers[k][i].data : nullptr;
+            batch.number_dtypes[row][k] = numbers[k] ? numbers[k][i].dtype : DType::Float32;
+        }
+    }
 };
+
+template <class Step>
+void queue_count(const Step&, const Batch&, int, cudaStream_t) {}  // the caller has counted the step
+template <class Kind>
+void queue_count(const Counted<Kind>& step, const Batch& batch, int rows, cudaStream_t stream) {
+    launch(&count_steps<Kind>, {1, 1, static_cast<unsigned>(rows)}, stream, step, batch);
+}
 
 template <class Step>
 void queue_batch(DType dtype, const Step& step, const Batch& batch, int rows, const Scaling& scaling,
@@ -139,7 +203,10 @@ void queue_steps(const KernelArgs& args, const Step& step, const Lists& lists, c
     int rows = 0;
     DType dtype = DType::Float32;
     const auto flush = [&] {
-        if (rows) queue_batch(dtype, step, batch, rows, scaling, stream);
+        if (rows) {
+            queue_batch(dtype, step, batch, rows, scaling, stream);
+            queue_count(step, batch, rows, stream);
+        }
         rows = 0;
     };
     for (int64_t i = 0; i < lists.count; ++i) {
@@ -147,8 +214,7 @@ void queue_steps(const KernelArgs& args, const Step& step, const Lists& lists, c
         if (rows == kPerLaunch || (rows && param.dtype != dtype)) flush();
         dtype = param.dtype;
         batch.numel[rows] = param.numel;
-        batch.step[rows] = lists.steps ? lists.steps[i].data : nullptr;
-        batch.step_dtype[rows] = lists.steps ? lists.steps[i].dtype : DType::Float32;
+        lists.set_numbers(batch, rows, i);
         bool contiguous = true;  // contiguous tensors need no copy
         for (int k = 0; k < kMostOperands; ++k) {
             batch.data[rows][k] = nullptr;
@@ -170,8 +236,7 @@ void queue_steps(const KernelArgs& args, const Step& step, const Lists& lists, c
         flush();
         rows = 1;
         batch.numel[0] = param.numel;
-        batch.step[0] = lists.steps ? lists.steps[i].data : nullptr;
-        batch.step_dtype[0] = lists.steps ? lists.steps[i].dtype : DType::Float32;
+        lists.set_numbers(batch, 0, i);
         View copies[kMostOperands];
         const RowMajor dense(param.sizes, param.ndim);
         for (int k = 0; k < kMostOperands; ++k) {
@@ -215,7 +280,7 @@ BackendStatus adam(const KernelArgs* args, bool decoupled) {
             lists.list[k] = in.list();
             if (k == 0) lists.count = in.length;
         }
-        lists.steps = in.list();
+        lists.numbers[0] = in.list();
         const View& grad_scale = in.one();
         const Scaling scaling{Number(grad_scale), Number(in.one())};
         const bool amsgrad = in.number(5).as_bool();
@@ -227,6 +292,38 @@ BackendStatus adam(const KernelArgs* args, bool decoupled) {
                     lists, scaling);
     });
 }
+
+/// The arguments of a step that counts itself: `kLists` lists, the parameters and the gradients first and the numbers last, and
+/// then the settings.
+template <int kLists>
+struct Arguments {
+    const KernelArgs& args;
+    const View* list[kLists];
+    int64_t count = 0;
+
+    explicit Arguments(const KernelArgs& a) : args(a) {
+        Inputs in(a);
+        for (int k = 0; k < kLists; ++k) {
+            list[k] = in.list();
+            if (k == 0) count = in.length;
+        }
+    }
+    double number(int i) const { return args.params[kLists + i].as_float(); }
+    bool flag(int i) const { return args.params[kLists + i].as_bool(); }
+
+    /// Queues the step with lists of the states at the given positions. They are followed by the lists of numbers.
+    template <class Kind>
+    void queue(const Kind& kind, const int (&states)[Kind::kStates]) const {
+        Lists lists = {};
+        lists.count = count;
+        lists.list[0] = list[0];
+        lists.list[1] = list[1];
+        for (int k = 0; k < Kind::kStates; ++k) lists.list[2 + k] = list[states[k]];
+        for (int k = 0; k < Kind::kNumbers; ++k) lists.numbers[k] = list[kLists - Kind::kNumbers + k];
+        const View none{nullptr, nullptr, nullptr, 0, -1, DType::Float32, 0};
+        queue_steps(args, Counted<Kind>{kind}, lists, {Number(none), Number(none)});
+    }
+};
 
 }  // namespace
 
@@ -249,5 +346,80 @@ BackendStatus fused_sgd(const KernelArgs* args) {
 }
 BackendStatus fused_adam(const KernelArgs* args) { return adam(args, false); }
 BackendStatus fused_adamw(const KernelArgs* args) { return adam(args, true); }
+
+BackendStatus rmsprop_step(const KernelArgs* args) {
+    return guarded([args] {
+        const Arguments<6> a(*args);
+        const double lr = a.number(0), alpha = a.number(1), eps = a.number(2), momentum = a.number(4);
+        const steps::Gradient gradient(a.flag(6), a.number(3));
+        if (a.flag(5) && momentum > 0)
+            a.queue(steps::Rmsprop<true, true>{gradient, lr, alpha, eps, momentum}, {2, 3, 4});
+        else if (a.flag(5)) a.queue(steps::Rmsprop<true, false>{gradient, lr, alpha, eps, momentum}, {2, 3});
+        else if (momentum > 0)
+            a.queue(steps::Rmsprop<false, true>{gradient, lr, alpha, eps, momentum}, {2, 4});
+        else a.queue(steps::Rmsprop<false, false>{gradient, lr, alpha, eps, momentum}, {2});
+    });
+}
+BackendStatus adagrad_step(const KernelArgs* args) {
+    return guarded([args] {
+        const Arguments<4> a(*args);
+        a.queue(steps::Adagrad{{a.flag(4), a.number(3)}, a.number(0), a.number(1), a.number(2)}, {2});
+    });
+}
+BackendStatus adadelta_step(const KernelArgs* args) {
+    return guarded([args] {
+        const Arguments<5> a(*args);
+        a.queue(steps::Adadelta{{a.flag(4), a.number(3)}, a.number(0), a.number(1), a.number(2)}, {2, 3});
+    });
+}
+BackendStatus adamax_step(const KernelArgs* args) {
+    return guarded([args] {
+        const Arguments<5> a(*args);
+        a.queue(steps::Adamax{{a.flag(5), a.number(4)}, a.number(0), a.number(1), a.number(2), a.number(3)},
+                {2, 3});
+    });
+}
+BackendStatus nadam_step(const KernelArgs* args) {
+    return guarded([args] {
+        const Arguments<6> a(*args);
+        const double decay = a.number(4);
+        const bool decoupled = a.flag(6);
+        a.queue(steps::Nadam{{a.flag(7), decoupled ? 0 : decay},
+                             a.number(0),
+                             a.number(1),
+                             a.number(2),
+                             a.number(3),
+                             decoupled ? decay : 0,
+                             a.number(5)},
+                {2, 3});
+    });
+}
+BackendStatus radam_step(const KernelArgs* args) {
+    return guarded([args] {
+        const Arguments<5> a(*args);
+        const double decay = a.number(4);
+        const bool decoupled = a.flag(5);
+        a.queue(steps::Radam{{a.flag(6), decoupled ? 0 : decay},
+                             a.number(0),
+                             a.number(1),
+                             a.number(2),
+                             a.number(3),
+                             decoupled ? decay : 0},
+                {2, 3});
+    });
+}
+BackendStatus rprop_step(const KernelArgs* args) {
+    return guarded([args] {
+        const Arguments<5> a(*args);
+        a.queue(steps::Rprop{{a.flag(4), 0}, a.number(0), a.number(1), a.number(2), a.number(3)}, {2, 3});
+    });
+}
+BackendStatus asgd_step(const KernelArgs* args) {
+    return guarded([args] {
+        const Arguments<6> a(*args);
+        a.queue(steps::Asgd{{a.flag(5), a.number(4)}, a.number(0), a.number(1), a.number(2), a.number(3)},
+                {2});
+    });
+}
 
 }  // namespace rushlight::cuda

@@ -30,6 +30,17 @@ void check_number(const char* op, const char* argument, const Tensor& t) {
              to_string(t.sizes()).c_str(), name(t.dtype()));
 }
 
+void check_numbers(const char* op, const char* argument, TensorList numbers, TensorList params) {
+    RL_CHECK(numbers.size() == params.size(), throw_runtime,
+             "%s(%s): needs one number for each of the %zu parameters, got %zu", op, argument, params.size(),
+             numbers.size());
+    for (const Tensor& number : numbers) {
+        check_number(op, argument, number);
+        RL_CHECK(number.dtype() == DType::Float32 || number.dtype() == DType::Float64, throw_runtime,
+                 "%s(%s): needs dtype float32, got %s", op, argument, name(number.dtype()));
+    }
+}
+
 Outputs adam(const char* op, TensorList params, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs,
              TensorList max_exp_avg_sqs, TensorList steps, bool amsgrad, const Tensor& grad_scale,
              const Tensor& found_inf) {
@@ -37,17 +48,24 @@ Outputs adam(const char* op, TensorList params, TensorList grads, TensorList exp
     check_parallel(op, "exp_avgs", exp_avgs, params, true);
     check_parallel(op, "exp_avg_sqs", exp_avg_sqs, params, true);
     check_parallel(op, "max_exp_avg_sqs", max_exp_avg_sqs, params, amsgrad);
-    RL_CHECK(steps.size() == params.size(), throw_runtime,
-             "%s(state_steps): needs one number for each of the %zu parameters, "
-             "got %zu",
-             op, params.size(), steps.size());
-    for (const Tensor& step : steps) {
-        check_number(op, "state_steps", step);
-        RL_CHECK(step.dtype() == DType::Float32 || step.dtype() == DType::Float64, throw_runtime,
-                 "%s(state_steps): needs dtype float32, got %s", op, name(step.dtype()));
-    }
+    check_numbers(op, "state_steps", steps, params);
     check_number(op, "grad_scale", grad_scale);
     check_number(op, "found_inf", found_inf);
+    return {};
+}
+
+struct State {
+    const char* argument;
+    TensorList list;
+    bool needed = true;
+};
+
+// Checks the arguments of a step that counts itself.
+Outputs counted_step(const char* op, TensorList params, TensorList grads, std::initializer_list<State> states,
+                     std::initializer_list<State> numbers) {
+    check_params(op, params, grads);
+    for (const State& state : states) check_parallel(op, state.argument, state.list, params, state.needed);
+    for (const State& number : numbers) check_numbers(op, number.argument, number.list, params);
     return {};
 }
 
@@ -77,6 +95,58 @@ Outputs fused_adamw(TensorList params, TensorList grads, TensorList exp_avgs, Te
                     const Tensor& found_inf) {
     return adam("_fused_adamw_", params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps, amsgrad,
                 grad_scale, found_inf);
+}
+
+Outputs rmsprop_step(TensorList params, TensorList grads, TensorList squares, TensorList means,
+                     TensorList buffers, TensorList counts, double, double, double, double, double momentum,
+                     bool centered, bool) {
+    return counted_step("_rmsprop_step_", params, grads,
+                        {{"square_avgs", squares},
+                         {"grad_avgs", means, centered},
+                         {"momentum_buffer_list", buffers, momentum > 0}},
+                        {{"state_steps", counts}});
+}
+
+Outputs adagrad_step(TensorList params, TensorList grads, TensorList sums, TensorList counts, double, double,
+                     double, double, bool) {
+    return counted_step("_adagrad_step_", params, grads, {{"state_sums", sums}}, {{"state_steps", counts}});
+}
+
+Outputs adadelta_step(TensorList params, TensorList grads, TensorList squares, TensorList changes,
+                      TensorList counts, double, double, double, double, bool) {
+    return counted_step("_adadelta_step_", params, grads, {{"square_avgs", squares}, {"acc_deltas", changes}},
+                        {{"state_steps", counts}});
+}
+
+Outputs adamax_step(TensorList params, TensorList grads, TensorList means, TensorList largest,
+                    TensorList counts, double, double, double, double, double, bool) {
+    return counted_step("_adamax_step_", params, grads, {{"exp_avgs", means}, {"exp_infs", largest}},
+                        {{"state_steps", counts}});
+}
+
+Outputs nadam_step(TensorList params, TensorList grads, TensorList means, TensorList squares,
+                   TensorList products, TensorList counts, double, double, double, double, double, double,
+                   bool, bool) {
+    return counted_step("_nadam_step_", params, grads, {{"exp_avgs", means}, {"exp_avg_sqs", squares}},
+                        {{"mu_products", products}, {"state_steps", counts}});
+}
+
+Outputs radam_step(TensorList params, TensorList grads, TensorList means, TensorList squares,
+                   TensorList counts, double, double, double, double, double, bool, bool) {
+    return counted_step("_radam_step_", params, grads, {{"exp_avgs", means}, {"exp_avg_sqs", squares}},
+                        {{"state_steps", counts}});
+}
+
+Outputs rprop_step(TensorList params, TensorList grads, TensorList prevs, TensorList lengths,
+                   TensorList counts, double, double, double, double, bool) {
+    return counted_step("_rprop_step_", params, grads, {{"prevs", prevs}, {"step_sizes", lengths}},
+                        {{"state_steps", counts}});
+}
+
+Outputs asgd_step(TensorList params, TensorList grads, TensorList averages, TensorList shares,
+                  TensorList rates, TensorList counts, double, double, double, double, double, bool) {
+    return counted_step("_asgd_step_", params, grads, {{"axs", averages}},
+                        {{"mus", shares}, {"etas", rates}, {"state_steps", counts}});
 }
 
 }  // namespace rushlight::rules
