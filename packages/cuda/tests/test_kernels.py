@@ -315,29 +315,44 @@ def test_a_network_trains_as_on_the_cpu():
     assert device == pytest.approx(host, rel=1e-4)
 
 
+STEPS = {
+    "sgd": lambda p: torch.optim.SGD(p, lr=0.1, weight_decay=0.01),
+    "momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, dampening=0.1),
+    "nesterov": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True, maximize=True),
+    "adam": lambda p: torch.optim.Adam(p, lr=0.1, weight_decay=0.01),
+    "amsgrad": lambda p: torch.optim.Adam(p, lr=0.1, amsgrad=True),
+    "adamw": lambda p: torch.optim.AdamW(p, lr=0.1),
+    "rmsprop": lambda p: torch.optim.RMSprop(p, lr=0.1, weight_decay=0.01),
+    "centered": lambda p: torch.optim.RMSprop(p, lr=0.1, centered=True, eps=0.1),
+    "rmsprop_momentum": lambda p: torch.optim.RMSprop(p, lr=0.1, momentum=0.9, maximize=True),
+    "centered_momentum": lambda p: torch.optim.RMSprop(p, lr=0.1, centered=True, momentum=0.9, eps=0.1),
+    "adagrad": lambda p: torch.optim.Adagrad(p, lr=0.1, lr_decay=0.1),
+    "adadelta": lambda p: torch.optim.Adadelta(p, weight_decay=0.01),
+    "adamax": lambda p: torch.optim.Adamax(p, lr=0.1),
+    "nadam": lambda p: torch.optim.NAdam(p, lr=0.1, weight_decay=0.01, decoupled_weight_decay=True),
+    "radam": lambda p: torch.optim.RAdam(p, lr=0.1, weight_decay=0.01),
+    "rprop": lambda p: torch.optim.Rprop(p, lr=0.1),
+    "asgd": lambda p: torch.optim.ASGD(p, lr=0.1, t0=1),
+}
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
-@pytest.mark.parametrize("kind", ["sgd", "momentum", "nesterov", "adam", "amsgrad", "adamw"])
+@pytest.mark.parametrize("kind", STEPS)
 def test_optimizers_step_as_on_the_cpu(kind, dtype):
-    makers = {
-        "sgd": lambda p: torch.optim.SGD(p, lr=0.1, weight_decay=0.01),
-        "momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, dampening=0.1),
-        "nesterov": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True, maximize=True),
-        "adam": lambda p: torch.optim.Adam(p, lr=0.1, weight_decay=0.01),
-        "amsgrad": lambda p: torch.optim.Adam(p, lr=0.1, amsgrad=True),
-        "adamw": lambda p: torch.optim.AdamW(p, lr=0.1),
-    }
     made = {}
     for device in ("cpu", "cuda"):
         # More parameters than one launch handles, of several sizes. One is empty, and one is not row-major.
         params = [example(dtype, 3, n % 5).to(device).requires_grad_() for n in range(70)]
         params.append(example(dtype, 4, 6).t().to(device).requires_grad_())
-        optimizer = makers[kind](params)
+        optimizer = STEPS[kind](params)
         for _ in range(3):
             for p in params:
                 p.grad = (p.detach() * 2).add_(1)
             optimizer.step()
-        made[device] = [p.detach().cpu() for p in params]
-    tolerance = {"float32": 1e-6, "bfloat16": 1e-2, "float64": 1e-12}[dtype]
+        numbers = [value for own in optimizer.state.values() for value in own.values() if value.dim() == 0]
+        assert all(number.device.type == device for number in numbers)
+        made[device] = [t.detach().cpu() for t in params + numbers]
+    tolerance = {"float32": 2e-6, "bfloat16": 1e-2, "float64": 1e-12}[dtype]
     for got, wanted in zip(made["cuda"], made["cpu"], strict=True):
         torch.testing.assert_close(got, wanted, rtol=tolerance, atol=tolerance)
 

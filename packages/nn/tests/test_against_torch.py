@@ -111,6 +111,16 @@ def test_reprs():
         ("SGD", {"lr": 0.1, "momentum": 0.9, "nesterov": True, "maximize": True}),
         ("Adam", {"lr": 0.1, "weight_decay": 0.1, "amsgrad": True}),
         ("AdamW", {"lr": 0.1, "betas": (0.8, 0.9)}),
+        ("RMSprop", {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.1}),
+        ("RMSprop", {"lr": 0.1, "centered": True, "eps": 0.1, "maximize": True}),
+        ("Adagrad", {"lr": 0.1, "lr_decay": 0.1, "initial_accumulator_value": 0.2}),
+        ("Adadelta", {"rho": 0.8, "weight_decay": 0.1}),
+        ("Adamax", {"lr": 0.1, "betas": (0.8, 0.9)}),
+        ("NAdam", {"lr": 0.1, "weight_decay": 0.1, "decoupled_weight_decay": True}),
+        ("RAdam", {"lr": 0.1, "betas": (0.8, 0.7), "weight_decay": 0.1}),
+        ("RAdam", {"lr": 0.1, "betas": (0.8, 0.99)}),
+        ("Rprop", {"lr": 0.1, "step_sizes": (0.08, 0.13)}),
+        ("ASGD", {"lr": 0.1, "lambd": 0.1, "t0": 1, "alpha": 0.6}),
     ],
 )
 def test_optimizers_and_their_states(rng, name, options):

@@ -178,6 +178,14 @@ def test_lbfgs_of_complex_parameters_is_that_of_their_parts(rng, search):
         lambda p: optim.SGD(p, 0.1, momentum=0.9),
         lambda p: optim.Adam(p, 0.1, amsgrad=True),
         lambda p: optim.AdamW(p, 0.1),
+        lambda p: optim.RMSprop(p, weight_decay=0.1),
+        lambda p: optim.Adagrad(p, 0.1, maximize=True),
+        lambda p: optim.Adadelta(p),
+        lambda p: optim.Adamax(p, weight_decay=0.1),
+        lambda p: optim.NAdam(p),
+        lambda p: optim.RAdam(p, maximize=True),
+        lambda p: optim.Rprop(p),
+        lambda p: optim.ASGD(p, weight_decay=0.1),
     ],
 )
 def test_steps_only_read_the_gradients(make: Any) -> None:
@@ -205,10 +213,19 @@ def _laid_out(values: Any, order: tuple[int, ...]) -> Any:
     return values.permute(order).contiguous().permute(inverse)
 
 
-@pytest.mark.parametrize("kind", [optim.SGD, optim.Adam])
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        (optim.SGD, {"momentum": 0.9}),
+        (optim.Adam, {"amsgrad": True}),
+        (optim.RMSprop, {"momentum": 0.9, "centered": True, "eps": 0.1}),
+        (optim.NAdam, {}),
+        (optim.ASGD, {"t0": 1}),
+    ],
+)
 @pytest.mark.parametrize("order", _ORDERS, ids=str)
-def test_layouts_do_not_change_steps(kind: Any, order: tuple[int, ...]) -> None:
-    start, settings = core.randn(3, 4, 5), {"momentum": 0.9} if kind is optim.SGD else {"amsgrad": True}
+def test_layouts_do_not_change_steps(kind: Any, settings: dict[str, Any], order: tuple[int, ...]) -> None:
+    start = core.randn(3, 4, 5)
     gradients = [core.randn(3, 4, 5) for _ in range(3)]
     plain = start.clone().requires_grad_()
     others = [_laid_out(start.clone(), order).requires_grad_() for _ in _ORDERS]

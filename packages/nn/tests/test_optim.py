@@ -91,6 +91,21 @@ ADAM_OPTIONS = [
     {"amsgrad": True},
     {"maximize": True, "weight_decay": 0.3, "amsgrad": True},
 ]
+COUNTED_OPTIONS = [
+    ("RMSprop", {}),
+    ("RMSprop", {"momentum": 0.9, "weight_decay": 0.1}),
+    ("RMSprop", {"centered": True, "eps": 0.1}),
+    ("RMSprop", {"centered": True, "momentum": 0.5, "eps": 0.1, "maximize": True}),
+    ("Adagrad", {"lr": 0.1, "lr_decay": 0.1, "weight_decay": 0.1, "initial_accumulator_value": 0.1}),
+    ("Adadelta", {"weight_decay": 0.1, "maximize": True}),
+    ("Adamax", {"lr": 0.1, "weight_decay": 0.1}),
+    ("NAdam", {"lr": 0.1, "weight_decay": 0.1, "momentum_decay": 0.1}),
+    ("NAdam", {"lr": 0.1, "weight_decay": 0.1, "decoupled_weight_decay": True, "maximize": True}),
+    ("RAdam", {"lr": 0.1, "betas": (0.8, 0.9), "weight_decay": 0.1}),
+    ("RAdam", {"lr": 0.1, "weight_decay": 0.1, "decoupled_weight_decay": True}),
+    ("Rprop", {"lr": 0.1, "step_sizes": (0.05, 0.2)}),
+    ("ASGD", {"lr": 0.1, "lambd": 0.1, "t0": 2, "weight_decay": 0.1}),
+]
 ABSENT = [(), {(0, 1)}, {(1, 0), (1, 2), (3, 1)}, {(t, 0) for t in range(4)}]
 
 
@@ -387,6 +402,31 @@ def test_a_step_that_raises_changes_nothing(name, spoil, error):
         assert all(core.equal(value, after[i][key]) for key, value in own.items()), after[i]
 
 
+@pytest.mark.parametrize("name", EACH[:-1])
+def test_a_first_step_that_raises_leaves_no_state(name):
+    good, bad = Parameter(core.ones(2)), mismatched()
+    good.grad = core.ones(2)
+    optimizer = getattr(optim, name)([good, bad])
+    before = optimizer.state_dict()["state"]  # that of Adagrad exists before the first step
+    with pytest.raises(RuntimeError, match="gradient of a parameter must have its shape"):
+        optimizer.step()
+    for number, own in optimizer.state_dict()["state"].items():
+        assert all(value is before[number][key] for key, value in own.items())
+    assert core.equal(good.detach(), core.ones(2))
+
+
+@pytest.mark.parametrize("make", [lambda a, b: [a, b], lambda a, b: [{"params": [a]}, {"params": [b]}]])
+@pytest.mark.parametrize("name", EACH[:-1])
+def test_an_error_of_a_later_call_comes_before_the_first_call(name, make):
+    good, bad = Parameter(core.ones(2, dtype=core.float64)), mismatched()
+    good.grad = core.ones(2, dtype=core.float64)
+    optimizer = getattr(optim, name)(make(good, bad))
+    with pytest.raises(RuntimeError, match="gradient of a parameter must have its shape"):
+        optimizer.step()
+    assert core.equal(good.detach(), core.ones(2, dtype=core.float64))
+    assert float(optimizer.state[good].get("step", 0)) == 0
+
+
 # Building ---------------------------------------------------------------------------------------------------
 
 
@@ -433,8 +473,8 @@ def test_settings_are_checked(make, text):
 
 
 def test_unsupported_options_say_so():
-    with pytest.raises(NotImplementedError, match=r"NAdam\(capturable=True\)"):
-        optim.NAdam([Parameter(core.ones(1))], capturable=True)
+    with pytest.raises(NotImplementedError, match=r"NAdam\(differentiable=True\)"):
+        optim.NAdam([Parameter(core.ones(1))], differentiable=True)
     with pytest.raises(NotImplementedError, match=r"SGD\(differentiable=True\)"):
         optim.SGD([Parameter(core.ones(1))], differentiable=True)
     optim.SGD([Parameter(core.ones(1))], foreach=True, fused=False)
@@ -481,6 +521,14 @@ MAKERS = {
     "sgd": lambda ps: optim.SGD(ps, 0.1, momentum=0.9),
     "adam": lambda ps: optim.Adam(ps, 0.1, amsgrad=True),
     "adamw": lambda ps: optim.AdamW(ps, 0.1),
+    "rmsprop": lambda ps: optim.RMSprop(ps, 0.1, momentum=0.9, centered=True),
+    "adagrad": lambda ps: optim.Adagrad(ps, 0.1, lr_decay=0.1),
+    "adadelta": lambda ps: optim.Adadelta(ps, 0.1),
+    "adamax": lambda ps: optim.Adamax(ps, 0.1),
+    "nadam": lambda ps: optim.NAdam(ps, 0.1, momentum_decay=0.1),
+    "radam": lambda ps: optim.RAdam(ps, 0.1, betas=(0.8, 0.9)),
+    "rprop": lambda ps: optim.Rprop(ps, 0.1),
+    "asgd": lambda ps: optim.ASGD(ps, 0.1, lambd=0.1, t0=2),
 }
 
 
@@ -547,6 +595,35 @@ def test_state_follows_dtype_and_counters_may_be_numbers():
     assert other.state[others[0]]["exp_avg"].dtype == core.float32
     assert float(other.state[others[0]]["step"]) == 3.0
     assert other.state[others[0]]["step"] is other.state[others[1]]["step"]
+
+
+@pytest.mark.parametrize("name", ["nadam", "asgd", "rmsprop"])
+def test_numbers_of_a_loaded_state_may_be_python_numbers(name):
+    params, optimizer, rng = trained(MAKERS[name])
+    state = optimizer.state_dict()
+    for own in state["state"].values():
+        own.update({key: float(own[key]) for key in ("step", "mu_product", "eta", "mu") if key in own})
+    others = [Parameter(p.detach().clone()) for p in params]
+    other = MAKERS[name](others)
+    other.load_state_dict(state)
+    step(params, optimizer, copy.deepcopy(rng))
+    step(others, other, rng)
+    for p, q in zip(params, others, strict=True):
+        assert core.equal(p, q)
+        assert other.state[q]["step"].dtype == core.float32
+        assert float(other.state[q]["step"]) == 4.0
+
+
+def test_parameters_that_skip_steps_count_their_own():
+    params = [Parameter(core.ones(2)) for _ in range(3)]
+    optimizer = optim.NAdam(params)
+    for t in range(4):
+        for i, param in enumerate(params):
+            param.grad = None if (t + i) % 2 and i else core.ones(2)
+        optimizer.step()
+    assert [float(optimizer.state[p]["step"]) for p in params] == [4.0, 2.0, 2.0]
+    products = [float(optimizer.state[p]["mu_product"]) for p in params]
+    assert products[1] == products[2] > products[0]
 
 
 def test_states_of_other_optimizers_are_refused():
@@ -722,7 +799,8 @@ def test_the_state_of_adam_has_a_counter_for_each_parameter():
 @pytest.mark.parametrize(
     ("name", "options"),
     [("SGD", options) for options in SGD_OPTIONS]
-    + [(name, options) for name in ("Adam", "AdamW") for options in ADAM_OPTIONS],
+    + [(name, options) for name in ("Adam", "AdamW") for options in ADAM_OPTIONS]
+    + COUNTED_OPTIONS,
 )
 def test_a_step_does_not_depend_on_where_an_element_lies(rng, name, options, dtype):
     # Kernels compute whole cache lines in vectors, and the elements after the last whole line one by one.

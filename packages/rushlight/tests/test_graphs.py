@@ -29,9 +29,15 @@ RECORDED = {
     "AdamW": lambda p: optim.AdamW(p, lr=0.01, amsgrad=True),
     "RMSprop": lambda p: optim.RMSprop(p, lr=0.01, centered=True, momentum=0.5),
     "Adadelta": lambda p: optim.Adadelta(p, lr=0.5),
+    "NAdam": lambda p: optim.NAdam(p, lr=0.01, capturable=True),
+    "RAdam": lambda p: optim.RAdam(p, lr=0.01, betas=(0.8, 0.9)),
+    "Adamax": lambda p: optim.Adamax(p, lr=0.01),
+    "Adagrad": lambda p: optim.Adagrad(p, lr=0.1, lr_decay=0.5),
+    "Rprop": lambda p: optim.Rprop(p),
+    "ASGD": lambda p: optim.ASGD(p, lr=0.1, lambd=0.1, t0=1),
     "Muon": lambda p: optim.Muon([w for w in p if w.dim() == 2], lr=0.01),
 }
-REFUSED = ["NAdam", "RAdam", "Adamax", "Adagrad", "ASGD", "Adafactor"]
+REFUSED = ["Adafactor"]
 
 
 def train(make_optimizer: Any, batches: list[Any], recorded: bool) -> list[Any]:

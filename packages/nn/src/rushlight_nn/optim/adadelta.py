@@ -7,12 +7,15 @@ from collections.abc import Iterable
 import rushlight_core as core
 from rushlight_core import Tensor
 
+from .._core import operator
 from .._typing import Any
-from ._each import EachParameter, counter
+from ._counted import CountedSteps, number
 from .optimizer import check_settings, refuse
 
+_adadelta_step_ = operator("_adadelta_step_")
 
-class Adadelta(EachParameter):
+
+class Adadelta(CountedSteps):
     """Adadelta: steps scaled by the root mean square of earlier steps (Zeiler 2012).
 
     Each step is ``p = p - lr · gradient · sqrt(d + eps) / sqrt(v + eps)``, where v is a running mean of the squared
@@ -25,8 +28,10 @@ class Adadelta(EachParameter):
         eps: added to d and v for numerical stability.
         weight_decay: weight_decay · parameter is added to the gradient.
         maximize: maximise the objective instead of minimising it.
-        foreach: accepted and ignored; parameters are updated one after the other.
-        capturable, differentiable: not supported.
+        foreach: accepted and ignored; a step is always one operator for all parameters.
+        capturable: accepted and ignored. Steps can always be recorded in a graph, because the step counters are on the
+            devices of the parameters.
+        differentiable: not supported.
 
     Shape:
         - Parameters: (*), any shape. The tensors of their state have the same shape.
@@ -43,8 +48,6 @@ class Adadelta(EachParameter):
         tensor([0.6877])
     """
 
-    _reads_count = False
-
     def __init__(
         self,
         params: Iterable[Any],
@@ -58,7 +61,7 @@ class Adadelta(EachParameter):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        refuse("Adadelta", capturable=capturable, differentiable=differentiable)
+        refuse("Adadelta", differentiable=differentiable)
         check_settings("Adadelta", lr=lr, eps=eps, weight_decay=weight_decay)
         if not 0.0 <= rho <= 1.0:
             raise ValueError(f"Adadelta(rho): got {rho}, needs 0 <= rho <= 1")
@@ -67,22 +70,27 @@ class Adadelta(EachParameter):
             "rho": rho,
             "eps": eps,
             "weight_decay": weight_decay,
-            "foreach": foreach,
-            "capturable": capturable,
             "maximize": maximize,
+            "capturable": capturable,
+            "foreach": foreach,
             "differentiable": differentiable,
         }
         super().__init__(params, defaults)
 
+    def _entries(self, group: dict[str, Any]) -> tuple[str, ...]:
+        return "square_avg", "acc_delta"
+
     def _start(self, group: dict[str, Any], param: Tensor, state: dict[str, Any]) -> None:
-        state["step"] = counter()
+        state["step"] = number(0, param)
         state["square_avg"] = core.zeros_like(param)
         state["acc_delta"] = core.zeros_like(param)
 
-    def _update(self, group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
-        rho, eps = group["rho"], group["eps"]
-        square = state["square_avg"].mul_(rho).addcmul_(grad, grad, value=1 - rho)
-        steps = state["acc_delta"]
-        delta = (steps + eps).sqrt_().div_((square + eps).sqrt_()).mul_(grad)
-        steps.mul_(rho).addcmul_(delta, delta, value=1 - rho)
-        param.add_(delta, alpha=-float(group["lr"]))
+    def _call(self, group: dict[str, Any], *lists: list[Tensor]) -> None:
+        _adadelta_step_(
+            *lists,
+            lr=float(group["lr"]),
+            rho=group["rho"],
+            eps=group["eps"],
+            weight_decay=group["weight_decay"],
+            maximize=group["maximize"],
+        )

@@ -8,7 +8,7 @@ import rushlight_core as core
 from rushlight_core import Tensor
 
 from .._typing import Any
-from ._each import EachParameter, counter
+from ._each import EachParameter
 from .optimizer import check_settings
 
 
@@ -76,16 +76,23 @@ class Adafactor(EachParameter):
             self.param_groups.pop()
             raise RuntimeError("Adafactor(params): got a complex parameter, needs real ones")
 
-    def _decays(self, group: dict[str, Any]) -> bool:
-        return False  # weight decay is applied to the parameter, not added to the gradient
-
     def _start(self, group: dict[str, Any], param: Tensor, state: dict[str, Any]) -> None:
-        state["step"] = counter()
+        state["step"] = core.zeros(
+            (), dtype=core.float32
+        )  # on the CPU, so that reading it does not wait for a device
         if param.dim() > 1:
             for key in ("row_var", "col_var"):
                 state[key] = param.new_zeros(self._shape_in_state(key, param.shape))
         else:
             state["variance"] = core.zeros_like(param)
+
+    def _check(self, group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
+        super()._check(group, param, grad, state)
+        if param.device.type != "cpu" and core.devices.is_current_stream_capturing(param.device):
+            raise RuntimeError(
+                "Adafactor.step(): cannot be recorded in a graph: updates depend on the step count, which is on the CPU\n"
+                "hint: use another optimizer, such as Adam, whose steps can be recorded"
+            )
 
     def _shape_in_state(self, key: str, shape: tuple[int, ...]) -> tuple[int, ...]:
         if key == "row_var":

@@ -9,14 +9,15 @@ from rushlight_core import Tensor
 
 from .._core import operator
 from .._typing import Any
-from ._each import EachParameter, counter
+from ._counted import CountedSteps, number
 from .optimizer import check_settings, refuse
 
+_adagrad_step_ = operator("_adagrad_step_")
 _sparse_values = operator("_sparse_values")
 _with_sparse_values = operator("_with_sparse_values")
 
 
-class Adagrad(EachParameter):
+class Adagrad(CountedSteps):
     """Adagrad: steps divided by the root of the sum of all squared gradients (Duchi et al. 2011).
 
     Each step is ``p = p - lr · gradient / (sqrt(sum) + eps)``. A sparse gradient updates only the elements that it contains.
@@ -29,7 +30,7 @@ class Adagrad(EachParameter):
         initial_accumulator_value: the initial value of the sum.
         eps: added to the root.
         maximize: maximise the objective instead of minimising it.
-        foreach, fused: accepted and ignored; parameters are updated one after the other.
+        foreach, fused: accepted and ignored; a step is always one operator for all parameters.
         differentiable: not supported.
 
     Shape:
@@ -74,9 +75,9 @@ class Adagrad(EachParameter):
         defaults = {
             "lr": lr,
             "lr_decay": lr_decay,
+            "eps": eps,
             "weight_decay": weight_decay,
             "initial_accumulator_value": initial_accumulator_value,
-            "eps": eps,
             "foreach": foreach,
             "maximize": maximize,
             "differentiable": differentiable,
@@ -92,26 +93,52 @@ class Adagrad(EachParameter):
         for state in self.state.values():
             state["sum"].share_memory_()
 
+    def _entries(self, group: dict[str, Any]) -> tuple[str, ...]:
+        return ("sum",)
+
     def _start(self, group: dict[str, Any], param: Tensor, state: dict[str, Any]) -> None:
-        state["step"] = counter()
+        state["step"] = number(0, param)
         state["sum"] = core.full_like(param, group["initial_accumulator_value"])
 
-    def _update(self, group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
-        rate = float(group["lr"]) / (1 + (float(state["step"]) - 1) * group["lr_decay"])
-        if grad.is_sparse:
-            return _update_sparse(param, grad.coalesce(), state["sum"], rate, group["eps"])
-        total = state["sum"].addcmul_(grad, grad)
-        param.addcdiv_(grad, total.sqrt().add_(group["eps"]), value=-rate)
-        return None
+    def _call(self, group: dict[str, Any], *lists: list[Tensor]) -> None:
+        _adagrad_step_(
+            *lists,
+            lr=float(group["lr"]),
+            lr_decay=group["lr_decay"],
+            eps=group["eps"],
+            weight_decay=group["weight_decay"],
+            maximize=group["maximize"],
+        )
+
+    def _advance(
+        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]]
+    ) -> None:
+        sparse = [grad.is_sparse for grad in grads]
+        if not any(sparse):
+            super()._advance(group, params, grads, states)
+            return
+        self._check_all(group, params, grads, states)
+        dense = [i for i, is_sparse in enumerate(sparse) if not is_sparse]
+        if dense:
+            super()._advance(group, *([values[i] for i in dense] for values in (params, grads, states)))
+        for param, grad, own, is_sparse in zip(params, grads, states, sparse, strict=True):
+            if is_sparse:
+                _update_sparse(group, param, grad, own)
 
     def _check_sparse(self, group: dict[str, Any]) -> None:
         if group["weight_decay"]:
             raise RuntimeError("weight_decay option is not compatible with sparse gradients")
 
 
-def _update_sparse(param: Tensor, grad: Tensor, total: Tensor, rate: float, eps: float) -> None:
-    """Update only those elements of the parameter for which the gradient has values."""
+def _update_sparse(group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
+    """Update only those elements of a parameter for which the gradient has values."""
+    state["step"] += 1
+    rate = float(group["lr"]) / (1 + (state["step"].double() - 1) * group["lr_decay"])
+    grad = grad.coalesce()
     values = _sparse_values(grad)
+    if group["maximize"]:
+        values = -values
+    total = state["sum"]
     total.add_(_with_sparse_values(values * values, grad))
-    root = _sparse_values(total.sparse_mask(grad)).sqrt_().add_(eps)
-    param.add_(_with_sparse_values(values / root, grad), alpha=-rate)
+    root = _sparse_values(total.sparse_mask(grad)).sqrt_().add_(group["eps"])
+    param.add_(_with_sparse_values(values / root * -rate, grad))

@@ -18,7 +18,7 @@ from rushlight_core import Tensor
 from .._core import operator
 from .._typing import Any
 from ._batches import as_real, batches
-from ._each import check_betas
+from ._states import check_betas
 from .optimizer import Optimizer, check_settings, refuse
 
 _fused_adam_ = operator("_fused_adam_")

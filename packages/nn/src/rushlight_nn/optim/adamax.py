@@ -7,12 +7,16 @@ from collections.abc import Iterable
 import rushlight_core as core
 from rushlight_core import Tensor
 
+from .._core import operator
 from .._typing import Any
-from ._each import EachParameter, check_betas, counter
+from ._counted import CountedSteps, number
+from ._states import check_betas
 from .optimizer import check_settings, refuse
 
+_adamax_step_ = operator("_adamax_step_")
 
-class Adamax(EachParameter):
+
+class Adamax(CountedSteps):
     """Adamax: Adam with a decaying maximum of the gradient's magnitude instead of the mean square (Kingma and Ba 2015).
 
     Args:
@@ -22,8 +26,10 @@ class Adamax(EachParameter):
         eps: added to the largest magnitude.
         weight_decay: weight_decay · parameter is added to the gradient.
         maximize: maximise the objective instead of minimising it.
-        foreach: accepted and ignored; parameters are updated one after the other.
-        capturable, differentiable: not supported.
+        foreach: accepted and ignored; a step is always one operator for all parameters.
+        capturable: accepted and ignored. Steps can always be recorded in a graph, because the step counters are on the
+            devices of the parameters.
+        differentiable: not supported.
 
     Shape:
         - Parameters: (*), any shape. The tensors of their state have the same shape.
@@ -53,7 +59,7 @@ class Adamax(EachParameter):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        refuse("Adamax", capturable=capturable, differentiable=differentiable)
+        refuse("Adamax", differentiable=differentiable)
         check_settings("Adamax", lr=lr, eps=eps, weight_decay=weight_decay)
         check_betas("Adamax", betas)
         defaults = {
@@ -68,14 +74,22 @@ class Adamax(EachParameter):
         }
         super().__init__(params, defaults)
 
+    def _entries(self, group: dict[str, Any]) -> tuple[str, ...]:
+        return "exp_avg", "exp_inf"
+
     def _start(self, group: dict[str, Any], param: Tensor, state: dict[str, Any]) -> None:
-        state["step"] = counter()
+        state["step"] = number(0, param)
         state["exp_avg"] = core.zeros_like(param)
         state["exp_inf"] = core.zeros_like(param)
 
-    def _update(self, group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
+    def _call(self, group: dict[str, Any], *lists: list[Tensor]) -> None:
         beta1, beta2 = group["betas"]
-        mean = state["exp_avg"].lerp_(grad, 1 - beta1)
-        largest = state["exp_inf"]
-        largest.copy_(core.maximum(largest.mul_(beta2), grad.abs().add_(group["eps"])))
-        param.addcdiv_(mean, largest, value=-float(group["lr"]) / (1 - beta1 ** float(state["step"])))
+        _adamax_step_(
+            *lists,
+            lr=float(group["lr"]),
+            beta1=beta1,
+            beta2=beta2,
+            eps=group["eps"],
+            weight_decay=group["weight_decay"],
+            maximize=group["maximize"],
+        )

@@ -7,12 +7,15 @@ from collections.abc import Iterable
 import rushlight_core as core
 from rushlight_core import Tensor
 
+from .._core import operator
 from .._typing import Any
-from ._each import EachParameter, counter
+from ._counted import CountedSteps, number
 from .optimizer import check_settings, refuse
 
+_asgd_step_ = operator("_asgd_step_")
 
-class ASGD(EachParameter):
+
+class ASGD(CountedSteps):
     """Averaged stochastic gradient descent (Polyak and Juditsky 1992).
 
     The average of a parameter is stored in `optimizer.state[parameter]["ax"]`; the parameter itself is not averaged.
@@ -25,8 +28,10 @@ class ASGD(EachParameter):
         t0: the step at which averaging starts.
         weight_decay: weight_decay · parameter is added to the gradient.
         maximize: maximise the objective instead of minimising it.
-        foreach: accepted and ignored; parameters are updated one after the other.
-        capturable, differentiable: not supported.
+        foreach: accepted and ignored; a step is always one operator for all parameters.
+        capturable: accepted and ignored. Steps can always be recorded in a graph, because the step counters are on the
+            devices of the parameters.
+        differentiable: not supported.
 
     Shape:
         - Parameters: (*), any shape. The tensors of their state have the same shape.
@@ -45,6 +50,8 @@ class ASGD(EachParameter):
         (0.5119836330413818, 0.5759844183921814)
     """
 
+    _numbers = ("mu", "eta", "step")
+
     def __init__(
         self,
         params: Iterable[Any],
@@ -58,7 +65,7 @@ class ASGD(EachParameter):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        refuse("ASGD", capturable=capturable, differentiable=differentiable)
+        refuse("ASGD", differentiable=differentiable)
         check_settings("ASGD", lr=lr, weight_decay=weight_decay)
         defaults = {
             "lr": lr,
@@ -73,25 +80,22 @@ class ASGD(EachParameter):
         }
         super().__init__(params, defaults)
 
+    def _entries(self, group: dict[str, Any]) -> tuple[str, ...]:
+        return ("ax",)
+
     def _start(self, group: dict[str, Any], param: Tensor, state: dict[str, Any]) -> None:
-        state["step"] = counter()
-        state["eta"] = core.tensor(float(group["lr"]), dtype=core.float32)
-        state["mu"] = core.ones((), dtype=core.float32)
+        state["step"] = number(0, param)
+        state["eta"] = number(float(group["lr"]), param)
+        state["mu"] = number(1, param)
         state["ax"] = core.zeros_like(param)
 
-    def _update(self, group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
-        rate, share, step = float(state["eta"]), float(state["mu"]), float(state["step"])
-        lambd, lr = group["lambd"], float(group["lr"])
-        param.mul_(1 - lambd * rate).add_(grad, alpha=-rate)
-        average = state["ax"]
-        if share == 1:
-            average.copy_(param)
-        else:
-            average.add_((param - average).mul_(share))
-        state["eta"] = core.tensor(lr / (1 + lambd * lr * step) ** group["alpha"], dtype=core.float32)
-        state["mu"] = core.tensor(1 / max(1.0, step - group["t0"]), dtype=core.float32)
-
-    def _adopt(self, value: Any, param: Any, key: str) -> Any:
-        return super()._adopt(
-            value, param, "step" if key in ("eta", "mu") else key
-        )  # float32 whatever param is
+    def _call(self, group: dict[str, Any], *lists: list[Tensor]) -> None:
+        _asgd_step_(
+            *lists,
+            lr=float(group["lr"]),
+            lambd=group["lambd"],
+            alpha=group["alpha"],
+            t0=group["t0"],
+            weight_decay=group["weight_decay"],
+            maximize=group["maximize"],
+        )

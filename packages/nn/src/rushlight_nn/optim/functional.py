@@ -15,7 +15,7 @@ from rushlight_core import Tensor
 
 from .._typing import Any
 from ._batches import as_real
-from ._each import EachParameter
+from ._counted import CountedSteps
 from .adadelta import Adadelta
 from .adagrad import Adagrad
 from .adam import _fused_adam_, _fused_adamw_
@@ -35,31 +35,26 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _each(
-    kind: type[EachParameter],
+def _step(
+    kind: type[CountedSteps],
     params: Sequence[Tensor],
     grads: Sequence[Tensor],
     states: Mapping[str, Sequence[Tensor]],
     settings: dict[str, Any],
 ) -> None:
-    """Take a step of an optimizer that updates one parameter at a time."""
+    """Take a step of an optimizer whose operator counts the step."""
     optimizer = kind.__new__(kind)  # an object without parameters, for its methods
-    optimizer.defaults = settings
-    group = {**settings, "params": params}
-    steps = [
-        (param, grad, {key: values[i] for key, values in states.items() if len(values)})
-        for i, (param, grad) in enumerate(zip(params, grads, strict=True))
+    owns = [{key: values[i] for key, values in states.items() if len(values)} for i in range(len(params))]
+    calls = [
+        (settings, *([values[i] for i in positions] for values in (params, grads, owns)))
+        for positions in _kinds(params)
     ]
-    for param, grad, given in steps:
-        optimizer._check(group, param, grad, given)
-    decay = settings["weight_decay"] if optimizer._decays(group) else 0
     with core.no_grad():
-        for param, grad, given in steps:
-            state: dict[str, Any] = dict(given)
-            optimizer._update_one(group, param, grad, state, decay)
-            for key, value in given.items():
-                if state[key] is not value:  # the update has replaced a number of the state
-                    value.copy_(state[key])
+        if len(calls) > 1:
+            for call in calls:
+                optimizer._check_all(*call)
+        for call in calls:
+            optimizer._advance(*call)
 
 
 def _check(function: str, params: Sequence[Tensor], state_steps: Sequence[Any] = ()) -> None:
@@ -411,7 +406,7 @@ def adagrad(
         "eps": eps,
         "maximize": maximize,
     }
-    _each(Adagrad, params, grads, {"step": state_steps, "sum": state_sums}, settings)
+    _step(Adagrad, params, grads, {"step": state_steps, "sum": state_sums}, settings)
 
 
 def adadelta(
@@ -458,11 +453,11 @@ def adadelta(
         >>> params
         [tensor([0.6877])]
     """
-    refuse("adadelta", capturable=capturable, differentiable=differentiable)
+    refuse("adadelta", differentiable=differentiable)
     _check("adadelta", params, state_steps)
     states = {"step": state_steps, "square_avg": square_avgs, "acc_delta": acc_deltas}
     settings = {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
-    _each(Adadelta, params, grads, states, settings)
+    _step(Adadelta, params, grads, states, settings)
 
 
 def adamax(
@@ -510,13 +505,13 @@ def adamax(
         >>> params
         [tensor([0.9000])]
     """
-    refuse("adamax", capturable=capturable, differentiable=differentiable)
+    refuse("adamax", differentiable=differentiable)
     _check("adamax", params, state_steps)
     states = {"step": state_steps, "exp_avg": exp_avgs, "exp_inf": exp_infs}
     settings = {
         "lr": lr, "betas": (beta1, beta2), "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
     }  # fmt: skip
-    _each(Adamax, params, grads, states, settings)
+    _step(Adamax, params, grads, states, settings)
 
 
 def nadam(
@@ -568,14 +563,14 @@ def nadam(
         >>> params
         [tensor([0.8944])]
     """
-    refuse("nadam", capturable=capturable, differentiable=differentiable)
+    refuse("nadam", differentiable=differentiable)
     _check("nadam", params, state_steps)
     states = {"step": state_steps, "exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs, "mu_product": mu_products}
     settings = {
         "lr": lr, "betas": (beta1, beta2), "eps": eps, "weight_decay": weight_decay, "momentum_decay": momentum_decay,
         "decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize,
     }  # fmt: skip
-    _each(NAdam, params, grads, states, settings)
+    _step(NAdam, params, grads, states, settings)
 
 
 def radam(
@@ -624,14 +619,14 @@ def radam(
         >>> params
         [tensor([0.8000])]
     """
-    refuse("radam", capturable=capturable, differentiable=differentiable)
+    refuse("radam", differentiable=differentiable)
     _check("radam", params, state_steps)
     states = {"step": state_steps, "exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs}
     settings = {
         "lr": lr, "betas": (beta1, beta2), "eps": eps, "weight_decay": weight_decay,
         "decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize,
     }  # fmt: skip
-    _each(RAdam, params, grads, states, settings)
+    _step(RAdam, params, grads, states, settings)
 
 
 def rmsprop(
@@ -682,7 +677,7 @@ def rmsprop(
         >>> params
         [tensor([0.9000])]
     """
-    refuse("rmsprop", capturable=capturable, differentiable=differentiable)
+    refuse("rmsprop", differentiable=differentiable)
     _check("rmsprop", params, state_steps)
     states = {
         "step": state_steps, "square_avg": square_avgs, "grad_avg": grad_avgs if centered else [],
@@ -692,7 +687,7 @@ def rmsprop(
         "lr": lr, "alpha": alpha, "eps": eps, "weight_decay": weight_decay, "momentum": momentum,
         "centered": centered, "maximize": maximize,
     }  # fmt: skip
-    _each(RMSprop, params, grads, states, settings)
+    _step(RMSprop, params, grads, states, settings)
 
 
 def rprop(
@@ -739,13 +734,13 @@ def rprop(
         >>> params
         [tensor([0.9000])]
     """
-    refuse("rprop", capturable=capturable, differentiable=differentiable)
+    refuse("rprop", differentiable=differentiable)
     _check("rprop", params, state_steps)
     states = {"step": state_steps, "prev": prevs, "step_size": step_sizes}
     settings = {
         "etas": (etaminus, etaplus), "step_sizes": (step_size_min, step_size_max), "maximize": maximize,
     }  # fmt: skip
-    _each(Rprop, params, grads, states, settings)
+    _step(Rprop, params, grads, states, settings)
 
 
 def asgd(
@@ -795,10 +790,10 @@ def asgd(
         >>> params
         [tensor([0.8000])]
     """
-    refuse("asgd", capturable=capturable, differentiable=differentiable)
+    refuse("asgd", differentiable=differentiable)
     _check("asgd", params, state_steps)
     states = {"step": state_steps, "ax": axs, "mu": mus, "eta": etas}
     settings = {
         "lambd": lambd, "lr": lr, "t0": t0, "alpha": alpha, "weight_decay": weight_decay, "maximize": maximize,
     }  # fmt: skip
-    _each(ASGD, params, grads, states, settings)
+    _step(ASGD, params, grads, states, settings)

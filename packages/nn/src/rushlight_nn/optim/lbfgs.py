@@ -8,7 +8,7 @@ import rushlight_core as core
 from rushlight_core import Tensor
 
 from .._typing import Any
-from ._each import as_real
+from ._states import as_real
 from .line_search import strong_wolfe
 from .optimizer import Optimizer, check_settings
 

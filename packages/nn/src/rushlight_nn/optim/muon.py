@@ -46,8 +46,6 @@ class Muon(EachParameter):
         >>> optimizer.step()
     """
 
-    _reads_count = False
-
     def __init__(
         self,
         params: Iterable[Any],
@@ -90,9 +88,6 @@ class Muon(EachParameter):
                     f"Muon(params): item {position} is {param.dtype} of shape {tuple(param.shape)}, "
                     "needs a real matrix\nhint: give other parameters to an optimizer such as AdamW"
                 )
-
-    def _decays(self, group: dict[str, Any]) -> bool:
-        return False  # weight decay is applied to the parameter, not added to the gradient
 
     def _start(self, group: dict[str, Any], param: Tensor, state: dict[str, Any]) -> None:
         state["momentum_buffer"] = core.zeros_like(param)

@@ -7,12 +7,16 @@ from collections.abc import Iterable
 import rushlight_core as core
 from rushlight_core import Tensor
 
+from .._core import operator
 from .._typing import Any
-from ._each import EachParameter, check_betas, counter
+from ._counted import CountedSteps, number
+from ._states import check_betas
 from .optimizer import check_settings, refuse
 
+_nadam_step_ = operator("_nadam_step_")
 
-class NAdam(EachParameter):
+
+class NAdam(CountedSteps):
     """NAdam: Adam with Nesterov's momentum (Dozat 2016).
 
     Args:
@@ -24,8 +28,10 @@ class NAdam(EachParameter):
         momentum_decay: the rate at which the momentum approaches the first of `betas`.
         decoupled_weight_decay: subtract lr · weight_decay · parameter from the parameter instead, as :class:`AdamW` does.
         maximize: maximise the objective instead of minimising it.
-        foreach: accepted and ignored; parameters are updated one after the other.
-        capturable, differentiable: not supported.
+        foreach: accepted and ignored; a step is always one operator for all parameters.
+        capturable: accepted and ignored. Steps can always be recorded in a graph, because the step counters are on the
+            devices of the parameters.
+        differentiable: not supported.
 
     Shape:
         - Parameters: (*), any shape. The tensors of their state have the same shape.
@@ -42,6 +48,8 @@ class NAdam(EachParameter):
         tensor([0.8944, 9.8944])
     """
 
+    _numbers = ("mu_product", "step")
+
     def __init__(
         self,
         params: Iterable[Any],
@@ -57,7 +65,7 @@ class NAdam(EachParameter):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        refuse("NAdam", capturable=capturable, differentiable=differentiable)
+        refuse("NAdam", differentiable=differentiable)
         check_settings("NAdam", lr=lr, eps=eps, weight_decay=weight_decay, momentum_decay=momentum_decay)
         check_betas("NAdam", betas)
         defaults = {
@@ -67,38 +75,32 @@ class NAdam(EachParameter):
             "weight_decay": weight_decay,
             "momentum_decay": momentum_decay,
             "decoupled_weight_decay": decoupled_weight_decay,
-            "foreach": foreach,
             "maximize": maximize,
+            "foreach": foreach,
             "capturable": capturable,
             "differentiable": differentiable,
         }
         super().__init__(params, defaults)
 
-    def _decays(self, group: dict[str, Any]) -> bool:
-        return bool(group["weight_decay"]) and not group["decoupled_weight_decay"]
+    def _entries(self, group: dict[str, Any]) -> tuple[str, ...]:
+        return "exp_avg", "exp_avg_sq"
 
     def _start(self, group: dict[str, Any], param: Tensor, state: dict[str, Any]) -> None:
-        state["step"] = counter()
-        state["mu_product"] = core.ones((), dtype=core.float32)
+        state["step"] = number(0, param)
+        state["mu_product"] = number(1, param)
         state["exp_avg"] = core.zeros_like(param)
         state["exp_avg_sq"] = core.zeros_like(param)
 
-    def _update(self, group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
-        (beta1, beta2), lr, step = group["betas"], float(group["lr"]), float(state["step"])
-        if group["weight_decay"] and group["decoupled_weight_decay"]:
-            param.mul_(1 - lr * group["weight_decay"])
-        decay = group["momentum_decay"]
-        now = beta1 * (1 - 0.5 * 0.96 ** (step * decay))
-        later = beta1 * (1 - 0.5 * 0.96 ** ((step + 1) * decay))
-        state["mu_product"] *= now
-        product = float(state["mu_product"])
-        mean = state["exp_avg"].lerp_(grad, 1 - beta1)
-        square = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        root = square.div(1 - beta2**step).sqrt_().add_(group["eps"])
-        param.addcdiv_(grad, root, value=-lr * (1 - now) / (1 - product))
-        param.addcdiv_(mean, root, value=-lr * later / (1 - product * later))
-
-    def _adopt(self, value: Any, param: Any, key: str) -> Any:
-        return super()._adopt(
-            value, param, "step" if key == "mu_product" else key
-        )  # float32 whatever param is
+    def _call(self, group: dict[str, Any], *lists: list[Tensor]) -> None:
+        beta1, beta2 = group["betas"]
+        _nadam_step_(
+            *lists,
+            lr=float(group["lr"]),
+            beta1=beta1,
+            beta2=beta2,
+            eps=group["eps"],
+            weight_decay=group["weight_decay"],
+            momentum_decay=group["momentum_decay"],
+            decoupled_weight_decay=group["decoupled_weight_decay"],
+            maximize=group["maximize"],
+        )

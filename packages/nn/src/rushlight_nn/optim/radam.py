@@ -7,12 +7,16 @@ from collections.abc import Iterable
 import rushlight_core as core
 from rushlight_core import Tensor
 
+from .._core import operator
 from .._typing import Any
-from ._each import EachParameter, check_betas, counter
+from ._counted import CountedSteps, number
+from ._states import check_betas
 from .optimizer import check_settings, refuse
 
+_radam_step_ = operator("_radam_step_")
 
-class RAdam(EachParameter):
+
+class RAdam(CountedSteps):
     """RAdam: Adam with plain momentum steps until the variance of its step length is small (Liu et al. 2020).
 
     Args:
@@ -23,8 +27,10 @@ class RAdam(EachParameter):
         weight_decay: weight_decay · parameter is added to the gradient; see `decoupled_weight_decay`.
         decoupled_weight_decay: subtract lr · weight_decay · parameter from the parameter instead, as :class:`AdamW` does.
         maximize: maximise the objective instead of minimising it.
-        foreach: accepted and ignored; parameters are updated one after the other.
-        capturable, differentiable: not supported.
+        foreach: accepted and ignored; a step is always one operator for all parameters.
+        capturable: accepted and ignored. Steps can always be recorded in a graph, because the step counters are on the
+            devices of the parameters.
+        differentiable: not supported.
 
     Shape:
         - Parameters: (*), any shape. The tensors of their state have the same shape.
@@ -55,7 +61,7 @@ class RAdam(EachParameter):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        refuse("RAdam", capturable=capturable, differentiable=differentiable)
+        refuse("RAdam", differentiable=differentiable)
         check_settings("RAdam", lr=lr, eps=eps, weight_decay=weight_decay)
         check_betas("RAdam", betas)
         defaults = {
@@ -63,36 +69,31 @@ class RAdam(EachParameter):
             "betas": betas,
             "eps": eps,
             "weight_decay": weight_decay,
-            "decoupled_weight_decay": decoupled_weight_decay,
-            "foreach": foreach,
             "maximize": maximize,
+            "foreach": foreach,
             "capturable": capturable,
+            "decoupled_weight_decay": decoupled_weight_decay,
             "differentiable": differentiable,
         }
         super().__init__(params, defaults)
 
-    def _decays(self, group: dict[str, Any]) -> bool:
-        return bool(group["weight_decay"]) and not group["decoupled_weight_decay"]
+    def _entries(self, group: dict[str, Any]) -> tuple[str, ...]:
+        return "exp_avg", "exp_avg_sq"
 
     def _start(self, group: dict[str, Any], param: Tensor, state: dict[str, Any]) -> None:
-        state["step"] = counter()
+        state["step"] = number(0, param)
         state["exp_avg"] = core.zeros_like(param)
         state["exp_avg_sq"] = core.zeros_like(param)
 
-    def _update(self, group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
-        (beta1, beta2), lr, step = group["betas"], float(group["lr"]), float(state["step"])
-        if group["weight_decay"] and group["decoupled_weight_decay"]:
-            param.mul_(1 - lr * group["weight_decay"])
-        mean = state["exp_avg"].lerp_(grad, 1 - beta1)
-        square = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        rate = lr / (1 - beta1**step)
-        # The length of a plain average that is equivalent to the running mean of squares, in the limit and after this
-        # step.
-        limit = 2 / (1 - beta2) - 1
-        length = limit - 2 * step * beta2**step / (1 - beta2**step)
-        if length <= 5:
-            param.add_(mean, alpha=-rate)
-            return
-        trust = ((length - 4) * (length - 2) * limit / ((limit - 4) * (limit - 2) * length)) ** 0.5
-        root = square.sqrt().add_(group["eps"])
-        param.addcdiv_(mean, root, value=-rate * trust * (1 - beta2**step) ** 0.5)
+    def _call(self, group: dict[str, Any], *lists: list[Tensor]) -> None:
+        beta1, beta2 = group["betas"]
+        _radam_step_(
+            *lists,
+            lr=float(group["lr"]),
+            beta1=beta1,
+            beta2=beta2,
+            eps=group["eps"],
+            weight_decay=group["weight_decay"],
+            decoupled_weight_decay=group["decoupled_weight_decay"],
+            maximize=group["maximize"],
+        )

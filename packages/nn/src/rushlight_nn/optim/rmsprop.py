@@ -7,12 +7,15 @@ from collections.abc import Iterable
 import rushlight_core as core
 from rushlight_core import Tensor
 
+from .._core import operator
 from .._typing import Any
-from ._each import EachParameter, counter
+from ._counted import CountedSteps, number
 from .optimizer import check_settings, refuse
 
+_rmsprop_step_ = operator("_rmsprop_step_")
 
-class RMSprop(EachParameter):
+
+class RMSprop(CountedSteps):
     """RMSprop: steps divided by the root of the running mean of the squared gradient.
 
     Each step is ``p = p - lr · gradient / (sqrt(v) + eps)``, where v is the running mean (Tieleman and Hinton, lecture 6.5,
@@ -27,8 +30,10 @@ class RMSprop(EachParameter):
         momentum: factor of the previous direction.
         centered: subtract the squared running mean of the gradient from v.
         maximize: maximise the objective instead of minimising it.
-        foreach: accepted and ignored; parameters are updated one after the other.
-        capturable, differentiable: not supported.
+        foreach: accepted and ignored; a step is always one operator for all parameters.
+        capturable: accepted and ignored. Steps can always be recorded in a graph, because the step counters are on the
+            devices of the parameters.
+        differentiable: not supported.
 
     Shape:
         - Parameters: (*), any shape. The tensors of their state have the same shape.
@@ -45,8 +50,6 @@ class RMSprop(EachParameter):
         tensor([1.0000, 9.0000])
     """
 
-    _reads_count = False
-
     def __init__(
         self,
         params: Iterable[Any],
@@ -61,15 +64,15 @@ class RMSprop(EachParameter):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        refuse("RMSprop", capturable=capturable, differentiable=differentiable)
+        refuse("RMSprop", differentiable=differentiable)
         check_settings("RMSprop", lr=lr, alpha=alpha, eps=eps, weight_decay=weight_decay, momentum=momentum)
         defaults = {
             "lr": lr,
+            "momentum": momentum,
             "alpha": alpha,
             "eps": eps,
-            "weight_decay": weight_decay,
-            "momentum": momentum,
             "centered": centered,
+            "weight_decay": weight_decay,
             "capturable": capturable,
             "foreach": foreach,
             "maximize": maximize,
@@ -77,25 +80,29 @@ class RMSprop(EachParameter):
         }
         super().__init__(params, defaults)
 
+    def _entries(self, group: dict[str, Any]) -> tuple[str, ...]:
+        return (
+            "square_avg",
+            "grad_avg" if group["centered"] else "",
+            "momentum_buffer" if group["momentum"] > 0 else "",
+        )
+
     def _start(self, group: dict[str, Any], param: Tensor, state: dict[str, Any]) -> None:
-        state["step"] = counter()
+        state["step"] = number(0, param)
         state["square_avg"] = core.zeros_like(param)
         if group["momentum"] > 0:
             state["momentum_buffer"] = core.zeros_like(param)
         if group["centered"]:
             state["grad_avg"] = core.zeros_like(param)
 
-    def _update(self, group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
-        alpha, lr = group["alpha"], float(group["lr"])
-        square = state["square_avg"].mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
-        if group["centered"]:
-            mean = state["grad_avg"].lerp_(grad, 1 - alpha)
-            scale = square.addcmul(mean, mean, value=-1).sqrt_()
-        else:
-            scale = square.sqrt()
-        scale.add_(group["eps"])
-        if group["momentum"] > 0:
-            direction = state["momentum_buffer"].mul_(group["momentum"]).addcdiv_(grad, scale)
-            param.add_(direction, alpha=-lr)
-        else:
-            param.addcdiv_(grad, scale, value=-lr)
+    def _call(self, group: dict[str, Any], *lists: list[Tensor]) -> None:
+        _rmsprop_step_(
+            *lists,
+            lr=float(group["lr"]),
+            alpha=group["alpha"],
+            eps=group["eps"],
+            weight_decay=group["weight_decay"],
+            momentum=group["momentum"],
+            centered=group["centered"],
+            maximize=group["maximize"],
+        )

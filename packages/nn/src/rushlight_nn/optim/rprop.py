@@ -7,12 +7,15 @@ from collections.abc import Iterable
 import rushlight_core as core
 from rushlight_core import Tensor
 
+from .._core import operator
 from .._typing import Any
-from ._each import EachParameter, counter
+from ._counted import CountedSteps, number
 from .optimizer import check_settings, refuse
 
+_rprop_step_ = operator("_rprop_step_")
 
-class Rprop(EachParameter):
+
+class Rprop(CountedSteps):
     """Rprop: steps along the sign of the gradient, which grow while the sign stays the same and shrink when it changes.
 
     Only the sign of the gradient matters, so gradients should be computed from all samples (Riedmiller and Braun 1993).
@@ -23,8 +26,10 @@ class Rprop(EachParameter):
         etas: factors of the step length, for elements whose sign changed and for elements whose sign did not change.
         step_sizes: the smallest and the largest step length.
         maximize: maximise the objective instead of minimising it.
-        foreach: accepted and ignored; parameters are updated one after the other.
-        capturable, differentiable: not supported.
+        foreach: accepted and ignored; a step is always one operator for all parameters.
+        capturable: accepted and ignored. Steps can always be recorded in a graph, because the step counters are on the
+            devices of the parameters.
+        differentiable: not supported.
 
     Shape:
         - Parameters: (*), any shape. The tensors of their state have the same shape.
@@ -43,8 +48,6 @@ class Rprop(EachParameter):
         tensor([0.7800, 9.7800])
     """
 
-    _reads_count = False
-
     def __init__(
         self,
         params: Iterable[Any],
@@ -57,7 +60,7 @@ class Rprop(EachParameter):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        refuse("Rprop", capturable=capturable, differentiable=differentiable)
+        refuse("Rprop", differentiable=differentiable)
         check_settings("Rprop", lr=lr)
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ValueError(f"Rprop(etas): got {etas}, needs a number below 1 and a number above 1")
@@ -65,24 +68,29 @@ class Rprop(EachParameter):
             "lr": lr,
             "etas": etas,
             "step_sizes": step_sizes,
-            "capturable": capturable,
             "foreach": foreach,
             "maximize": maximize,
             "differentiable": differentiable,
+            "capturable": capturable,
         }
         super().__init__(params, defaults)
 
+    def _entries(self, group: dict[str, Any]) -> tuple[str, ...]:
+        return "prev", "step_size"
+
     def _start(self, group: dict[str, Any], param: Tensor, state: dict[str, Any]) -> None:
-        state["step"] = counter()
+        state["step"] = number(0, param)
         state["prev"] = core.zeros_like(param)
         state["step_size"] = core.full_like(param, float(group["lr"]))
 
-    def _update(self, group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
-        (down, up), (shortest, longest) = group["etas"], group["step_sizes"]
-        agreement = grad * state["prev"]
-        turned = agreement < 0
-        factor = core.where(turned, down, core.where(agreement > 0, up, core.ones_like(grad)))
-        sizes = state["step_size"].mul_(factor).clamp_(shortest, longest)
-        grad = grad.masked_fill(turned, 0.0)  # no step where the sign has changed
-        param.sub_(grad.sign() * sizes)
-        state["prev"].copy_(grad)
+    def _call(self, group: dict[str, Any], *lists: list[Tensor]) -> None:
+        etaminus, etaplus = group["etas"]
+        shortest, longest = group["step_sizes"]
+        _rprop_step_(
+            *lists,
+            etaminus=etaminus,
+            etaplus=etaplus,
+            step_size_min=shortest,
+            step_size_max=longest,
+            maximize=group["maximize"],
+        )

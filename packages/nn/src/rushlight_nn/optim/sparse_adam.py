@@ -10,7 +10,7 @@ from rushlight_core import Tensor
 
 from .._core import operator
 from .._typing import Any
-from ._each import check_betas
+from ._states import check_betas
 from .optimizer import Optimizer, check_settings
 
 _sparse_values = operator("_sparse_values")
