@@ -120,7 +120,9 @@ class Adagrad(CountedSteps):
         self._check_all(group, params, grads, states)
         dense = [i for i, is_sparse in enumerate(sparse) if not is_sparse]
         if dense:
-            super()._advance(group, *([values[i] for i in dense] for values in (params, grads, states)))
+            super()._advance(
+                group, [params[i] for i in dense], [grads[i] for i in dense], [states[i] for i in dense]
+            )
         for param, grad, own, is_sparse in zip(params, grads, states, sparse, strict=True):
             if is_sparse:
                 _update_sparse(group, param, grad, own)

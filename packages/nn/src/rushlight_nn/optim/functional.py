@@ -44,9 +44,16 @@ def _step(
 ) -> None:
     """Take a step of an optimizer whose operator counts the step."""
     optimizer = kind.__new__(kind)  # an object without parameters, for its methods
-    owns = [{key: values[i] for key, values in states.items() if len(values)} for i in range(len(params))]
+    owns: list[dict[str, Any]] = [
+        {key: values[i] for key, values in states.items() if len(values)} for i in range(len(params))
+    ]
     calls = [
-        (settings, *([values[i] for i in positions] for values in (params, grads, owns)))
+        (
+            settings,
+            [params[i] for i in positions],
+            [grads[i] for i in positions],
+            [owns[i] for i in positions],
+        )
         for positions in _kinds(params)
     ]
     with core.no_grad():
