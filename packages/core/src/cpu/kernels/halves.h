@@ -13,10 +13,12 @@ RL_INLINE Vec<float> floats_at(const Half* in) {
     return (Vec<float>)_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(in)));
 }
 RL_INLINE void to_halves(Half* out, Vec<float> v) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm512_cvtps_ph((__m512)v, _MM_FROUND_TO_NEAREST_INT));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out),
+                        _mm512_cvtps_ph((__m512)v, _MM_FROUND_TO_NEAREST_INT));
 }
 RL_INLINE Vec<double> doubles_at(const Half* in) {
-    return (Vec<double>)_mm512_cvtps_pd(_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in))));
+    return (Vec<double>)_mm512_cvtps_pd(
+        _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in))));
 }
 RL_INLINE void to_halves(Half* out, Vec<double> v) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(out),

@@ -137,7 +137,8 @@ constexpr LoopTable loops(Types<T...>) {
     ((table.loop[static_cast<int>(DTypeOf<T>::value)] = loop_of(&F<T>::operator())), ...);
     if constexpr (requires { typename F<float>::template OfBits<Half>; }) {
         table.loop[static_cast<int>(DType::Float16)] = loop_of(&F<float>::template OfBits<Half>::operator());
-        table.loop[static_cast<int>(DType::BFloat16)] = loop_of(&F<float>::template OfBits<BFloat16>::operator());
+        table.loop[static_cast<int>(DType::BFloat16)] =
+            loop_of(&F<float>::template OfBits<BFloat16>::operator());
     }
     return table;
 }

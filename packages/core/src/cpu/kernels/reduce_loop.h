@@ -48,7 +48,8 @@ struct ReduceLoop {
         constexpr auto size = static_cast<int64_t>(sizeof(Stored));
         if (step == size && stride != size && count > 1) {
             for (int64_t c = 0; c < count; c += kColumns)
-                columns(r, acc + c, in + c * size, count - c < kColumns ? count - c : kColumns, n, stride, index);
+                columns(r, acc + c, in + c * size, count - c < kColumns ? count - c : kColumns, n, stride,
+                        index);
             return;
         }
         for (int64_t i = 0; i < count; ++i) {
@@ -157,7 +158,8 @@ struct ReduceLoop {
             }
         } else {
             for (; i + 4 <= n; i += 4) {
-                const Read *x0 = row_at(i, 0), *x1 = row_at(i + 1, 1), *x2 = row_at(i + 2, 2), *x3 = row_at(i + 3, 3);
+                const Read *x0 = row_at(i, 0), *x1 = row_at(i + 1, 1), *x2 = row_at(i + 2, 2),
+                           *x3 = row_at(i + 3, 3);
                 if constexpr (requires { r.four(T(), T(), T(), T()); }) {
                     if (fours(r, acc, x0, x1, x2, x3, count)) continue;
                 }
@@ -206,7 +208,8 @@ struct StepsOver {
     using type = typename StepsOf<R>::type;
 };
 template <class R, class Stored>
-    requires(kIsHalf<Stored> && std::is_same_v<typename StepsOf<R>::type::OfHalves::Replaces, typename StepsOf<R>::type>)
+    requires(kIsHalf<Stored> &&
+             std::is_same_v<typename StepsOf<R>::type::OfHalves::Replaces, typename StepsOf<R>::type>)
 struct StepsOver<R, Stored> {
     using type = typename StepsOf<R>::type::OfHalves;
 };

@@ -20,8 +20,9 @@ enum class Rounding { None, Trunc, Floor };
 Rounding rounding_of(std::optional<std::string_view> mode) {
     if (!mode) return Rounding::None;
     if (*mode == "trunc") return Rounding::Trunc;
-    RL_CHECK(*mode == "floor", throw_runtime, "div(rounding_mode): must be None, 'trunc' or 'floor', got '%.*s'",
-             int(mode->size()), mode->data());
+    RL_CHECK(*mode == "floor", throw_runtime,
+             "div(rounding_mode): must be None, 'trunc' or 'floor', got '%.*s'", int(mode->size()),
+             mode->data());
     return Rounding::Floor;
 }
 }  // namespace
