@@ -67,23 +67,22 @@ void launch_meeting(K kernel, const KernelArgs& args, const Meeting& m, const So
 struct How {
     ScatterReduction how;
     bool include_self;
-    const void* factor;  // of sums: the factor of the elements, or null
+    const void* factor;  // of sums: the factor of the elements in the dtype of the computation, or null
 };
 
+/// Computes in float32 or wider, and rounds the result once.
 template <ScatterReduction how, class T>
 __device__ T reduced(const Meeting& m, const Sorted& sorted, int64_t first, int64_t end, T self,
                      const T* from, const How& given) {
     using C = Computed<T>;
-    T sum = given.include_self ? self : static_cast<T>(neutral<how, C>());
+    C sum = given.include_self ? static_cast<C>(self) : neutral<how, C>();
     for (int64_t k = first; k < end; ++k) {
-        T x = from[m.elements.offset(sorted.numbers[k])];
-        if (how == ScatterReduction::Sum && given.factor)
-            x = scaled(x, static_cast<C>(*static_cast<const T*>(given.factor)));
-        sum = static_cast<T>(combine<how, C>(static_cast<C>(sum), static_cast<C>(x)));
+        C x = static_cast<C>(from[m.elements.offset(sorted.numbers[k])]);
+        if (how == ScatterReduction::Sum && given.factor) x = scaled(x, *static_cast<const C*>(given.factor));
+        sum = combine<how, C>(sum, x);
     }
-    if constexpr (how == ScatterReduction::Mean)
-        return static_cast<T>(mean_of<C>(static_cast<C>(sum), end - first + given.include_self));
-    return sum;
+    if constexpr (how == ScatterReduction::Mean) sum = mean_of<C>(sum, end - first + given.include_self);
+    return static_cast<T>(sum);
 }
 
 template <class T>
@@ -282,12 +281,13 @@ BackendStatus index_add(const KernelArgs* args) {
         const Complex<double> times = args->params[1];
         How how = kSum;
         if (times.re != 1 || times.im != 0) {
-            const View factor{scratch<char>(args->context, static_cast<int64_t>(itemsize(to.dtype))),
+            const DType wide = compute_dtype(to.dtype);
+            const View factor{scratch<char>(args->context, static_cast<int64_t>(itemsize(wide))),
                               nullptr,
                               nullptr,
                               1,
                               0,
-                              to.dtype,
+                              wide,
                               1};
             queue_fill(factor, args->params[1], *args);
             how.factor = factor.data;
