@@ -47,3 +47,47 @@ def test_bad_probabilities_and_weights():
             torch.multinomial(torch.tensor(bad).cuda(), samples)
             torch.cuda.synchronize()
     assert torch.bernoulli(torch.ones(3).cuda()).cpu().equal(torch.ones(3))
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 100, 5000])
+def test_permutations(n):
+    for seed in range(3):
+        torch.manual_seed(seed)
+        host = torch.randperm(n)
+        torch.manual_seed(seed)
+        device = torch.randperm(n, device="cuda")
+        assert device.device.type == "cuda"
+        assert device.cpu().equal(host)
+        assert host.sort()[0].equal(torch.arange(n))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+def test_numbers_drawn_by_rejection(dtype):
+    def near(call, *given: torch.Tensor) -> None:
+        torch.manual_seed(5)
+        host = call(*given)
+        torch.manual_seed(5)
+        device = call(*(t.cuda() for t in given))
+        assert device.device.type == "cuda"
+        tolerance = {torch.float16: 2e-3, torch.float32: 1e-6}.get(dtype, 1e-12)
+        torch.testing.assert_close(device.cpu(), host, rtol=tolerance, atol=0)
+
+    shapes = (torch.arange(600) % 40 / 8 + 0.01).reshape(20, 30).to(dtype)
+    rates = (torch.arange(600) % 60).reshape(20, 30).to(dtype)
+    for place in (lambda t: t, lambda t: t.t(), lambda t: t[:0], lambda t: t[3, 4]):
+        near(torch._standard_gamma, place(shapes))
+        near(torch._standard_log_gamma, place(shapes))
+        near(torch.poisson, place(rates))
+        near(torch.binomial, place(rates), place((torch.arange(600) % 21 / 20).reshape(20, 30).to(dtype)))
+
+
+def test_bad_parameters_of_distributions():
+    for call in (torch._standard_gamma, torch._standard_log_gamma, torch.poisson):
+        for bad in (-1.0, float("nan"), float("inf")):
+            with pytest.raises(RuntimeError, match="parameter"):
+                call(torch.tensor([2.0, bad]).cuda())
+                torch.cuda.synchronize()
+    for count, p, text in ((-1.0, 0.5, "parameter"), (1.5, 0.5, "parameter"), (2.0, 1.5, "between 0 and 1")):
+        with pytest.raises(RuntimeError, match=text):
+            torch.binomial(torch.tensor([count]).cuda(), torch.tensor([p]).cuda())
+            torch.cuda.synchronize()

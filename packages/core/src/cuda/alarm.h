@@ -18,7 +18,10 @@ enum class Cause : uint32_t {
     BadRange,
     UnsortedBags,
     BadProbability,
-    BadWeights
+    BadWeights,
+    BadParameter,
+    BadSequence,
+    BadPivot
 };
 
 /// Passed to kernels that check values. `position` is host memory that the device writes. If several threads write, one of

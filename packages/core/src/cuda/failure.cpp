@@ -68,6 +68,9 @@ const char* said(Cause cause) {
         case Cause::BadProbability: return "a probability is not between 0 and 1";
         case Cause::BadWeights:
             return "the weights of a row are negative or not finite, or too few of them are above zero";
+        case Cause::BadParameter: return "a parameter of a distribution is out of range";
+        case Cause::BadSequence: return "a length or a label of a sequence is out of range";
+        case Cause::BadPivot: return "a pivot is not the number of a row";
         default: return "an index is out of range";
     }
 }

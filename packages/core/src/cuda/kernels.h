@@ -116,6 +116,8 @@ BackendStatus index_fill(const KernelArgs* args);
 BackendStatus flip(const KernelArgs* args);
 BackendStatus tril(const KernelArgs* args);
 BackendStatus triu(const KernelArgs* args);
+BackendStatus tril_indices(const KernelArgs* args);
+BackendStatus triu_indices(const KernelArgs* args);
 
 // kernels/masking.cu
 BackendStatus nonzero_count(const KernelArgs* args);
@@ -171,6 +173,26 @@ BackendStatus grid_sample(const KernelArgs* args);
 // kernels/choice.cu
 BackendStatus bernoulli_of(const KernelArgs* args);
 BackendStatus multinomial(const KernelArgs* args);
+BackendStatus randperm(const KernelArgs* args);
+
+// kernels/sampling.cu
+BackendStatus standard_gamma(const KernelArgs* args);
+BackendStatus standard_log_gamma(const KernelArgs* args);
+BackendStatus poisson(const KernelArgs* args);
+BackendStatus binomial(const KernelArgs* args);
+
+// kernels/ctc.cu
+BackendStatus ctc_loss(const KernelArgs* args);
+BackendStatus ctc_loss_backward(const KernelArgs* args);
+
+// kernels/sparse.cu
+BackendStatus sparse_mm(const KernelArgs* args);
+BackendStatus sampled_products(const KernelArgs* args);
+
+// kernels/metric.cu
+BackendStatus cdist_rows(const KernelArgs* args);
+BackendStatus cdist_gradient(const KernelArgs* args);
+BackendStatus hash_tensor(const KernelArgs* args);
 
 // kernels/optimizer.cu
 BackendStatus fused_sgd(const KernelArgs* args);

@@ -4,12 +4,15 @@
 #include "cuda/kernels/random_key.cuh"
 #include "cuda/kernels/rows.cuh"
 #include "cuda/ordering.h"
+#include "cuda/sorting.h"
 #include "ops/functors/searching.h"
 
 namespace rushlight::cuda {
 namespace {
 
 using functors::first_position;
+
+constexpr int64_t kOne = 1;  // the stride of row-major memory with one dimension
 
 /// Writes 1 with the probability at the same position, otherwise 0.
 template <class T>
@@ -86,7 +89,72 @@ struct TakeFirst {
     __device__ void operator()(int64_t i) const { out[i] = order[i / samples * n + i % samples] % n; }
 };
 
+// Note [Permutations in parallel]
+// The CPU exchanges positions i and h(i), for i from n - 1 down to 0, where h(i) <= i is random. The number that step i
+// leaves at position i is the one that was at position h(i) before, because later steps do not change position i. It got
+// there in the last earlier step with the same h, which is step j, the smallest j > i with h(j) = h(i); this step moved the
+// number that was at position j. Without such a step, it is h(i) itself. In the same way, the number that was at position j
+// before step j was moved there by the smallest step k > j with h(k) = j, or is j. Such chains have O(log n) steps on
+// average. The steps are sorted by h, so that each step finds the next one with the same h, and each position its first one.
+
+/// Draws h(i).
+struct DrawExchange {
+    uint64_t* keys;
+    KeyPosition position;
+    __device__ void operator()(int64_t i) const {
+        const PhiloxBlock block = philox(position.key(), static_cast<uint64_t>(i) / 2);
+        keys[i] = uniform_below(block.wide(static_cast<int>(i % 2)), static_cast<uint64_t>(i) + 1);
+    }
+};
+/// Stores for each step the next one with the same h, and for each position the first step above it that takes its number.
+struct LinkExchanges {
+    int64_t *same, *taken;
+    Sorted sorted;
+    int64_t n;
+    __device__ void operator()(int64_t k) const {
+        const uint64_t h = sorted.keys[k];
+        const int64_t step = sorted.numbers[k], at = static_cast<int64_t>(h);
+        const int64_t next = k + 1 < n && sorted.keys[k + 1] == h ? sorted.numbers[k + 1] : -1;
+        same[step] = next;
+        if (k == 0 || sorted.keys[k - 1] != h) taken[at] = step > at ? step : next;
+    }
+};
+struct FollowExchanges {
+    int64_t* out;
+    const int64_t *same, *taken;
+    const uint64_t* exchanged;
+    __device__ void operator()(int64_t i) const {
+        int64_t at = same[i];
+        if (at < 0) {
+            out[i] = static_cast<int64_t>(exchanged[i]);
+            return;
+        }
+        while (taken[at] >= 0) at = taken[at];
+        out[i] = at;
+    }
+};
+
 }  // namespace
+
+BackendStatus randperm(const KernelArgs* args) {
+    return guarded([args] {
+        const View& out = args->out(0);
+        const int64_t n = out.numel;
+        if (n == 0) return;
+        const cudaStream_t stream = queue_of(*args);
+        const KeyPosition position(args->context);
+        auto *exchanged = scratch<uint64_t>(args->context, n), *keys = scratch<uint64_t>(args->context, n);
+        auto *same = scratch<int64_t>(args->context, n), *taken = scratch<int64_t>(args->context, n);
+        queue_for_each(DrawExchange{exchanged, position}, n, stream);
+        queue_for_each(DrawExchange{keys, position}, n, stream);
+        queue_fill(View{taken, &n, &kOne, n, 1, DType::Int64, 1}, Param{Param::Kind::Int, 0, {-1}}, *args);
+        const Sorted sorted = queue_sort(args->context, keys, nullptr, n, bits_below(n));
+        queue_for_each(LinkExchanges{same, taken, sorted, n}, n, stream);
+        const DenseOut<int64_t> to(args->context, out);
+        queue_for_each(FollowExchanges{to.data(), same, taken, exchanged}, n, stream);
+        to.finish();
+    });
+}
 
 BackendStatus bernoulli_of(const KernelArgs* args) {
     return guarded([args] {

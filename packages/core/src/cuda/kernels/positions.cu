@@ -4,6 +4,7 @@
 #include "cuda/alarm.h"
 #include "cuda/kernels.h"
 #include "cuda/kernels/bytes.cuh"
+#include "ops/functors/searching.h"
 
 namespace rushlight::cuda {
 namespace {
@@ -146,6 +147,61 @@ __global__ void __launch_bounds__(kThreads) keep_triangle(T* out, const T* in, i
     }
 }
 
+/// The elements of a matrix on and below a diagonal, or on and above it, row by row. Row r has clamp(r + shift, 0, columns)
+/// elements below the diagonal, which are kept or left out.
+struct Triangle {
+    int64_t rows, columns, shift, count;
+    bool lower;
+
+    Triangle(const KernelArgs& args, bool lower)
+        : rows(args.params[0].as_int()),
+          columns(args.params[1].as_int()),
+          shift(args.params[2].as_int()),
+          count(args.out(0).sizes[1]),
+          lower(lower) {
+        // Diagonals outside of the matrix are replaced by the nearest ones, so that sums do not overflow.
+        shift = shift < -rows ? -rows : shift > columns ? columns : shift;
+        if (lower) ++shift;
+    }
+    __device__ int64_t before_diagonal(int64_t row) const {
+        const int64_t n = row + shift;
+        return n < 0 ? 0 : n > columns ? columns : n;
+    }
+    /// Returns the sum of clamp(x, 0, columns) over all x below n. Differences are correct even if it overflows.
+    __device__ uint64_t sum_below(int64_t n) const {
+        if (n <= 0) return 0;
+        const auto least = static_cast<uint64_t>(n < columns ? n : columns), all = static_cast<uint64_t>(n);
+        const uint64_t triangle = least % 2 ? (least - 1) / 2 * least : least / 2 * (least - 1);
+        return triangle + (all - least) * static_cast<uint64_t>(columns);
+    }
+    /// Returns the number of elements in the rows before `row`.
+    __device__ int64_t start(int64_t row) const {
+        const auto left = static_cast<int64_t>(sum_below(row + shift) - sum_below(shift));
+        return lower ? left : row * columns - left;
+    }
+    __device__ int64_t first_column(int64_t row) const { return lower ? 0 : before_diagonal(row); }
+};
+
+struct WriteIndices {
+    Triangle t;
+    int64_t* out;
+    __device__ void operator()(int64_t i) const {
+        const int64_t row = functors::first_position(t.rows, [&](int64_t r) { return t.start(r + 1) <= i; });
+        out[i] = row;
+        out[t.count + i] = t.first_column(row) + i - t.start(row);
+    }
+};
+
+void queue_indices(const KernelArgs& args, bool lower) {
+    const View& out = args.out(0);
+    if (out.numel == 0) return;
+    queue_of(args);
+    const Triangle triangle(args, lower);
+    const DenseOut<int64_t> to(args.context, out);
+    queue_for_each(args, triangle.count, WriteIndices{triangle, to.data()});
+    to.finish();
+}
+
 void queue_scatter(const KernelArgs& args, const View& index, const View& src) {
     const View& to = args.in(0);
     const cudaStream_t stream = queue_of(args);
@@ -249,6 +305,13 @@ BackendStatus tril(const KernelArgs* args) {
 }
 BackendStatus triu(const KernelArgs* args) {
     return guarded([args] { queue_triangle(*args, false); });
+}
+
+BackendStatus tril_indices(const KernelArgs* args) {
+    return guarded([args] { queue_indices(*args, true); });
+}
+BackendStatus triu_indices(const KernelArgs* args) {
+    return guarded([args] { queue_indices(*args, false); });
 }
 
 }  // namespace rushlight::cuda
