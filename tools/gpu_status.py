@@ -3,8 +3,9 @@
     python tools/gpu_status.py run --name gpu [--backend LIBRARY] [WORD...]    runs the samples of operators with kernels
     python tools/gpu_status.py table                                           writes docs/gpu-status.md
 
-`run` makes every call of the operators' entries on the CPU and on the device, in several dtypes, and compares. The results
-are written to docs/gpu-runs.json under a name. `host` stands for the plug-in with a driver that emulates a device in host
+`run` makes every call of the operators' entries on the CPU and on the device, in several dtypes, and compares. An entry
+without samples is tested with those of the operator that calls it, such as `scatter` for `scatter_`, or with its laws, which
+are then evaluated on the device. The results are written to docs/gpu-runs.json under a name. `host` stands for the plug-in with a driver that emulates a device in host
 memory, and any other name for a machine.
 """
 
@@ -17,6 +18,8 @@ import platform
 import re
 import sys
 import warnings
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +40,18 @@ def run(name: str, backend: Path | None, words: list[str], note: str) -> int:
         core.devices.load_backend(backend)
     core.zeros(1, device="cuda")
     kernels = set(_C._kernels("cuda"))
+    entries = {op.name: op for op in operators()}
     records: dict[str, Any] = {}
-    for op in operators():
-        if op.name not in kernels or (words and not any(word in op.name for word in words)):
+    for own in operators():
+        if own.name not in kernels or (words and not any(word in own.name for word in words)):
             continue
+        base, dot, overload = own.name.partition(".")
+        caller = entries.get(base.removeprefix("_").removesuffix("_") + dot + overload)
+        op = own if own.samples or not caller else caller
         passed, wrong, refused = [], [], 0
+        if not op.samples and op.law:
+            wrong = [f"the law {text} does not hold: {fault}" for text in op.law if (fault := fault_of(text))]
+            passed = [] if wrong else ["laws"]
         for dtype in DTYPES:
             samples = 0
             for made, again in zip(all_samples(op, dtype), all_samples(op, dtype), strict=True):
@@ -52,6 +62,8 @@ def run(name: str, backend: Path | None, words: list[str], note: str) -> int:
                     continue
                 try:
                     core.manual_seed(11)
+                    if any(argument.name == "device" for argument in op.schema.arguments):
+                        again.kwargs["device"] = core.device("cuda")
                     device = boxed(op, map_tensors(lambda t: t.to("cuda"), again))
                     assert_same(
                         map_tensors(lambda t: t.cpu(), device), host, f"{op.name}({made.text}) of {dtype}"
@@ -65,9 +77,9 @@ def run(name: str, backend: Path | None, words: list[str], note: str) -> int:
                     )
             if samples:
                 passed.append(dtype)
-        records[op.name] = {"passed": passed, "differs": wrong, "refused": refused}
+        records[own.name] = {"passed": passed, "differs": wrong, "refused": refused}
         if wrong:
-            print(f"{op.name}: {len(wrong)} samples differ; the first: {wrong[0]}", flush=True)
+            print(f"{own.name}: {len(wrong)} samples differ; the first: {wrong[0]}", flush=True)
     differing = sum(bool(record["differs"]) for record in records.values())
     print(
         f"{len(records)} operators, {differing} differ, {sum(not r['passed'] for r in records.values())} passed no sample"
@@ -78,6 +90,31 @@ def run(name: str, backend: Path | None, words: list[str], note: str) -> int:
     known[name] = {"date": str(datetime.date.today()), "machine": machine, "operators": kept | records}
     RUNS.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
     return differing
+
+
+def fault_of(law: str) -> str:
+    """Evaluate a law with new tensors on the device. Return what is wrong, or an empty text."""
+    import rushlight_core as core
+    from rushlight_testing import laws
+    from rushlight_testing.samples import evaluated
+
+    names = {name: getattr(laws, name) for name in dir(laws) if not name.startswith("_")}
+    names |= {name: partial(on_cpu, names[name]) for name in ("follows", "frequent")}
+    core.manual_seed(7)
+    core.set_default_device("cuda")
+    try:
+        return "" if bool(evaluated(law, core, names)) else "it is false"
+    except Exception as error:
+        return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+    finally:
+        core.set_default_device("cpu")
+
+
+def on_cpu(test: Callable[..., bool], values: Any, *arguments: Any) -> bool:
+    """Apply a test of random numbers, which runs on the CPU, to numbers of the device."""
+    if values.device.type != "cuda":
+        raise RuntimeError("the numbers were not drawn on the device")
+    return test(values.cpu(), *arguments)
 
 
 def compiled() -> set[str]:
