@@ -4,9 +4,9 @@
     python tools/gpu_status.py table                                           writes docs/gpu-status.md
 
 `run` makes every call of the operators' entries on the CPU and on the device, in several dtypes, and compares. An entry
-without samples is tested with those of the operator that calls it, such as `scatter` for `scatter_`, or with its laws, which
-are then evaluated on the device. The results are written to docs/gpu-runs.json under a name. `host` stands for the plug-in with a driver that emulates a device in host
-memory, and any other name for a machine.
+without samples is tested with those of the operator that calls it, such as `scatter` for `scatter_`, or with its laws,
+which are then evaluated on the device. The results are written to docs/gpu-runs.json under a name. `host` stands for the
+plug-in with a driver that emulates a device in host memory, and any other name for a machine.
 """
 
 from __future__ import annotations

@@ -56,6 +56,20 @@ def test_batch_norm(training, shape, dtype):
             compare(call, [x, *affine], dtype)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(4, 6), (3, 6, 4, 5), (3, 6, 50, 60)])
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("activation", [functional.relu, lambda x: functional.hardtanh(x, -0.83, 0.79)])
+def test_gradients_through_an_activation(activation, training, shape, dtype):
+    x, weight, bias = example(dtype, *shape), example(dtype, 6), example(dtype, 6).flip(0)
+
+    def call(device, x, weight, bias):
+        mean, var = example(dtype, 6).to(device), (example(dtype, 6) + 4).to(device)
+        return (activation(functional.batch_norm(x, mean, var, weight, bias, training)),)
+
+    compare(call, [x, weight, bias], dtype)
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("groups", [1, 2, 6])

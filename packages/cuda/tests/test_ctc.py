@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import rushlight as torch
-from rushlight_core import _C
 from rushlight.nn import functional
+from rushlight_core import _C
 
 pytestmark = pytest.mark.usefixtures("driver")
 

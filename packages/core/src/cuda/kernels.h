@@ -62,6 +62,8 @@ BackendStatus rms_norm(const KernelArgs* args);
 BackendStatus rms_norm_backward(const KernelArgs* args);
 
 // kernels/recurrent.cu
+BackendStatus lstm_layer(const KernelArgs* args);
+BackendStatus lstm_layer_backward(const KernelArgs* args);
 BackendStatus lstm_gates(const KernelArgs* args);
 BackendStatus lstm_gates_backward(const KernelArgs* args);
 BackendStatus gru_gates(const KernelArgs* args);
@@ -70,6 +72,7 @@ BackendStatus gru_gates_backward(const KernelArgs* args);
 // kernels/channel_norm.cu
 BackendStatus batch_norm(const KernelArgs* args);
 BackendStatus batch_norm_backward(const KernelArgs* args);
+BackendStatus masked_batch_norm_backward(const KernelArgs* args);
 BackendStatus group_norm(const KernelArgs* args);
 BackendStatus group_norm_backward(const KernelArgs* args);
 

@@ -64,6 +64,21 @@ __device__ Moments joined(const Runs& s, const Moments* shares, int64_t row) {
     return all;
 }
 
+/// The gradient of the normalised elements. If there is an activation, the gradient is zero where the activation is not
+/// between `low` and `high`.
+template <class Stored>
+struct Incoming {
+    const Stored *grad, *activation;
+    Computed<Stored> low, high;
+    __device__ Computed<Stored> operator[](int64_t i) const {
+        using T = Computed<Stored>;
+        const auto g = static_cast<T>(grad[i]);
+        if (!activation) return g;
+        const auto a = static_cast<T>(activation[i]);
+        return a <= low || a >= high ? T(0) : g;
+    }
+};
+
 /// The sum of the gradient, and the sum of its products with the deviations from the mean.
 struct Sums {
     double grad, product;
@@ -72,8 +87,8 @@ struct Sums {
 /// `per_mean` successive rows share a mean.
 template <class Stored>
 __global__ void __launch_bounds__(kThreads)
-    find_sums(const Runs s, Sums* sums, const Stored* grad, const Stored* in, const Computed<Stored>* means,
-              int64_t per_mean) {
+    find_sums(const Runs s, Sums* sums, const Incoming<Stored> grad, const Stored* in,
+              const Computed<Stored>* means, int64_t per_mean) {
     using T = Computed<Stored>;
     __shared__ Values<double> room;
     const int64_t first = s.first(blockIdx.y), last = s.first(blockIdx.y + 1);
@@ -82,7 +97,7 @@ __global__ void __launch_bounds__(kThreads)
         Sums sum = {0, 0};
         for (int64_t i = first + threadIdx.x; i < last; i += kThreads) {
             const int64_t at = s.position(row, i);
-            const T g = static_cast<T>(grad[at]);
+            const T g = grad[at];
             sum.grad += g;
             sum.product += static_cast<double>(g) * (static_cast<T>(in[at]) - mean);
         }
@@ -123,14 +138,15 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 template <class Stored>
-__global__ void __launch_bounds__(kThreads) apply_gradient(Stored* out, const Stored* grad, const Stored* in,
-                                                           const InputGradient<Computed<Stored>>* positions,
-                                                           int64_t n, int64_t size, int64_t period) {
+__global__ void __launch_bounds__(kThreads)
+    apply_gradient(Stored* out, const Incoming<Stored> grad, const Stored* in,
+                   const InputGradient<Computed<Stored>>* positions, int64_t n, int64_t size,
+                   int64_t period) {
     using T = Computed<Stored>;
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
     for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < n; i += step) {
         const auto& a = positions[i / size % period];
-        out[i] = Stored(static_cast<T>(grad[i]) * a.p + (static_cast<T>(in[i]) * a.q + a.r));
+        out[i] = Stored(grad[i] * a.p + (static_cast<T>(in[i]) * a.q + a.r));
     }
 }
 
@@ -235,11 +251,14 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
+/// With `masked`, the arguments are an activation after the gradient, and its bounds before `training`.
+template <bool masked>
 struct BatchNormBackward {
     template <class Stored>
     static void run(const KernelArgs& args) {
         using T = Computed<Stored>;
-        const View& input = args.in(1);
+        constexpr int kMore = masked ? 1 : 0;
+        const View& input = args.in(1 + kMore);
         KernelContext* const context = args.context;
         const int64_t channels = input.size(1), size = elements_per_channel(input);
         if (channels == 0) return;
@@ -247,14 +266,20 @@ struct BatchNormBackward {
         const Runs runs(channels, size, input.size(0));
         const DenseOut<Stored> to(context, args.out(0));
         const DenseOut<T> grad_weight(context, args.out(1)), grad_bias(context, args.out(2));
-        const Stored *grad = dense<Stored>(context, args.in(0)), *x = dense<Stored>(context, input);
-        const T* means = dense<T>(context, args.in(3));
+        Incoming<Stored> grad{dense<Stored>(context, args.in(0)), nullptr, 0, 0};
+        if (masked) {
+            grad.activation = dense<Stored>(context, args.in(1));
+            grad.low = static_cast<T>(args.params[0].as_float());
+            grad.high = static_cast<T>(args.params[1].as_float());
+        }
+        const Stored* x = dense<Stored>(context, input);
+        const T* means = dense<T>(context, args.in(3 + kMore));
         auto* sums = scratch<Sums>(context, channels * runs.shares);
         auto* positions = scratch<InputGradient<T>>(context, channels);
         if (input.numel > 0) launch(&find_sums<Stored>, runs.grid(), stream, runs, sums, grad, x, means, 1);
         launch(&settle_batch_gradients<T>, Grid{blocks_for(channels), kThreads}, stream, runs, sums, means,
-               dense<T>(context, args.in(4)), dense<T>(context, args.in(2)), args.params[0].as_bool(),
-               grad_weight.data(), grad_bias.data(), positions);
+               dense<T>(context, args.in(4 + kMore)), dense<T>(context, args.in(2 + kMore)),
+               args.params[2 * kMore].as_bool(), grad_weight.data(), grad_bias.data(), positions);
         if (to.data() && input.numel > 0)
             launch(&apply_gradient<Stored>, Grid{blocks_for(input.numel), kThreads}, stream, to.data(), grad,
                    x, positions, input.numel, size, channels);
@@ -369,7 +394,8 @@ struct GroupNormBackward {
         const Runs runs(input.size(0) * channels, size, 1);
         const DenseOut<Stored> to(context, args.out(0));
         const DenseOut<T> grad_weight(context, args.out(1)), grad_bias(context, args.out(2));
-        const Stored *grad = dense<Stored>(context, args.in(0)), *x = dense<Stored>(context, input);
+        const Incoming<Stored> grad{dense<Stored>(context, args.in(0)), nullptr, 0, 0};
+        const Stored* x = dense<Stored>(context, input);
         const T *means = dense<T>(context, args.in(2)), *rstds = dense<T>(context, args.in(3));
         auto* sums = scratch<Sums>(context, runs.count * runs.shares);
         if (input.numel > 0)
@@ -396,7 +422,10 @@ BackendStatus batch_norm(const KernelArgs* args) {
     return by_floating_dtype<BatchNorm>(args, args->in(0).dtype);
 }
 BackendStatus batch_norm_backward(const KernelArgs* args) {
-    return by_floating_dtype<BatchNormBackward>(args, args->in(1).dtype);
+    return by_floating_dtype<BatchNormBackward<false>>(args, args->in(1).dtype);
+}
+BackendStatus masked_batch_norm_backward(const KernelArgs* args) {
+    return by_floating_dtype<BatchNormBackward<true>>(args, args->in(2).dtype);
 }
 BackendStatus group_norm(const KernelArgs* args) {
     return by_floating_dtype<GroupNorm>(args, args->in(0).dtype);

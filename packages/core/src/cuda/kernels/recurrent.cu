@@ -1,4 +1,5 @@
 // The gates of recurrent cells have shape (batch, gates x hidden), and the states have shape (batch, hidden).
+#include "cuda/blas.h"
 #include "cuda/kernels.h"
 #include "cuda/kernels/rows.cuh"
 #include "ops/functors/gates.h"
@@ -111,7 +112,161 @@ struct GruBackward {
     }
 };
 
+// --- A layer over a whole sequence ------------------------------------------------------------------
+
+/// A layer of an LSTM: T steps of N states of H elements. The product of the weight and the states, which all steps need,
+/// is computed by the library.
+template <class T>
+struct Layer {
+    KernelContext* context;
+    cudaStream_t stream;
+    void* workspace;
+    int64_t steps, batch, hidden;
+    bool backwards;
+
+    Layer(const KernelArgs& args, const View& output, bool backwards)
+        : context(args.context),
+          stream(queue_of(args)),
+          workspace(scratch<char>(args.context, kWorkspaceBytes)),
+          steps(output.sizes[0]),
+          batch(output.sizes[1]),
+          hidden(output.sizes[2]),
+          backwards(backwards) {}
+
+    int64_t state() const { return batch * hidden; }
+    /// Returns the element of the sequence that step k processes.
+    int64_t at(int64_t k) const { return backwards ? steps - 1 - k : k; }
+    const T* before(int64_t k, const T* first, const T* all) const {
+        return k == 0 ? first : all + at(k - 1) * state();
+    }
+    /// Queues out (m, n) = a (m, k) b (k, n) + beta out. Matrices are row-major, or their transposes are.
+    void multiply(T* out, int64_t m, int64_t n, int64_t k, const T* a, bool a_transposed, const T* b,
+                  bool b_transposed, double beta) const {
+        const auto matrix = [](const T* data, int64_t rows, int64_t columns, bool transposed) {
+            return transposed ? Matrix{data, 0, 1, rows} : Matrix{data, 0, columns, 1};
+        };
+        Product p{};
+        p.dtype = p.result = DTypeOf<T>::value;
+        p.count = 1;
+        p.m = m;
+        p.n = n;
+        p.k = k;
+        p.a = matrix(a, m, k, a_transposed);
+        p.b = matrix(b, k, n, b_transposed);
+        p.out = {out, 0, n, 1};
+        p.alpha = 1;
+        p.beta = beta;
+        p.tf32 = permits(Setting::Tf32Products);
+        cuda::multiply(context->call->device, stream, workspace, kWorkspaceBytes, p);
+    }
+};
+
+struct LstmLayer {
+    template <class T>
+    static void run(const KernelArgs& args) {
+        const View &output = args.out(0), &sums_out = args.out(2), &gates = args.in(0);
+        if (output.numel == 0) return;
+        const Layer<T> l(args, output, args.params[0].as_bool());
+        const DenseOut<T> to(l.context, output), cells(l.context, args.out(1)), sums(l.context, sums_out);
+        const RowMajor steps(sums_out.sizes, sums_out.ndim);
+        queue_copy(View{sums.data(), sums_out.sizes, steps.strides, sums_out.numel, sums_out.ndim,
+                        DTypeOf<T>::value, 1},
+                   gates, l.context);
+        const T *hidden = dense<T>(l.context, args.in(1)), *cell = dense<T>(l.context, args.in(2)),
+                *weight = dense<T>(l.context, args.in(3));
+        for (int64_t k = 0; k < l.steps; ++k) {
+            const int64_t t = l.at(k);
+            T* const own = sums.data() + t * 4 * l.state();
+            l.multiply(own, l.batch, 4 * l.hidden, l.hidden, l.before(k, hidden, to.data()), false, weight,
+                       true, 1);
+            launch(&lstm<T, T>, Grid{blocks_for(l.state()), kThreads}, l.stream, l.state(), l.hidden,
+                   to.data() + t * l.state(), cells.data() + t * l.state(), own,
+                   l.before(k, cell, cells.data()));
+        }
+        for (const DenseOut<T>* made : {&to, &cells, &sums}) made->finish();
+    }
+};
+
+template <class T>
+struct AddGradients {
+    T *hidden, *cell;  // gradients from the next step
+    const T *grad_output, *grad_cells;
+    __device__ void operator()(int64_t i) const {
+        hidden[i] += grad_output[i];
+        cell[i] += grad_cells[i];
+    }
+};
+template <class T>
+struct AddTo {
+    T* to;
+    const T* from;
+    __device__ void operator()(int64_t i) const { to[i] += from[i]; }
+};
+
+struct LstmLayerBackward {
+    template <class T>
+    static void run(const KernelArgs& args) {
+        KernelContext* const context = args.context;
+        const View& output = args.in(6);
+        queue_of(args);
+        if (output.numel == 0) {
+            for (int i = 0; i < 4; ++i)
+                if (args.out(i).defined()) queue_zeros(args.out(i), context);
+            return;
+        }
+        const Layer<T> l(args, output, args.params[0].as_bool());
+        const int64_t state = l.state(), h = l.hidden;
+        const DenseOut<T> gates(context, args.out(0)), to_hidden(context, args.out(1)),
+            to_cell(context, args.out(2)), to_weight(context, args.out(3));
+        const auto in = [&](int i) { return dense<T>(context, args.in(i)); };
+        const T *grad_output = in(0), *grad_cells = in(1), *grad_sums = in(2), *first_hidden = in(3),
+                *first_cell = in(4), *weight = in(5), *states = in(6), *cells = in(7), *sums = in(8);
+        for (const auto& [to, of] :
+             {std::pair(&to_hidden, &args.out(1)), std::pair(&to_cell, &args.out(2))}) {
+            const RowMajor strides(of->sizes, of->ndim);
+            queue_zeros(
+                View{to->data(), of->sizes, strides.strides, of->numel, of->ndim, DTypeOf<T>::value, 1},
+                context);
+        }
+        for (int64_t k = l.steps - 1; k >= 0; --k) {
+            const int64_t t = l.at(k);
+            T* const own = gates.data() + t * 4 * state;
+            queue_for_each(AddGradients<T>{to_hidden.data(), to_cell.data(), grad_output + t * state,
+                                           grad_cells + t * state},
+                           state, l.stream);
+            launch(&lstm_backward<T, T>, Grid{blocks_for(state), kThreads}, l.stream, state, h, own,
+                   to_cell.data(), to_hidden.data(), to_cell.data(), sums + t * 4 * state,
+                   l.before(k, first_cell, cells), cells + t * state);
+            queue_for_each(AddTo<T>{own, grad_sums + t * 4 * state}, 4 * state, l.stream);
+            l.multiply(to_hidden.data(), l.batch, h, 4 * h, own, false, weight, false, 0);
+        }
+        // The weight's gradient is the sum over all steps of the gates' gradients times the states before the steps.
+        const int64_t later = l.backwards ? 0 : 1;
+        l.multiply(to_weight.data(), 4 * h, h, l.batch, gates.data() + l.at(0) * 4 * state, true,
+                   first_hidden, false, 0);
+        if (l.steps > 1)
+            l.multiply(to_weight.data(), 4 * h, h, (l.steps - 1) * l.batch, gates.data() + later * 4 * state,
+                       true, states + (1 - later) * state, false, 1);
+        for (const DenseOut<T>* made : {&gates, &to_hidden, &to_cell, &to_weight}) made->finish();
+    }
+};
+
+/// Calls `F::run<T>(args)` for float32 and float64.
+template <class F>
+BackendStatus by_wide_dtype(const KernelArgs* args, DType dtype) {
+    return guarded([=] {
+        if (dtype == DType::Float32) return F::template run<float>(*args);
+        if (dtype == DType::Float64) return F::template run<double>(*args);
+        fail(BackendStatus::NotImplemented, "not defined for dtype %s", dtype_name(dtype));
+    });
+}
+
 }  // namespace
+
+BackendStatus lstm_layer(const KernelArgs* args) { return by_wide_dtype<LstmLayer>(args, args->in(0).dtype); }
+BackendStatus lstm_layer_backward(const KernelArgs* args) {
+    return by_wide_dtype<LstmLayerBackward>(args, args->in(0).dtype);
+}
 
 BackendStatus lstm_gates(const KernelArgs* args) { return by_floating_dtype<Lstm>(args, args->out(0).dtype); }
 BackendStatus lstm_gates_backward(const KernelArgs* args) {

@@ -124,9 +124,10 @@ constexpr int64_t kLeastRows = 32;
 // Whether one kernel can compute all steps. All sequences, `x` (time, batch, gates), have the same length.
 bool is_one_kernel(Cell cell, const Tensor& x, int64_t time, const State& s, const Weights& w) {
     const auto plain = [&](const Tensor& t) { return t.dtype() == x.dtype() && t.device() == x.device(); };
+    const DeviceType device = x.device().type;
     return cell == Cell::Lstm && !w.w_hr.defined() && time > 1 && x.size(0) >= kLeastRows &&
            (x.dtype() == DType::Float32 || x.dtype() == DType::Float64) &&
-           x.device().type == DeviceType::CPU && plain(s.h) && plain(s.c) && plain(w.w_hh) &&
+           (device == DeviceType::CPU || device == DeviceType::CUDA) && plain(s.h) && plain(s.c) && plain(w.w_hh) &&
            !differentiated_forward(x, s.h, s.c, w.w_hh);
 }
 
