@@ -192,6 +192,11 @@ BackendStatus ctc_loss_backward(const KernelArgs* args);
 BackendStatus sparse_mm(const KernelArgs* args);
 BackendStatus sampled_products(const KernelArgs* args);
 
+// kernels/fft.cu
+BackendStatus fft_c2c(const KernelArgs* args);
+BackendStatus fft_r2c(const KernelArgs* args);
+BackendStatus fft_c2r(const KernelArgs* args);
+
 // kernels/metric.cu
 BackendStatus cdist_rows(const KernelArgs* args);
 BackendStatus cdist_gradient(const KernelArgs* args);
