@@ -197,6 +197,23 @@ BackendStatus fft_c2c(const KernelArgs* args);
 BackendStatus fft_r2c(const KernelArgs* args);
 BackendStatus fft_c2r(const KernelArgs* args);
 
+// kernels/elimination.cu
+BackendStatus linalg_lu(const KernelArgs* args);
+BackendStatus linalg_cholesky(const KernelArgs* args);
+BackendStatus pivots_to_order(const KernelArgs* args);
+BackendStatus linalg_solve(const KernelArgs* args);
+BackendStatus linalg_solve_again(const KernelArgs* args);
+BackendStatus linalg_solve_triangular(const KernelArgs* args);
+BackendStatus linalg_inv(const KernelArgs* args);
+BackendStatus linalg_det(const KernelArgs* args);
+BackendStatus linalg_slogdet(const KernelArgs* args);
+
+// kernels/orthogonal.cu
+BackendStatus linalg_qr(const KernelArgs* args);
+BackendStatus geqrf(const KernelArgs* args);
+BackendStatus householder_product(const KernelArgs* args);
+BackendStatus ormqr(const KernelArgs* args);
+
 // kernels/metric.cu
 BackendStatus cdist_rows(const KernelArgs* args);
 BackendStatus cdist_gradient(const KernelArgs* args);
