@@ -199,16 +199,45 @@ def test_linear(shape):
         torch.testing.assert_close(got, functional.linear(x, w, bias))
 
 
-def test_products_that_have_no_kernel_say_so():
-    x = torch.ones(2, 2, dtype=torch.int64, device="cuda")
-    with pytest.raises(NotImplementedError, match="int64"):
-        x @ x
+@pytest.mark.parametrize("dtype", [*INTEGERS, *COMPLEX])
+def test_products_of_integers_and_complex_numbers(dtype):
+    a, b, c = example(dtype, 20, 35), example(dtype, 18, 35).t(), example(dtype, 20, 18)
+    if dtype in COMPLEX:
+        a, b = a * (1 + 2j), b - 1j
+    close = {"rtol": 1e-5, "atol": 1e-4} if dtype == "complex64" else {"rtol": 1e-12, "atol": 1e-12}
+
+    def near(call, *given: torch.Tensor) -> None:
+        got = call(*(t.cuda() for t in given))
+        assert got.device.type == "cuda"
+        torch.testing.assert_close(got.cpu(), call(*given), **close)
+
+    pairs = [(a, b), (a.t().contiguous().t(), b.contiguous()), (a[::2], b[:, ::3]), (a[:1], b), (a, b[:, :1]),
+             (a[:, :1], b[:1]), (a[:0], b), (a[:, :0], b[:0]), (a[0], b), (a, b[:, 0]), (a[0], b[:, 0])]  # fmt: skip
+    for x, y in pairs:
+        near(torch.matmul, x, y)
+    near(torch.bmm, torch.stack([a, a + a, a]), torch.stack([b, b, b + b]))
+    near(torch.bmm, a.expand(3, *a.shape), torch.stack([b, b, b + b]))
+    for beta, alpha in ((1, 1), (0, 3), (2, -1), (3, 0)):
+        for addend in (c, c[0], c[:, :1], c[0, 0]):
+            near(lambda t, x, y, b=beta, a=alpha: torch.addmm(t, x, y, beta=b, alpha=a), addend, a, b)
+        near(lambda t, x, y, b=beta, a=alpha: torch.baddbmm(t, x, y, beta=b, alpha=a), c, a[None], b[None])
+    near(functional.linear, torch.stack([a, a]), b.t(), c[0])
+    near(functional.linear, a, b[:, 0])
+    if dtype in COMPLEX:
+        near(lambda t, x, y: torch.addmm(t, x, y, beta=1j, alpha=2 - 1j), c, a, b)
+        near(lambda x, y: x.mH @ y.conj(), a, a)
+
+
+def test_operators_without_a_kernel_say_so():
+    x = torch.tensor([[2.0, 0.0], [0.0, 3.0]], device="cuda")
+    with pytest.raises(NotImplementedError, match="no kernel for device cuda"):
+        torch.linalg.eigvals(x)
     torch.backends.device_fallback = "warn"
     try:
-        with pytest.warns(UserWarning, match="int64: the operator ran on the CPU"):
-            y = x @ x
+        with pytest.warns(UserWarning, match="the operator ran on the CPU"):
+            y = torch.linalg.eigvals(x)
         assert y.is_cuda
-        assert y.tolist() == [[2, 2], [2, 2]]
+        assert sorted(y.real.tolist()) == [2, 3]
     finally:
         torch.backends.device_fallback = "error"
 

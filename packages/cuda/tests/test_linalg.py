@@ -146,7 +146,7 @@ def test_pivots_that_are_not_rows():
         torch.cuda.synchronize()
 
 
-@pytest.mark.parametrize("dtype", [torch.float64])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
 @pytest.mark.parametrize(
     "call",
     [

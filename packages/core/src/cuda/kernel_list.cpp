@@ -14,13 +14,7 @@ const int kOldestCapability = RUSHLIGHT_CUDA_OLDEST;
 
 namespace {
 
-/// The library multiplies matrices of floating-point numbers only.
-constexpr uint64_t kNotFloating = [] {
-    uint64_t bits = 0;
-    for (int i = 0; i < kNumDTypes; ++i)
-        if (!is_floating(static_cast<DType>(i))) bits |= uint64_t{1} << i;
-    return bits;
-}();
+constexpr uint64_t kBool = uint64_t{1} << static_cast<int>(DType::Bool);
 
 constexpr NamedKernel kOthers[] = {
     {"copy", copy_kernel},
@@ -45,13 +39,13 @@ constexpr NamedKernel kOthers[] = {
     {"geometric_", geometric},
     {"cauchy_", cauchy},
     {"log_normal_", log_normal},
-    {"mm", mm, kNotFloating},
-    {"bmm", bmm, kNotFloating},
-    {"addmm", addmm, kNotFloating},
-    {"baddbmm", baddbmm, kNotFloating},
-    {"mv", mv, kNotFloating},
-    {"linear", linear, kNotFloating},
-    {"dot", dot, kNotFloating},
+    {"mm", mm, kBool},
+    {"bmm", bmm, kBool},
+    {"addmm", addmm, kBool},
+    {"baddbmm", baddbmm, kBool},
+    {"mv", mv, kBool},
+    {"linear", linear, kBool},
+    {"dot", dot, kBool},
     {"convolution", convolution},
     {"convolution_backward", convolution_backward},
     {"_attention", attention},

@@ -4,6 +4,7 @@
 #include "cuda/blas.h"
 #include "cuda/kernels.h"
 #include "cuda/pointwise.h"
+#include "cuda/products.h"
 #include "cuda/queue.h"
 
 namespace rushlight::cuda {
@@ -48,18 +49,25 @@ Matrix matrix(const KernelArgs& args, const View& given, bool transposed) {
     return taken();
 }
 
-void check_dtype(DType dtype) {
-    if (!is_floating(dtype))
-        fail(BackendStatus::NotImplemented, "not defined for dtype %s", dtype_name(dtype));
+/// A number as a parameter.
+Param number(int64_t x) { return {Param::Kind::Int, 0, {x}}; }
+
+double real_number(const Param& p) {
+    if (p.kind == Param::Kind::Complex)
+        fail(BackendStatus::NotImplemented,
+             "complex values of alpha and beta are not supported for real numbers");
+    return p.as_float();
 }
 
 /// Computes out = alpha a b + beta input. All have two or three dimensions. `input` is broadcast, or null. `bias` is a row
 /// that the library adds.
 void queue_product(const KernelArgs& args, const View& out, const View& a, const View& b, bool b_transposed,
-                   const View* input, double beta, double alpha, const void* bias) {
-    check_dtype(out.dtype);
+                   const View* input, const Param& given_beta, const Param& given_alpha, const void* bias) {
     if (out.numel == 0) return;
     const cudaStream_t stream = queue_of(args);
+    if (!is_floating(out.dtype))
+        return queue_plain_product(args, out, a, b, b_transposed, input, given_beta, given_alpha);
+    const double beta = real_number(given_beta), alpha = real_number(given_alpha);
     const int64_t k = a.sizes[a.ndim - 1];
     if (input && beta != 0) queue_broadcast(out, *input, args.context);
     if (k == 0 && (!input || beta == 0)) return queue_zeros(out, args.context);
@@ -87,12 +95,6 @@ void queue_product(const KernelArgs& args, const View& out, const View& a, const
     p.out = {out.data, p.m * p.n, p.n, 1};
     void* workspace = scratch<char>(args.context, kWorkspaceBytes);
     multiply(args.context->call->device, stream, workspace, kWorkspaceBytes, p);
-}
-
-double real_number(const Param& p) {
-    if (p.kind == Param::Kind::Complex)
-        fail(BackendStatus::NotImplemented, "complex values of alpha and beta are not supported");
-    return p.as_float();
 }
 
 /// Views (..., k) as a matrix, with a copy if it is not contiguous.
@@ -126,15 +128,16 @@ struct Flat {
 
 BackendStatus mm(const KernelArgs* args) {
     return guarded([args] {
-        queue_product(*args, args->out(0), args->in(0), args->in(1), false, nullptr, 0, 1, nullptr);
+        queue_product(*args, args->out(0), args->in(0), args->in(1), false, nullptr, number(0), number(1),
+                      nullptr);
     });
 }
 BackendStatus bmm(const KernelArgs* args) { return mm(args); }
 
 BackendStatus addmm(const KernelArgs* args) {
     return guarded([args] {
-        queue_product(*args, args->out(0), args->in(1), args->in(2), false, &args->in(0),
-                      real_number(args->params[0]), real_number(args->params[1]), nullptr);
+        queue_product(*args, args->out(0), args->in(1), args->in(2), false, &args->in(0), args->params[0],
+                      args->params[1], nullptr);
     });
 }
 BackendStatus baddbmm(const KernelArgs* args) { return addmm(args); }
@@ -147,7 +150,7 @@ BackendStatus mv(const KernelArgs* args) {
                       x_steps[] = {x.strides[0], 1};
         const View y{out.data, rows, steps, out.numel, 2, out.dtype, 1};
         const View column{x.data, length, x_steps, x.numel, 2, x.dtype, 0};
-        queue_product(*args, y, args->in(0), column, false, nullptr, 0, 1, nullptr);
+        queue_product(*args, y, args->in(0), column, false, nullptr, number(0), number(1), nullptr);
     });
 }
 
@@ -163,10 +166,10 @@ BackendStatus linear(const KernelArgs* args) {
         const int64_t made[] = {n ? out.numel / n : 0, n}, made_steps[] = {n, 1};
         const View y{out.data, made, made_steps, out.numel, 2, out.dtype, 1};
         // The library can add a row of n numbers. Any other bias is broadcast to the output first.
-        const bool is_row =
-            bias.defined() && bias.ndim == 1 && bias.numel == n && bias.strides[0] == 1 && k > 0;
-        queue_product(*args, y, x.view, w, true, bias.defined() && !is_row ? &bias : nullptr, 1, 1,
-                      is_row ? bias.data : nullptr);
+        const bool is_row = bias.defined() && bias.ndim == 1 && bias.numel == n && bias.strides[0] == 1 &&
+                            k > 0 && is_floating(out.dtype);
+        queue_product(*args, y, x.view, w, true, bias.defined() && !is_row ? &bias : nullptr, number(1),
+                      number(1), is_row ? bias.data : nullptr);
     });
 }
 
@@ -178,8 +181,8 @@ BackendStatus dot(const KernelArgs* args) {
                       row_steps[] = {a.numel, a.strides[0]}, column_steps[] = {b.strides[0], 1};
         queue_product(*args, View{out.data, one, one, 1, 2, out.dtype, 1},
                       View{a.data, row, row_steps, a.numel, 2, a.dtype, 0},
-                      View{b.data, column, column_steps, b.numel, 2, b.dtype, 0}, false, nullptr, 0, 1,
-                      nullptr);
+                      View{b.data, column, column_steps, b.numel, 2, b.dtype, 0}, false, nullptr, number(0),
+                      number(1), nullptr);
     });
 }
 
