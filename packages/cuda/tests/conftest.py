@@ -24,7 +24,7 @@ OPERATORS = (
     "add mul div sub eq lt where abs relu square cos sin threshold_backward sum mean amax any argmax max.dim var "
     "hardtanh hardtanh_backward _gelu gelu_backward remainder floor_divide _norm2 clamp_max reciprocal "
     "floor round gt ge le tanh tanh_backward _sgn sign max bitwise_not logical_and logical_or logical_not fmod "
-    "clamp_min _clamp isnan _nan_to_num exp log neg"
+    "clamp_min _clamp isnan isfinite _nan_to_num exp log neg pow _conj"
 )
 FLAGS = ["-std=c++20", "-O0", "-fPIC", "-fvisibility=hidden", "-w", "-x", "c++", "-DRUSHLIGHT_CUDA_ON_HOST",
          "-DRUSHLIGHT_CUDA_OLDEST=90", "-DRUSHLIGHT_CPU=cuda_device",
