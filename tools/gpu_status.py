@@ -123,7 +123,7 @@ def compiled() -> set[str]:
     from codegen.loader import OPS, load_ops  # type: ignore[import-not-found]
 
     text = (CORE / "src" / "cuda" / "kernel_list.cpp").read_text()
-    listed = set(re.findall(r'\{"(\w[\w.]*)", \w+\}', text))
+    listed = set(re.findall(r'\{"(\w[\w.]*)", \w+[,}]', text))
     return listed | {op.name for op in load_ops(OPS) if op.kind in ("pointwise", "reduce")}
 
 
