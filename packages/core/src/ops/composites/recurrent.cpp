@@ -127,8 +127,8 @@ bool is_one_kernel(Cell cell, const Tensor& x, int64_t time, const State& s, con
     const DeviceType device = x.device().type;
     return cell == Cell::Lstm && !w.w_hr.defined() && time > 1 && x.size(0) >= kLeastRows &&
            (x.dtype() == DType::Float32 || x.dtype() == DType::Float64) &&
-           (device == DeviceType::CPU || device == DeviceType::CUDA) && plain(s.h) && plain(s.c) && plain(w.w_hh) &&
-           !differentiated_forward(x, s.h, s.c, w.w_hh);
+           (device == DeviceType::CPU || device == DeviceType::CUDA) && plain(s.h) && plain(s.c) &&
+           plain(w.w_hh) && !differentiated_forward(x, s.h, s.c, w.w_hh);
 }
 
 // Sequences ordered by time, the longest sequence first: step t holds the elements of the first sizes[t] sequences.
