@@ -42,13 +42,17 @@ struct RadixPass {
     }
     __device__ void operator()(int64_t i) const {
         const int64_t step = n / R, begin = i / step * n, j = i % step, k = j % done;
-        Complex<T> v[R];
+        Complex<T> v[R];  // in registers, because the loops are unrolled
+#pragma unroll
         for (int r = 0; r < R; ++r) v[r] = in[begin + j + r * step];
         if (done > 1)
+#pragma unroll
             for (int r = 1; r < R; ++r) v[r] = v[r] * roots[r * k * (step / done)];
         const int64_t at = begin + (j - k) * R + k;
+#pragma unroll
         for (int q = 0; q < R; ++q) {
             Complex<T> sum = v[0];
+#pragma unroll
             for (int r = 1; r < R; ++r) sum = sum + v[r] * own[q * r % R];
             out[at + q * done] = sum;
         }

@@ -73,6 +73,7 @@ __global__ void __launch_bounds__(kThreads) multiply_tiles(const Task<T> p) {
             left.x[threadIdx.x] = i < p.m && own < p.k ? p.a.at(c, i, own) : T(0);
             right.x[threadIdx.x] = j < p.n && other < p.k ? p.b.at(c, other, j) : T(0);
             __syncthreads();
+#pragma unroll
             for (int k = 0; k < kTileWidth; ++k)
                 sum = static_cast<T>(sum +
                                      product(left.x[row * kTileWidth + k], right.x[k * kTileWidth + column]));
