@@ -17,8 +17,10 @@ from typing import Any
 from .. import environment, report
 from .catalogue import ENTRIES
 from .modes import PEERS, Group, groups
-from .report import draw, render
+from .report import draw, page, render
 from .run import Plan, measure
+
+ROOT = Path(__file__).resolve().parents[2]
 
 SCHEMA = 3
 
@@ -56,6 +58,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         "--out", type=Path, default=Path("bench-out/table1.json"), help="the figures, as JSON"
     )
     parser.add_argument("--chart", type=Path, help="a bar chart: a file that ends in .png or .svg")
+    parser.add_argument("--docs", action="store_true", help="write docs/table1.md and its figure")
     parser.add_argument("--again", action="store_true", help="repeat measurements that the file has")
     given = parser.parse_args(arguments)
     given.peers = given.peers.split(",")
@@ -75,8 +78,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
             parser.error(f"--chart takes a file that ends in .png or .svg, got {str(given.chart)!r}")
         if not given.chart.parent.is_dir():
             parser.error(f"--chart takes a file in an existing folder, got {str(given.chart)!r}")
-        if importlib.util.find_spec("matplotlib") is None:
-            parser.error("--chart needs matplotlib, which is not installed")
+    if (given.chart is not None or given.docs) and importlib.util.find_spec("matplotlib") is None:
+        parser.error("--chart and --docs need matplotlib, which is not installed")
     for name in ("python", "missing"):
         pairs = [text.partition("=") for text in getattr(given, name)]
         if wrong := [peer for peer, _, value in pairs if peer not in PEERS or not value]:
@@ -152,6 +155,11 @@ def main(arguments: list[str]) -> int:
         print(render([row]), flush=True)
     if given.chart is not None:
         draw(rows.values(), given.chart)
+    if given.docs:
+        docs, document = ROOT / "docs", {"schema": SCHEMA, "machine": machine, "rows": list(rows.values())}
+        report.write(docs / "figures" / "table1.json", document)
+        draw(rows.values(), docs / "figures" / "table1.svg")
+        (docs / "table1.md").write_text(page(document))
     print("\n" + render(rows.values()))
     return 0
 

@@ -109,6 +109,28 @@ def _memory(groups: Sequence[Row]) -> float | None:
     return ours["memory"] / best[1]["memory"] if best and "memory" in ours else None
 
 
+def page(document: dict[str, Any]) -> str:
+    """Return the text of docs/table1.md."""
+    machine = document["machine"]
+    lines = [
+        "# Table 1: training steps of whole models", "",
+        "The paper that introduced PyTorch compares frameworks by the number of images, tokens or samples per second that they",
+        "train on. `nox -s table1 -- --docs` measures the same models and two newer ones again, beside the other libraries that",
+        "it is given, and writes this page and its figure ([how](../benchmarks/REPRODUCE.md#table-1-training-steps-of-whole-models)).",
+        "",
+        f"Measured on {machine['processor']} ({', '.join(machine['instruction_sets'])}), {machine['python']}. The libraries take",
+        "turns in separate processes. Figures are medians, and intervals contain the ratio with a confidence of 95 %.", "",
+        "* **per second** is the rate of whole steps: forward, loss, backward and optimizer.",
+        "* **spread** is half the distance between the quartiles of the steps' times, relative to their median.",
+        "* **faults a step** are the page faults of the median step, and **peak MB** is the largest resident memory.",
+        "* **rushlight / it** is rushlight's rate relative to that of the mode.", "",
+        "![Rates relative to rushlight](figures/table1.svg)", "",
+        render(document["rows"]), "",
+        "[Roofline](roofline.md) shows what limits the steps of each model.", "",
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
 def draw(rows: Iterable[Row], path: Path) -> None:
     """Draw bars of each library's speed per model, in its fastest mode, relative to rushlight, as PNG or SVG by the suffix.
 
