@@ -339,14 +339,14 @@ void Scheduler::run_node(uint32_t task, Queue& queue, Lock& lock) {
     }
 }
 
-void Scheduler::arrive(const Edge& edge, uint32_t place, Tensor grad, Queue& from, Lock& lock,
+void Scheduler::arrive(const Edge& edge, uint32_t position, Tensor grad, Queue& from, Lock& lock,
                        std::vector<uint32_t>& leaves) {
     uint32_t next = task_of(edge);
     Task& task = pass_.tasks_[next];
     Slot& slot = slots_[task.first_grad + edge.index];
     if (slot.adding ||
-        place != slot.next) {  // the thread that adds the preceding gradients adds this gradient
-        slot.early.emplace_back(place, std::move(grad));
+        position != slot.next) {  // the thread that adds the preceding gradients adds this gradient
+        slot.early.emplace_back(position, std::move(grad));
         return;
     }
     slot.adding = true;

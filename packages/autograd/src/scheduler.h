@@ -69,7 +69,7 @@ class Scheduler : public std::enable_shared_from_this<Scheduler> {
 
     uint32_t run(uint32_t task, Queue& queue);
     void run_node(uint32_t task, Queue& queue, Lock& lock);
-    void arrive(const Edge& edge, uint32_t place, Tensor grad, Queue& from, Lock& lock,
+    void arrive(const Edge& edge, uint32_t position, Tensor grad, Queue& from, Lock& lock,
                 std::vector<uint32_t>& leaves);
 
     Pass& pass_;

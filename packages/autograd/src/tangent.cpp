@@ -108,7 +108,7 @@ void leave_forward_mode(Level level) {
     // The tangents are removed first and freed afterwards: the graph of a tangent may hold other tangents.
     std::vector<Tensor> values;
     for (const auto& known : ended)
-        if (auto tangent = known.lock()) values.push_back(std::move(tangent->place(level)));
+        if (auto tangent = known.lock()) values.push_back(std::move(tangent->entry(level)));
 }
 
 Tensor tangent(const Tensor& t, Level level) {
@@ -122,7 +122,7 @@ Tensor tangent(const Tensor& t, Level level) {
     const Meta* r = meta_or_null(root);
     if (!r || !r->tangent || !r->tangent->at(level).defined()) return {};
     AtLevel at(level);
-    Tensor& whole = r->tangent->place(level);
+    Tensor& whole = r->tangent->entry(level);
     // The tangent may be the result of a broadcast. It is copied to the root's layout, so that the tangents of all
     // views share memory with it.
     if (!std::ranges::equal(whole.strides(), root->strides())) {
@@ -136,10 +136,10 @@ void set_tangent(const Tensor& t, Tensor tangent, Level level) {
     if (!is_differentiable(t.dtype())) return;  // integers and bools have no tangents
     const Meta* m = meta_or_null(t.impl());
     if (!tangent.defined() && !(m && m->tangent)) return;
-    const std::shared_ptr<Tangent>& place = tangents_of(t.impl());
-    if (!place->at(level).defined() && tangent.defined()) remember(place, level);
-    place->place(level) = std::move(tangent);
-    t.impl()->set_stage(Stage::Dual, place->innermost(~Level{0}) != 0);
+    const std::shared_ptr<Tangent>& tangents = tangents_of(t.impl());
+    if (!tangents->at(level).defined() && tangent.defined()) remember(tangents, level);
+    tangents->entry(level) = std::move(tangent);
+    t.impl()->set_stage(Stage::Dual, tangents->innermost(~Level{0}) != 0);
 }
 
 void share_tangent(const Tensor& from, const Tensor& to) {

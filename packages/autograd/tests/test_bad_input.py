@@ -213,9 +213,9 @@ def test_bad_calls(call: Callable, error: type[Exception], text: str) -> None:
 
 def test_out_of_results_without_derivative() -> None:
     """`out=` of an operator whose result has no derivative records nothing, unless the overwritten tensor has a history."""
-    x, places = leaf(3), core.empty(0, dtype=core.int64)
+    x, indices = leaf(3), core.empty(0, dtype=core.int64)
     assert core.gt(x, 0, out=core.empty(3)).requires_grad is False
-    assert core.argmax(x, out=places) is places
+    assert core.argmax(x, out=indices) is indices
     with pytest.raises(RuntimeError, match="cannot be differentiated"):
         core.gt(x.detach(), 0, out=leaf(3))
 

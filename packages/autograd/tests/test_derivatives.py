@@ -494,12 +494,12 @@ def test_refusals_are_declared(derivative) -> None:
 
 @pytest.mark.parametrize("padding", [1, 2])
 @pytest.mark.parametrize("align", [False, True])
-def test_places_at_the_limits_of_an_image_have_no_slope(padding: int, align: bool) -> None:
+def test_points_at_the_limits_of_an_image_have_no_slope(padding: int, align: bool) -> None:
     """The derivative with respect to a position at the limit is 0: on one side, the sampled value is constant."""
     limit = 1.0 if align else 2 / 3
     image = core.arange(1, 10, dtype=core.float64).view(1, 1, 3, 3)
-    places = [[limit, 0.1], [-limit, 0.1], [0.1, limit], [0.1, -limit]]
-    grid = core.tensor([[places]], dtype=core.float64, requires_grad=True)
+    points = [[limit, 0.1], [-limit, 0.1], [0.1, limit], [0.1, -limit]]
+    grid = core.tensor([[points]], dtype=core.float64, requires_grad=True)
     core.grid_sampler(image, grid, 0, padding, align).sum().backward()
     across, along = (1.0, 3.0) if align else (1.5, 4.5)
     assert core.allclose(
@@ -510,14 +510,14 @@ def test_places_at_the_limits_of_an_image_have_no_slope(padding: int, align: boo
 @pytest.mark.parametrize("mode", [0, 1, 2])
 @pytest.mark.parametrize("padding", [0, 1, 2])
 @pytest.mark.parametrize("align", [False, True])
-def test_places_that_are_no_numbers(mode: int, padding: int, align: bool) -> None:
+def test_points_that_are_not_finite(mode: int, padding: int, align: bool) -> None:
     """Positions that are NaN or infinite give the same result with and without gradients: NaN or a pixel, by mode."""
     nan, inf = float("nan"), float("inf")
     x = core.arange(1, 10, dtype=core.float64).view(1, 1, 3, 3)
-    places = [[nan, 0.0], [0.1, nan], [nan, nan], [inf, 0.0], [-inf, 0.2], [1e6, 0.3], [0.2, -0.3]]
+    points = [[nan, 0.0], [0.1, nan], [nan, nan], [inf, 0.0], [-inf, 0.2], [1e6, 0.3], [0.2, -0.3]]
     # For larger positions than 1e6, the result of a reflection depends on rounding errors, so results cannot be
     # compared.
-    grid = core.tensor([[places]], dtype=core.float64)
+    grid = core.tensor([[points]], dtype=core.float64)
     plain = core.grid_sampler(x, grid, mode, padding, align)
     recorded = core.grid_sampler(
         x.clone().requires_grad_(), grid.clone().requires_grad_(), mode, padding, align

@@ -186,10 +186,10 @@ def test_a_pooling_window_in_the_padding_has_no_derivative() -> None:
     assert found.tolist() == [[[0.0, 0.0]]]
 
 
-def test_a_place_beyond_the_plane_is_an_error() -> None:
-    for place in (4, -2):
+def test_an_index_beyond_the_plane_is_an_error() -> None:
+    for index in (4, -2):
         values, indices = core.max_pool2d_with_indices(leaf(1, 2, 2), (2, 2))
-        indices.data.fill_(place)  # without a new version
+        indices.data.fill_(index)  # without a new version
         with pytest.raises(IndexError, match="an index is out of range for the 4 elements of one channel"):
             values.sum().backward()
 

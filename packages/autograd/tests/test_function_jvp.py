@@ -93,9 +93,9 @@ def test_several_outputs_and_absent_tangents() -> None:
     Parts.given.clear()
     with forward_ad.dual_level():
         x = forward_ad.make_dual(core.ones(2), core.full((2,), 5.0))
-        total, place, same = Parts.apply(x, core.ones(2))
+        total, index, same = Parts.apply(x, core.ones(2))
         assert forward_ad.unpack_dual(total).tangent.tolist() == [5, 5]
-        assert forward_ad.unpack_dual(place).tangent is None
+        assert forward_ad.unpack_dual(index).tangent is None
         assert forward_ad.unpack_dual(same).tangent.tolist() == [5, 5]
     assert Parts.given == [None]
 

@@ -340,22 +340,22 @@ BESIDE_NUMBERS = [
 ]
 
 
-def beside(op: Op, sample: Sample, place: int, x: Any, number: Any) -> Any:
-    """Call a binary operator with the tensor x at `place` and a number as the other operand."""
-    return call(op, (*((x, number) if place else (number, x)), *sample.args[2:]), sample.kwargs)
+def beside(op: Op, sample: Sample, position: int, x: Any, number: Any) -> Any:
+    """Call a binary operator with the tensor x at `position` and a number as the other operand."""
+    return call(op, (*((x, number) if position else (number, x)), *sample.args[2:]), sample.kwargs)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize("op", BESIDE_NUMBERS, ids=lambda op: op.name)
 def test_a_number_is_a_tensor_without_dimensions(op: Op, dtype: str) -> None:
     """Value, gradient and tangent are the same for a number and a tensor without dimensions, of either sign."""
-    places = [i for i, a in enumerate(op.schema.arguments[:2]) if a.type.name == "TensorOrScalar"]
+    positions = [i for i, a in enumerate(op.schema.arguments[:2]) if a.type.name == "TensorOrScalar"]
     taken = [s for s in samples(op, dtype) if len(s.args) > 1 and is_float(s.args[0]) and is_float(s.args[1])]
     numbers: list[Any] = [2.5, -2.5, 3, -3, 0.0, 1.0]
     if dtype == "complex128":
         numbers += [1.5 - 2j, 0j]
-    for sample, number, place in itertools.product(taken, numbers, places):
-        other = sample.args[1 - place]
+    for sample, number, position in itertools.product(taken, numbers, positions):
+        other = sample.args[1 - position]
         direction, found = like(other), []
         for given in (
             number,
@@ -363,11 +363,11 @@ def test_a_number_is_a_tensor_without_dimensions(op: Op, dtype: str) -> None:
         ):
             try:
                 leaf = other.detach().clone().requires_grad_()
-                value = beside(op, sample, place, leaf, given)
+                value = beside(op, sample, position, leaf, given)
                 (slope,) = grad(value, leaf, core.ones_like(value), allow_unused=True)
                 with dual_level():
                     tangent = unpack_dual(
-                        beside(op, sample, place, make_dual(other, direction), given)
+                        beside(op, sample, position, make_dual(other, direction), given)
                     ).tangent
             except Errors:
                 found.append(None)
@@ -377,7 +377,7 @@ def test_a_number_is_a_tensor_without_dimensions(op: Op, dtype: str) -> None:
         if found[0] is None or found[1] is None:
             continue
         for a, b in zip(*found, strict=True):
-            assert same(a, b), (number, place, sample.text)
+            assert same(a, b), (number, position, sample.text)
 
 
 # --- views of results ---
@@ -542,13 +542,13 @@ def test_second_derivatives_are_symmetric(op: Op) -> None:
         floats = [t for t in tensors_in((sample.args, sample.kwargs)) if is_float(t)]
         if any(t.dtype not in (core.float64, core.complex128) for t in floats):
             continue
-        for place, value in [(-1, 0.0), *itertools.product(range(len(floats)), (0.0, 1.0))]:
+        for position, value in [(-1, 0.0), *itertools.product(range(len(floats)), (0.0, 1.0))]:
             seen = itertools.count()
 
-            def leaf(t: Any, place: int = place, value: float = value, seen: Any = seen) -> Any:
+            def leaf(t: Any, position: int = position, value: float = value, seen: Any = seen) -> Any:
                 if not is_float(t):
                     return t
-                t = core.full_like(t, value) if next(seen) == place else t.detach().clone()
+                t = core.full_like(t, value) if next(seen) == position else t.detach().clone()
                 return t.requires_grad_()
 
             leaves = replaced((sample.args, sample.kwargs), leaf)
@@ -569,7 +569,7 @@ def test_second_derivatives_are_symmetric(op: Op) -> None:
             except Errors:
                 continue
             if all_finite(found) and not core.allclose(*found, rtol=1e-6, atol=1e-8):
-                wrong.append((place, value, sample.text))
+                wrong.append((position, value, sample.text))
     assert not wrong or op.name in NOT_SYMMETRIC, wrong
 
 
@@ -617,21 +617,21 @@ def test_derivatives_at_zero_keep_its_sign(op: Op) -> None:
     wrong = []
     for sign, sample in itertools.product((1.0, -1.0), samples(op, "float64", 2)):
         count = len([t for t in tensors_in((sample.args, sample.kwargs)) if is_float(t)])
-        for place in range(count):
+        for position in range(count):
             found = []
             for value in (0.0, 1e-200):
                 seen = itertools.count()
 
                 def moved(
-                    t: Any, value: float = value, seen: Any = seen, place: int = place, s: float = sign
+                    t: Any, value: float = value, seen: Any = seen, position: int = position, s: float = sign
                 ) -> Any:
                     if not is_float(t):
                         return t
-                    t = core.full_like(t, s * value) if next(seen) == place else t.detach()
+                    t = core.full_like(t, s * value) if next(seen) == position else t.detach()
                     return t.requires_grad_()
 
                 arguments = replaced((sample.args, sample.kwargs), moved)
-                leaf = [t for t in tensors_in(arguments) if is_float(t)][place]
+                leaf = [t for t in tensors_in(arguments) if is_float(t)][position]
                 try:
                     outputs = [t for t in tensors_in(call(op, *arguments)) if t.requires_grad]
                     ones = [core.ones_like(t.detach()) for t in outputs]
@@ -642,7 +642,7 @@ def test_derivatives_at_zero_keep_its_sign(op: Op) -> None:
                 at, near = found
                 infinite = core.isinf(at) & ~core.isnan(near)
                 if bool((infinite & (core.sign(at) != core.sign(near))).any()):
-                    wrong.append((sign, place, sample.text))
+                    wrong.append((sign, position, sample.text))
     assert not wrong
 
 

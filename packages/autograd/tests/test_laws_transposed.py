@@ -34,16 +34,16 @@ def product(xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> float:
 
 def products(call: Call) -> tuple[float, float] | None:
     """Return the two products that must be equal; None if the sample has no derivative in one of the modes."""
-    places = [i for i, x in enumerate(call.tensors) if x.dtype == core.float64]
+    positions = [i for i, x in enumerate(call.tensors) if x.dtype == core.float64]
 
     def function(*moving: Tensor) -> tuple[Tensor, ...]:
         given = list(call.tensors)
-        for i, x in zip(places, moving, strict=True):
+        for i, x in zip(positions, moving, strict=True):
             given[i] = x.clone()
         results: list[Any] = flatten(call.function(*given))[0]
         return tuple(y for y in results if isinstance(y, Tensor) and y.dtype == core.float64)
 
-    primals = tuple(call.tensors[i] for i in places)
+    primals = tuple(call.tensors[i] for i in positions)
     rng = random.Random(7)
     tangents = tuple(like(x, rng) for x in primals)
     with warnings.catch_warnings(), contextlib.suppress(*ERRORS):

@@ -171,9 +171,11 @@ def test_results_of_batched_tensors_are_batched(op: Op) -> None:
     assert bool(unbatched) == (op.name in CONSTANTS), f"{op.name}: {unbatched}"
 
 
-def _with_one_of(tensors: list[Tensor], place: int) -> list[Tensor]:
+def _with_one_of(tensors: list[Tensor], position: int) -> list[Tensor]:
     """Return the tensors with one of them converted from float64 to float32."""
-    return [x.float() if i == place and x.dtype == core.float64 else x.clone() for i, x in enumerate(tensors)]
+    return [
+        x.float() if i == position and x.dtype == core.float64 else x.clone() for i, x in enumerate(tensors)
+    ]
 
 
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
@@ -182,8 +184,8 @@ def test_dtypes_that_one_example_refuses(op: Op) -> None:
     taken = []
     for sample in op.samples:
         for call in calls(op, sample.text):
-            for place in range(len(call.tensors) if len(call.tensors) > 1 else 0):
-                mixed = _with_one_of(call.tensors, place)
+            for position in range(len(call.tensors) if len(call.tensors) > 1 else 0):
+                mixed = _with_one_of(call.tensors, position)
                 try:
                     call.function(*mixed)
                 except ERRORS as error:
@@ -194,7 +196,7 @@ def test_dtypes_that_one_example_refuses(op: Op) -> None:
                 with warnings.catch_warnings(), contextlib.suppress(*ERRORS):
                     warnings.simplefilter("ignore")
                     vmap(call.function)(*(core.stack([x, x]) for x in mixed))
-                    taken.append((sample.text, place))
+                    taken.append((sample.text, position))
     assert bool(taken) == (op.name in PROMOTED), taken
 
 
@@ -204,17 +206,17 @@ def test_shapes_that_one_example_refuses(op: Op) -> None:
     taken = []
     for sample in op.samples:
         for call in calls(op, sample.text):
-            for place, dim in [(i, d) for i, x in enumerate(call.tensors) for d in range(x.dim())]:
-                x = call.tensors[place]
+            for position, dim in [(i, d) for i, x in enumerate(call.tensors) for d in range(x.dim())]:
+                x = call.tensors[position]
                 longer = [*call.tensors]
-                longer[place] = core.cat([x, x.narrow(dim, 0, 1)], dim) if x.size(dim) else x
+                longer[position] = core.cat([x, x.narrow(dim, 0, 1)], dim) if x.size(dim) else x
                 with warnings.catch_warnings(), contextlib.suppress(*ERRORS):
                     warnings.simplefilter("ignore")
                     try:
                         call.function(*(y.clone() for y in longer))
                     except ERRORS:
                         vmap(call.function)(*(core.stack([y, y]) for y in longer))
-                        taken.append((sample.text, place, dim))
+                        taken.append((sample.text, position, dim))
     assert not taken
 
 
@@ -347,15 +349,15 @@ def test_wrong_ranks_raise(op: Op) -> None:
 
 def _accepted_ranks(call: Call) -> list[str]:
     """Return the wrong ranks for which a single example raises an error and vmap does not."""
-    accepted, places = [], range(len(call.tensors))
+    accepted, positions = [], range(len(call.tensors))
     wrong = [
-        ([*call.tensors[:i], other, *call.tensors[i + 1 :]], [set(places), {i}])
+        ([*call.tensors[:i], other, *call.tensors[i + 1 :]], [set(positions), {i}])
         for i, x in enumerate(call.tensors)
         for other in _other_ranks(x)
     ]
     # Remove a dimension of all tensors, so that their shapes fit each other.
     if all(x.dim() and x.numel() for x in call.tensors):
-        wrong.append(([x[0] for x in call.tensors], [set(places), *({i} for i in places)]))
+        wrong.append(([x[0] for x in call.tensors], [set(positions), *({i} for i in positions)]))
     for given, ways in wrong:
         try:
             call.function(*given)
@@ -364,7 +366,7 @@ def _accepted_ranks(call: Call) -> list[str]:
         else:
             continue
         for which in ways:
-            dims = tuple(0 if k in which else None for k in places)
+            dims = tuple(0 if k in which else None for k in positions)
             rows = [core.stack([y, y]) if k in which else y for k, y in enumerate(given)]
             try:
                 vmap(call.function, dims)(*rows)

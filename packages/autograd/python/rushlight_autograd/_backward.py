@@ -11,8 +11,8 @@ from rushlight_autograd.graph import GradientEdge
 from rushlight_core import Tensor, overrides
 
 TensorOrTensors = Tensor | Sequence[Tensor]
-Place = Tensor | GradientEdge
-Places = Place | Sequence[Place]
+TensorOrEdge = Tensor | GradientEdge
+TensorsOrEdges = TensorOrEdge | Sequence[TensorOrEdge]
 
 
 def _tuple(value: TensorOrTensors | None) -> tuple[Tensor, ...]:
@@ -21,36 +21,36 @@ def _tuple(value: TensorOrTensors | None) -> tuple[Tensor, ...]:
     return (value,) if isinstance(value, Tensor) else tuple(value)
 
 
-def _is_place(value: object) -> bool:
+def _is_tensor_or_edge(value: object) -> bool:
     return isinstance(value, (Tensor, GradientEdge)) or overrides.has_torch_function((value,))
 
 
-def _places(value: Places, function: str, argument: str) -> tuple[Place, ...]:
-    places: tuple[Any, ...] = (
-        (value,) if _is_place(value) or not isinstance(value, Iterable) else tuple(value)
+def _tensors_or_edges(value: TensorsOrEdges, function: str, argument: str) -> tuple[TensorOrEdge, ...]:
+    items: tuple[Any, ...] = (
+        (value,) if _is_tensor_or_edge(value) or not isinstance(value, Iterable) else tuple(value)
     )
-    for place in places:
-        if not _is_place(place):
+    for item in items:
+        if not _is_tensor_or_edge(item):
             raise TypeError(
-                f"{function}(): {argument} must be Tensors or GradientEdges, not {type(place).__name__}"
+                f"{function}(): {argument} must be Tensors or GradientEdges, not {type(item).__name__}"
             )
-    return places
+    return items
 
 
-def _overriding(*places: Place) -> list[Place]:
+def _overriding(*items: TensorOrEdge) -> list[TensorOrEdge]:
     """Return the tensors and other objects whose class defines `__torch_function__`."""
-    if {type(place) for place in places} <= {Tensor}:
+    if {type(item) for item in items} <= {Tensor}:
         return []
-    return [p for p in places if overrides.has_torch_function((p,))]
+    return [p for p in items if overrides.has_torch_function((p,))]
 
 
 def backward(
-    tensors: Places,
+    tensors: TensorsOrEdges,
     grad_tensors: TensorOrTensors | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
     grad_variables: TensorOrTensors | None = None,
-    inputs: Places | None = None,
+    inputs: TensorsOrEdges | None = None,
 ) -> None:
     """Add the gradients of tensors to the `grad` of the leaves from which they were computed.
 
@@ -82,10 +82,10 @@ def backward(
         if grad_tensors is not None:
             raise RuntimeError("backward(): grad_tensors and its old name grad_variables were both given")
         grad_tensors = grad_variables
-    wanted = () if inputs is None else _places(inputs, "backward", "inputs")
+    wanted = () if inputs is None else _tensors_or_edges(inputs, "backward", "inputs")
     if inputs is not None and not wanted:
         raise RuntimeError("backward(): inputs= must not be empty")
-    roots = _places(tensors, "backward", "tensors")
+    roots = _tensors_or_edges(tensors, "backward", "tensors")
     if overriding := _overriding(*roots, *wanted):
         overrides.handle_torch_function(
             backward, overriding, tensors, grad_tensors=grad_tensors, retain_graph=retain_graph,
@@ -99,8 +99,8 @@ def backward(
 
 @overload
 def grad(
-    outputs: Places,
-    inputs: Places,
+    outputs: TensorsOrEdges,
+    inputs: TensorsOrEdges,
     grad_outputs: TensorOrTensors | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
@@ -111,8 +111,8 @@ def grad(
 ) -> tuple[Tensor, ...]: ...
 @overload
 def grad(
-    outputs: Places,
-    inputs: Places,
+    outputs: TensorsOrEdges,
+    inputs: TensorsOrEdges,
     grad_outputs: TensorOrTensors | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
@@ -124,8 +124,8 @@ def grad(
 ) -> tuple[Tensor, ...]: ...
 @overload
 def grad(
-    outputs: Places,
-    inputs: Places,
+    outputs: TensorsOrEdges,
+    inputs: TensorsOrEdges,
     grad_outputs: TensorOrTensors | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
@@ -135,8 +135,8 @@ def grad(
     materialize_grads: bool = False,
 ) -> tuple[Tensor | None, ...]: ...
 def grad(
-    outputs: Places,
-    inputs: Places,
+    outputs: TensorsOrEdges,
+    inputs: TensorsOrEdges,
     grad_outputs: TensorOrTensors | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
@@ -181,10 +181,10 @@ def grad(
     if materialize_grads and allow_unused is False:
         raise ValueError("grad(): materialize_grads=True needs allow_unused to be True or None")
     keep = create_graph if retain_graph is None else retain_graph
-    wanted = _places(inputs, "grad", "inputs")
+    wanted = _tensors_or_edges(inputs, "grad", "inputs")
     if not wanted:
         raise RuntimeError("grad(): inputs must not be empty")
-    roots = _places(outputs, "grad", "outputs")
+    roots = _tensors_or_edges(outputs, "grad", "outputs")
     if overriding := _overriding(*roots, *wanted):
         return overrides.handle_torch_function(
             grad, overriding, outputs, inputs, grad_outputs=grad_outputs, retain_graph=retain_graph,
@@ -218,9 +218,9 @@ def grad(
 
 
 def _batched(
-    outputs: tuple[Place, ...],
+    outputs: tuple[TensorOrEdge, ...],
     grads: Sequence[Tensor] | None,
-    inputs: tuple[Place, ...],
+    inputs: tuple[TensorOrEdge, ...],
     retain_graph: bool,
     create_graph: bool,
 ) -> tuple[Tensor | None, ...]:
@@ -241,5 +241,5 @@ def _batched(
         _close_batch()
 
 
-def _described(place: Place) -> str:
-    return f"shape {tuple(place.shape)}" if isinstance(place, Tensor) else f"result of {place.node.name()}"
+def _described(item: TensorOrEdge) -> str:
+    return f"shape {tuple(item.shape)}" if isinstance(item, Tensor) else f"result of {item.node.name()}"

@@ -164,7 +164,7 @@ def to_svg(graph: Graph) -> str:
     _set_layers(boxes, edges)
     chains = _with_bends(boxes, edges)
     layers = _ordered(boxes, chains)
-    width, height = _place(boxes, layers, chains)
+    width, height = _lay_out(boxes, layers, chains)
     return _svg(boxes, edges, chains, width, height)
 
 
@@ -219,24 +219,24 @@ def _ordered(boxes: list[_Box], chains: list[list[int]]) -> list[list[int]]:
     for i, box in enumerate(boxes):
         layers[box.layer].append(i)
     below, above = _neighbours(len(boxes), chains)
-    place = [0.0] * len(boxes)
+    position = [0.0] * len(boxes)
     for layer in layers:
         for at, i in enumerate(layer):
-            place[i] = at
+            position[i] = at
     for sweep in range(8):
         towards, order = (below, layers) if sweep % 2 == 0 else (above, layers[::-1])
         for layer in order:
             mean = {
-                i: sum(place[n] for n in towards[i]) / len(towards[i]) if towards[i] else place[i]
+                i: sum(position[n] for n in towards[i]) / len(towards[i]) if towards[i] else position[i]
                 for i in layer
             }
             layer.sort(key=lambda i: mean[i])
             for at, i in enumerate(layer):
-                place[i] = at
+                position[i] = at
     return layers
 
 
-def _place(boxes: list[_Box], layers: list[list[int]], chains: list[list[int]]) -> tuple[float, float]:
+def _lay_out(boxes: list[_Box], layers: list[list[int]], chains: list[list[int]]) -> tuple[float, float]:
     """Set the centers of the boxes, and return the width and height of the drawing."""
     below, above = _neighbours(len(boxes), chains)
     for layer in layers:

@@ -241,12 +241,16 @@ def _run(
             [x if d is None else _batch(x, d) for x, d in zip(leaves, dims, strict=True)]
         )
         results, result_tree = flatten(func(*args, **kwargs))
-        places = _places(func, out_dims, results, result_tree)
-        rows = [_unbatch(y, d) if isinstance(y, Tensor) else y for y, d in zip(results, places, strict=True)]
+        result_dims = _result_dims(func, out_dims, results, result_tree)
+        rows = [
+            _unbatch(y, d) if isinstance(y, Tensor) else y for y, d in zip(results, result_dims, strict=True)
+        ]
     return result_tree.unflatten(rows)
 
 
-def _places(func: Callable[..., Any], out_dims: Any, results: list[Any], tree: TreeSpec) -> list[int | None]:
+def _result_dims(
+    func: Callable[..., Any], out_dims: Any, results: list[Any], tree: TreeSpec
+) -> list[int | None]:
     who = f"vmap({_name(func)}, out_dims={out_dims})"
     wanted = out_dims
     if isinstance(out_dims, tuple) and tree.is_leaf() and len(out_dims) == 1:
@@ -294,9 +298,9 @@ def _in_chunks(
         values, result_tree = flatten(result)
         parts.append(values)
     wanted = out_dims[0] if isinstance(out_dims, tuple) and result_tree.is_leaf() else out_dims
-    places = broadcast_prefix(wanted, result_tree) or []
+    result_dims = broadcast_prefix(wanted, result_tree) or []
     joined = [
         pieces[0] if d is None else core.cat(pieces, d if d >= 0 else d + pieces[0].dim())
-        for pieces, d in zip(zip(*parts, strict=True), places, strict=True)
+        for pieces, d in zip(zip(*parts, strict=True), result_dims, strict=True)
     ]
     return result_tree.unflatten(joined)

@@ -30,7 +30,8 @@ class Tangent {
             if (one.level == level) return one.value;
         return none;
     }
-    Tensor& place(Level level) {
+    /// Returns the tangent at a level, and adds an undefined one if there is none.
+    Tensor& entry(Level level) {
         if (first_.level == level) return first_.value;
         for (One& one : more_)
             if (one.level == level) return one.value;
