@@ -37,7 +37,7 @@ class Folding {
         for (size_t i = 0; i < constants.size(); ++i) {
             const Constant& constant = graph.constants[i];
             names_.insert(constant.name);
-            if (!written.contains(memory.of(constant.value))) places_[constant.value] = i;
+            if (!written.contains(memory.of(constant.value))) constant_indices_[constant.value] = i;
         }
         for (const Node& node : graph.nodes) count_uses(node);
         for (ValueId id : graph.outputs) ++uses_[id];
@@ -79,8 +79,8 @@ class Folding {
         const Argument& argument = node.arguments[position];
         if (std::holds_alternative<std::monostate>(argument)) return Tensor();
         const auto* use = std::get_if<Use>(&argument);
-        const auto at = use ? places_.find(use->value) : places_.end();
-        if (at == places_.end()) return std::nullopt;
+        const auto at = use ? constant_indices_.find(use->value) : constant_indices_.end();
+        if (at == constant_indices_.end()) return std::nullopt;
         return constants_[at->second];
     }
 
@@ -114,7 +114,7 @@ class Folding {
         const Tensor product = ops::mul(wide(*weight), ops::reshape(factor, per_filter));
 
         const std::string name =
-            graph_.constants[places_.at(std::get<Use>(convolution.arguments[kWeight]).value)].name;
+            graph_.constants[constant_indices_.at(std::get<Use>(convolution.arguments[kWeight]).value)].name;
         convolution.arguments[kWeight] = define(name + ".folded", ops::to(product, weight->dtype()));
         convolution.arguments[kBias] = define(name + ".folded_bias", ops::to(summand, weight->dtype()));
         convolution.results = norm.results;
@@ -136,7 +136,7 @@ class Folding {
 
     Graph& graph_;
     std::vector<Tensor>& constants_;
-    std::map<ValueId, size_t> places_;  // indices of the constants that no node writes
+    std::map<ValueId, size_t> constant_indices_;  // indices of the constants that no node writes
     std::map<ValueId, size_t> uses_;
     std::set<std::string> names_;
 };

@@ -288,7 +288,7 @@ ValueId Recorder::add_value(const Tensor& t) {
         if (!open_.empty()) open_.back().replaced.emplace_back(t.impl(), at->second);
         at->second = {id, t, storage};
     }
-    if (level == Level::Below) places_[storage].emplace_back(t.impl()->geometry(), id);
+    if (level == Level::Below) values_by_storage_[storage].emplace_back(t.impl()->geometry(), id);
     return id;
 }
 
@@ -346,7 +346,7 @@ ValueId Recorder::value_of(const Tensor& t, const Operator& op) {
             return id;
         }
     }
-    if (const auto id = same_place(t)) {
+    if (const auto id = find_alias(t)) {
         known_.try_emplace(t.impl(), Known{*id, t, storage});
         check_scope(*id, op);
         return *id;
@@ -358,7 +358,7 @@ ValueId Recorder::value_of(const Tensor& t, const Operator& op) {
     }
     if (auto over = outside_over_.find(storage); over != outside_over_.end() && !memory_.contains(storage))
         value_of(outside_[over->second.front()].named.tensor, op);  // `weight.data` was used before `weight`
-    if (const auto id = same_place(t)) return *id;
+    if (const auto id = find_alias(t)) return *id;
     if (auto at = memory_.find(storage); at != memory_.end()) {
         check_scope(at->second, op);
         return add_alias(t, at->second, op);
@@ -440,7 +440,7 @@ void Recorder::make_own(const Tensor& t, const Operator& op) {
             constant = ops::clone(t);  // the value before the write
         }
     memory_.erase(t.impl()->storage());
-    places_.erase(t.impl()->storage());
+    values_by_storage_.erase(t.impl()->storage());
     node.results = {add_value(t)};
     nodes().push_back(std::move(node));
 }
@@ -518,13 +518,13 @@ void Recorder::check_random() const {
 
 // Returns the value of the program that has the same address and layout as `t`. Gradient formulas create such aliases
 // of saved tensors. Above gradients returns nothing, because an alias may have a different history.
-std::optional<ValueId> Recorder::same_place(const Tensor& t) const {
+std::optional<ValueId> Recorder::find_alias(const Tensor& t) const {
     if (level == Level::Above) return std::nullopt;
-    const auto at = places_.find(t.impl()->storage());
-    if (at == places_.end()) return std::nullopt;
+    const auto at = values_by_storage_.find(t.impl()->storage());
+    if (at == values_by_storage_.end()) return std::nullopt;
     const Geometry own = t.impl()->geometry();
-    for (auto place = at->second.rbegin(); place != at->second.rend(); ++place) {
-        const auto& [geometry, id] = *place;
+    for (auto it = at->second.rbegin(); it != at->second.rend(); ++it) {
+        const auto& [geometry, id] = *it;
         if (geometry.sizes == own.sizes && geometry.strides == own.strides && geometry.offset == own.offset &&
             graph_.values[id].type.dtype == t.dtype() && is_open(block_of_[id]))
             return id;

@@ -32,7 +32,7 @@ std::string shortened(const std::string& text) {
     return text.substr(0, end) + "…";
 }
 
-struct Place {
+struct Rect {
     int x = 0, y = 0, width = 0, height = 0;
 };
 
@@ -89,7 +89,7 @@ class Painter {
   private:
     struct Box {
         Drawing inside;
-        Place place;
+        Rect rect;
         int layer = 0;
         std::vector<size_t> from;  // boxes whose values this box uses
     };
@@ -123,10 +123,10 @@ class Painter {
     }
     static Box framed(const Drawing& inside, const char* kind) {
         Box box;
-        box.place.width = inside.width + 2 * kPad;
-        box.place.height = inside.height + 2 * kPad;
+        box.rect.width = inside.width + 2 * kPad;
+        box.rect.height = inside.height + 2 * kPad;
         box.inside.svg = std::string("<rect class=\"") + kind + "\" width=\"" +
-                         std::to_string(box.place.width) + "\" height=\"" + std::to_string(box.place.height) +
+                         std::to_string(box.rect.width) + "\" height=\"" + std::to_string(box.rect.height) +
                          "\" rx=\"5\"/>\n" + moved(inside, kPad, kPad);
         return box;
     }
@@ -159,8 +159,8 @@ class Painter {
                 for (ValueId id : block.inputs) inputs.emplace_back(id, "%" + std::to_string(id));
                 const Box box = framed(list(block.nodes, inputs, block.outputs), "block");
                 inside.svg += moved(box.inside, x, inside.height + kPad);
-                x += box.place.width + kPad;
-                height = std::max(height, box.place.height);
+                x += box.rect.width + kPad;
+                height = std::max(height, box.rect.height);
             }
             inside.width = std::max(inside.width, x - kPad);
             inside.height += height + kPad;
@@ -176,25 +176,25 @@ class Painter {
         for (auto& [layer, row] : layers) {
             int x = 0, height = 0;
             for (Box* box : row) {
-                box->place.x = x;
-                box->place.y = all.height;
-                x += box->place.width + kGap;
-                height = std::max(height, box->place.height);
+                box->rect.x = x;
+                box->rect.y = all.height;
+                x += box->rect.width + kGap;
+                height = std::max(height, box->rect.height);
             }
             all.width = std::max(all.width, x - kGap);
             all.height += height + kGap;
         }
         all.height -= kGap;
         for (auto& [layer, row] : layers) {
-            const int used = row.back()->place.x + row.back()->place.width;
-            for (Box* box : row) box->place.x += (all.width - used) / 2;
+            const int used = row.back()->rect.x + row.back()->rect.width;
+            for (Box* box : row) box->rect.x += (all.width - used) / 2;
         }
         for (const Box& box : boxes)
-            for (size_t from : box.from) all.svg += arrow(boxes[from].place, box.place);
-        for (const Box& box : boxes) all.svg += moved(box.inside, box.place.x, box.place.y);
+            for (size_t from : box.from) all.svg += arrow(boxes[from].rect, box.rect);
+        for (const Box& box : boxes) all.svg += moved(box.inside, box.rect.x, box.rect.y);
         return all;
     }
-    static std::string arrow(const Place& from, const Place& to) {
+    static std::string arrow(const Rect& from, const Rect& to) {
         const auto point = [](int x, int y) { return std::to_string(x) + " " + std::to_string(y); };
         const int x0 = from.x + from.width / 2, y0 = from.y + from.height, x1 = to.x + to.width / 2,
                   y1 = to.y;

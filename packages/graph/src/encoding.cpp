@@ -42,14 +42,15 @@ Json encode_expression(const Expression& e) {
 }
 
 Json encode_symbol(const Symbol& symbol) {
-    Json::List places;
-    for (const auto& [input, dim, scale, offset] : symbol.places)
-        places.push_back(Json::Object{{"input", input}, {"dim", dim}, {"scale", scale}, {"offset", offset}});
+    Json::List occurrences;
+    for (const auto& [input, dim, scale, offset] : symbol.occurrences)
+        occurrences.push_back(
+            Json::Object{{"input", input}, {"dim", dim}, {"scale", scale}, {"offset", offset}});
     return Json::Object{{"name", symbol.name},
                         {"least", symbol.least},
                         {"most", symbol.most},
                         {"example", symbol.example},
-                        {"places", std::move(places)}};
+                        {"places", std::move(occurrences)}};
 }
 
 Json encode_ints(const std::vector<int64_t>& ints) { return Json::List(ints.begin(), ints.end()); }
@@ -330,9 +331,9 @@ ValueInfo decode_value(const At& at, ValueId id, const Examples& examples) {
 Symbol decode_symbol(const At& at) {
     Symbol symbol{
         at["name"].string(), at["least"].integer(), at["most"].integer(), at["example"].integer(), {}};
-    at["places"].each([&](const At& place) {
-        symbol.places.push_back({place["input"].index(), place["dim"].index(), place["scale"].integer(),
-                                 place["offset"].integer()});
+    at["places"].each([&](const At& occurrence) {
+        symbol.occurrences.push_back({occurrence["input"].index(), occurrence["dim"].index(),
+                                      occurrence["scale"].integer(), occurrence["offset"].integer()});
     });
     return symbol;
 }

@@ -76,10 +76,10 @@ struct Extent {
 [[noreturn]] void fail(const std::string& what) { throw_value("program: %s", what.c_str()); }
 
 Extent read_extent(const std::string& name, const Json& json, size_t room) {
-    const Json *dtype = json.find("dtype"), *sizes = json.find("shape"), *place = json.find("data_offsets");
+    const Json *dtype = json.find("dtype"), *sizes = json.find("shape"), *offsets = json.find("data_offsets");
     const auto* word = dtype ? dtype->as<std::string>() : nullptr;
     const auto* list = sizes ? sizes->as<Json::List>() : nullptr;
-    const auto* ends = place ? place->as<Json::List>() : nullptr;
+    const auto* ends = offsets ? offsets->as<Json::List>() : nullptr;
     if (!word || !list || !ends || ends->size() != 2)
         fail("tensor '" + name + "' of the file has no dtype, shape or data_offsets");
     Extent extent{};

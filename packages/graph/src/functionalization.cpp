@@ -17,7 +17,7 @@ class Functionalization {
     explicit Functionalization(Graph& graph) : graph_(graph) {
         const SharedMemory memory(graph);
         for (ValueId id = 0; id < graph.values.size(); ++id) memory_.push_back(memory.of(id));
-        for (uint32_t i = 0; i < graph.operators.size(); ++i) places_[graph.operators[i].name] = i;
+        for (uint32_t i = 0; i < graph.operators.size(); ++i) operator_indices_[graph.operators[i].name] = i;
     }
 
     void run() {
@@ -125,7 +125,8 @@ class Functionalization {
         const ValueId before = std::get<Use>(node.arguments[0]).value,
                       result = std::get<ValueId>(node.results[0]);
         const ValueId memory = memory_[before], captured = graph_.values[before].memory;
-        const auto [at, added] = places_.emplace(op.name, static_cast<uint32_t>(graph_.operators.size()));
+        const auto [at, added] =
+            operator_indices_.emplace(op.name, static_cast<uint32_t>(graph_.operators.size()));
         if (added) graph_.operators.push_back({op.name, op.hash});
         replaced[result] = node.op;
         node.op = at->second;
@@ -146,7 +147,7 @@ class Functionalization {
 
     Graph& graph_;
     std::vector<ValueId> memory_;  // of each value, as in SharedMemory
-    std::map<std::string, uint32_t> places_;  // indices of operators
+    std::map<std::string, uint32_t> operator_indices_;  // indices of operators
 };
 
 }  // namespace

@@ -36,7 +36,7 @@ class Verifier {
         verify_sizes(graph_);
         for (const ValueInfo& value : graph_.values) check_type(value);
         for (const Input& input : graph_.inputs) define(input.value, "input '" + input.name + "'");
-        check_places();
+        check_occurrences();
         for (const Constant& constant : graph_.constants) check_constant(constant);
         check_nodes(graph_.nodes);
         for (ValueId output : graph_.outputs) use(output, "the results");
@@ -45,7 +45,7 @@ class Verifier {
     }
 
   private:
-    // The place where a value is defined.
+    // Where a value is defined.
     struct Definition {
         bool defined = false;
         bool in_scope = false;
@@ -64,9 +64,9 @@ class Verifier {
         number_ = outer_number;
     }
 
-    void check_places() const {
+    void check_occurrences() const {
         for (const Symbol& symbol : graph_.symbols)
-            for (const auto& [input, dim, scale, offset] : symbol.places) {
+            for (const auto& [input, dim, scale, offset] : symbol.occurrences) {
                 const ValueId id = input < graph_.inputs.size() ? graph_.inputs[input].value : 0;
                 if (input >= graph_.inputs.size() || dim >= graph_.values[id].type.sizes.size())
                     fail("size '%s' refers to an input that does not exist", symbol.name.c_str());

@@ -34,7 +34,7 @@ class Planner {
                 if (const int64_t inside = peak_of(block.nodes, block.outputs))
                     ranges.push_back({kNone, inside, n, n});
         plan.peak = peak_of(ranges, graph_.nodes.size());
-        plan.block = place(ranges);
+        plan.block = assign_offsets(ranges);
         plan.offsets.assign(graph_.values.size(), -1);
         std::map<ValueId, int64_t> offsets;
         for (const LiveRange& range : ranges) offsets[range.memory] = range.offset;
@@ -103,7 +103,7 @@ class Planner {
 
     // Assigns offsets to the ranges in descending order of size. Each gets the lowest offset that is free during its
     // live range. Returns the size of the whole block.
-    static int64_t place(std::vector<LiveRange>& ranges) {
+    static int64_t assign_offsets(std::vector<LiveRange>& ranges) {
         std::vector<LiveRange*> order;
         for (LiveRange& range : ranges) order.push_back(&range);
         std::ranges::stable_sort(order, std::greater(), [](const LiveRange* range) { return range->bytes; });

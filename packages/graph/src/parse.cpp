@@ -236,19 +236,19 @@ class Parser {
         line.need("in the capture;");
         do {
             line.need("input");
-            Symbol::Place place{line.index(), 0, 1, 0};
+            Symbol::Occurrence occurrence{line.index(), 0, 1, 0};
             line.need("[");
-            place.dim = line.index();
+            occurrence.dim = line.index();
             line.need("]");
             if (line.take("=")) {
-                place.scale = line.integer();
+                occurrence.scale = line.integer();
                 line.need("*");
                 if (symbol_name(line) != symbol.name)
                     line.fail("the name of the size that this line declares");
                 line.take("+");
-                place.offset = line.integer();
+                occurrence.offset = line.integer();
             }
-            symbol.places.push_back(place);
+            symbol.occurrences.push_back(occurrence);
         } while (line.take(","));
         need_end(line);
         const auto number = static_cast<int64_t>(graph_.symbols.size());

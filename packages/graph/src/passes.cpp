@@ -62,9 +62,9 @@ class Compaction {
         index = at->second;
     }
     void take(Node& node) {
-        if (node.control == ControlFlow::None) keep(node.op, operator_places_, graph_.operators, operators_);
-        keep(node.line, text_places_, graph_.texts, texts_);
-        keep(node.module, text_places_, graph_.texts, texts_);
+        if (node.control == ControlFlow::None) keep(node.op, operator_indices_, graph_.operators, operators_);
+        keep(node.line, text_indices_, graph_.texts, texts_);
+        keep(node.module, text_indices_, graph_.texts, texts_);
         for (Argument& argument : node.arguments) {
             if (auto* use = std::get_if<Use>(&argument)) use->value = new_ids_[use->value];
             else if (auto* list = std::get_if<std::vector<std::optional<ValueId>>>(&argument))
@@ -88,7 +88,7 @@ class Compaction {
     std::vector<ValueInfo> values_;
     std::vector<OperatorRef> operators_;
     std::vector<std::string> texts_{""};
-    std::map<uint32_t, uint32_t> operator_places_, text_places_{{0, 0}};
+    std::map<uint32_t, uint32_t> operator_indices_, text_indices_{{0, 0}};
 };
 
 // Keeps the nodes that have a result in `live`, that write memory in `seen`, or that draw random numbers.

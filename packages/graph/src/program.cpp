@@ -180,7 +180,7 @@ Sizes Program::State::bind(TensorList inputs) const {
     std::vector<int64_t> symbols;
     for (const Symbol& symbol : graph.symbols) {
         std::optional<int64_t> value;
-        for (const auto& [input, dim, scale, offset] : symbol.places) {
+        for (const auto& [input, dim, scale, offset] : symbol.occurrences) {
             const Tensor& t = inputs[input];
             const std::string& name = graph.inputs[input].name;
             RL_CHECK(t.defined() && static_cast<int64_t>(dim) < t.dim(), throw_value,

@@ -80,7 +80,7 @@ struct Recorder {
     void make_own(const Tensor& t, const Operator& op);
 
     ValueId value_of(const Tensor& t, const Operator& op);
-    std::optional<ValueId> same_place(const Tensor& t) const;
+    std::optional<ValueId> find_alias(const Tensor& t) const;
     void check_scope(ValueId id, const Operator& op) const;
     void check_write(const Tensor& t, const Operator& op);
     void check_version(const Tensor& t, const Operator& op) const;
@@ -120,7 +120,8 @@ struct Recorder {
     std::unordered_map<Storage*, std::vector<size_t>> outside_over_;
     std::unordered_map<TensorImpl*, Known> known_;
     std::unordered_map<Storage*, ValueId> memory_;
-    std::unordered_map<Storage*, std::vector<std::pair<Geometry, ValueId>>> places_;  // used below gradients
+    std::unordered_map<Storage*, std::vector<std::pair<Geometry, ValueId>>>
+        values_by_storage_;  // used below gradients
     // Tensors that were written and are neither inputs nor state, with copies of their previous values.
     std::vector<std::pair<Tensor, Tensor>> strangers_;
     std::vector<GradChange> changed_gradients_, changed_input_gradients_;

@@ -44,11 +44,11 @@ void verify_sizes(const Graph& graph) {
             "program: the range of size '%s' must not be negative and must include %lld, got %lld to %lld",
             name, static_cast<long long>(symbol.example), static_cast<long long>(symbol.least),
             static_cast<long long>(symbol.most));
-        RL_CHECK(!symbol.places.empty(), throw_value, "program: size '%s' belongs to no input", name);
-        for (const Symbol::Place& place : symbol.places)
-            RL_CHECK(place.scale >= 1 && std::abs(place.offset) < int64_t{1} << 60, throw_value,
+        RL_CHECK(!symbol.occurrences.empty(), throw_value, "program: size '%s' belongs to no input", name);
+        for (const Symbol::Occurrence& occurrence : symbol.occurrences)
+            RL_CHECK(occurrence.scale >= 1 && std::abs(occurrence.offset) < int64_t{1} << 60, throw_value,
                      "program: size '%s' needs a positive scale and an offset below 2^60, got scale %lld",
-                     name, static_cast<long long>(place.scale));
+                     name, static_cast<long long>(occurrence.scale));
     }
     std::vector<int> weights;
     for (size_t i = 0; i < graph.expressions.size(); ++i) {

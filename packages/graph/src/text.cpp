@@ -174,8 +174,8 @@ std::string symbol_line(const Symbol& symbol) {
     const std::string shown = symbol_text(symbol.name);
     std::string text = shown + ": " + std::to_string(symbol.least) + " to " + std::to_string(symbol.most) +
                        "  # " + std::to_string(symbol.example) + " in the capture;";
-    for (size_t i = 0; i < symbol.places.size(); ++i) {
-        const auto& [input, dim, scale, offset] = symbol.places[i];
+    for (size_t i = 0; i < symbol.occurrences.size(); ++i) {
+        const auto& [input, dim, scale, offset] = symbol.occurrences[i];
         text += (i ? ", input " : " input ") + std::to_string(input) + "[" + std::to_string(dim) + "]";
         if (scale == 1 && offset == 0) continue;
         text +=

@@ -203,12 +203,12 @@ Call = Callable[[Any, c_void_p, Path], int]
 X = core.ones(2, 3)
 FAILURES: dict[str, tuple[Call, int, str]] = {
     "load: no path": (lambda lib, p, m: lib.rl_program_load(None, byref(c_void_p())), 2, "(path): must not be null"),
-    "load: no place": (lambda lib, p, m: lib.rl_program_load(b"x", None), 2, "rl_program_load(program)"),
+    "load: no result": (lambda lib, p, m: lib.rl_program_load(b"x", None), 2, "rl_program_load(program)"),
     "load: no file": (lambda lib, p, m: lib.rl_program_load(b"/no/file", byref(c_void_p())), 1, "cannot open '/no/file'"),
     "load: no program": (lambda lib, p, m: lib.rl_program_load(__file__.encode(), byref(c_void_p())), 2, "header"),
     "counts": (lambda lib, p, m: lib.rl_program_counts(None, None, None), 2, "rl_program_counts(program)"),
     "name: no program": (lambda lib, p, m: lib.rl_program_input_name(None, 0, None), 2, "rl_program_input_name(program)"),
-    "name: no place": (lambda lib, p, m: lib.rl_program_input_name(p, 0, None), 2, "rl_program_input_name(name)"),
+    "name: no result": (lambda lib, p, m: lib.rl_program_input_name(p, 0, None), 2, "rl_program_input_name(name)"),
     "name: which": (lambda lib, p, m: lib.rl_program_input_name(p, 1, byref(c_char_p())), 4, "1 is out of range for 1 in"),
     "call: no program": (lambda lib, p, m: lib.rl_program_call(None, None, 0, None, 0), 2, "rl_program_call(program)"),
     "call: no inputs": (lambda lib, p, m: lib.rl_program_call(p, None, 1, (c_void_p * 2)(), 2), 2, "(inputs)"),
@@ -221,7 +221,7 @@ FAILURES: dict[str, tuple[Call, int, str]] = {
     "tensor: no program": (lambda lib, p, m: lib.rl_program_tensor(None, b"x", byref(c_void_p())), 2, "(program)"),
     "tensor: no name": (lambda lib, p, m: lib.rl_program_tensor(p, None, byref(c_void_p())), 2, "(name): must not"),
     "tensor: which": (lambda lib, p, m: lib.rl_program_tensor(p, b"x", byref(c_void_p())), 2, "has no tensor 'x'"),
-    "tensor: no place": (lambda lib, p, m: lib.rl_program_tensor(p, b"x", None), 2, "rl_program_tensor(result)"),
+    "tensor: no result": (lambda lib, p, m: lib.rl_program_tensor(p, b"x", None), 2, "rl_program_tensor(result)"),
     "save: no program": (lambda lib, p, m: lib.rl_program_save(None, b"x"), 2, "rl_program_save(program)"),
     "save: no path": (lambda lib, p, m: lib.rl_program_save(p, None), 2, "rl_program_save(path)"),
     "save: no folder": (lambda lib, p, m: lib.rl_program_save(p, b"/no/folder/x"), 1, "/no/folder/x"),

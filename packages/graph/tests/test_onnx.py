@@ -43,7 +43,7 @@ def operators(model: Any) -> list[str]:
 # --- names and arguments ---
 
 
-def test_weights_names_and_places_are_in_the_model(linear: Any) -> None:
+def test_weights_names_and_source_lines_are_in_the_model(linear: Any) -> None:
     x = core.randn(4, 3)
     model = model_of(linear, (x,))
     assert operators(model) == ["Gemm"]

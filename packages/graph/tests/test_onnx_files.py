@@ -98,12 +98,12 @@ def test_large_weights_lie_in_a_second_file(wide: Any, tmp_path: Path) -> None:
     assert sorted(item.name for item in tmp_path.iterdir()) == ["model.onnx", "model.onnx.data"]
     assert path.stat().st_size < 2000
     message = protobuf.decode("ModelProto", memoryview(path.read_bytes()))
-    places = {
+    locations = {
         entry["name"]: {item["key"]: item["value"] for item in entry["external_data"]}
         for entry in message["graph"]["initializer"]
     }
-    assert places["weight"] == {"location": "model.onnx.data", "offset": "0", "length": "9600"}
-    assert places["bias"] == {"location": "model.onnx.data", "offset": "12288", "length": "1200"}
+    assert locations["weight"] == {"location": "model.onnx.data", "offset": "0", "length": "9600"}
+    assert locations["bias"] == {"location": "model.onnx.data", "offset": "12288", "length": "1200"}
     loaded = onnx.load(path)
     assert core.equal(loaded.module()(x), wide(x))
     assert set(loaded.state_dict) == {"weight", "bias"}

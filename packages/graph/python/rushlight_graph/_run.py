@@ -21,7 +21,7 @@ def environment() -> dict[str, str]:
     """Return the environment with the folder of core's library, in case the packages are in different folders."""
     core = find_spec("rushlight_core")
     folders = [
-        str(Path(place) / "lib") for place in (core.submodule_search_locations if core else None) or ()
+        str(Path(folder) / "lib") for folder in (core.submodule_search_locations if core else None) or ()
     ]
     before = os.environ.get("LD_LIBRARY_PATH")
     return {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join([*folders, *([before] if before else [])])}

@@ -43,7 +43,7 @@ def capture_sizes(
 
     def generalize() -> Program:
         symbols = [
-            (size.dim.name, size.dim.min, size.dim.max, size.places, list(numbers))
+            (size.dim.name, size.dim.min, size.dim.max, size.occurrences, list(numbers))
             for size, numbers in zip(sizes, zip(*runs, strict=True), strict=True)
         ]
         return Program.generalize(programs, symbols)

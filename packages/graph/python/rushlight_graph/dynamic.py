@@ -150,7 +150,7 @@ class Size:
     dim: Dim
     example: int
     #: Input, dimension, scale and offset.
-    places: list[tuple[int, int, int, int]] = field(default_factory=list)
+    occurrences: list[tuple[int, int, int, int]] = field(default_factory=list)
 
     def values(self, number: int) -> list[int]:
         """Return the example size and the sizes of the other captures, in a different order for each `number`."""
@@ -236,7 +236,7 @@ def sizes_of(
             raise ValueError(
                 f"export(dynamic_shapes): '{name}' must stand for one size, got {size.example} and {example} ({path})"
             )
-        size.places.append((inputs[id(tensor)], dim, derived.scale, derived.offset))
+        size.occurrences.append((inputs[id(tensor)], dim, derived.scale, derived.offset))
 
     def walk(value: Any, wanted: Any, path: str) -> None:
         if wanted is None:
@@ -297,8 +297,8 @@ def resized(tensors: Sequence[Tensor], sizes: Sequence[Size], values: Sequence[i
     for number, tensor in enumerate(tensors):
         made = tensor
         for size, value in zip(sizes, values, strict=True):
-            for place, dim, scale, offset in size.places:
-                if place == number:
+            for position, dim, scale, offset in size.occurrences:
+                if position == number:
                     new = scale * value + offset
                     if tensor.shape[dim] == 0:
                         raise ValueError(

@@ -78,9 +78,9 @@ class Members:
 
     def check(self, used: Iterable[Tensor]) -> None:
         """Raise NotImplementedError for a replaced tensor that is a parameter, a buffer, or among the `used` tensors."""
-        places = set(map(_place, used)) - {None}
+        addresses = set(map(_address, used)) - {None}
         for path, tensor in self._replaced:
-            if path in self._registered or _place(tensor) in places:
+            if path in self._registered or _address(tensor) in addresses:
                 raise NotImplementedError(
                     f"export: the module assigns another tensor to '{path}', which cannot be captured\n"
                     "hint: change the tensor in place, for example with copy_(), and register it as a buffer"
@@ -112,7 +112,7 @@ def _holds_tensors(value: Any) -> bool:
     return next(_tensors(value), None) is not None
 
 
-def _place(tensor: Tensor) -> int | None:
+def _address(tensor: Tensor) -> int | None:
     return None if tensor.is_sparse or not tensor.numel() else tensor.data_ptr()
 
 

@@ -98,8 +98,8 @@ PyObject* program_from_bytes(PyObject*, PyObject* bytes) {
         return wrap_program(Program::from_bytes({data, static_cast<size_t>(size)}));
     });
 }
-// generalize(programs, symbols): `symbols` has a tuple (name, least, most, places, values in the programs) for each
-// symbol, where a place is a tuple (input, dimension, scale, offset).
+// generalize(programs, symbols): `symbols` has a tuple (name, least, most, occurrences, values in the programs) for each
+// symbol, where an occurrence is a tuple (input, dimension, scale, offset).
 PyObject* program_generalize(PyObject*, PyObject* args) {
     return guarded([&]() -> PyObject* {
         PyObject *given, *symbols;
@@ -117,9 +117,9 @@ PyObject* program_generalize(PyObject*, PyObject* args) {
         for (Py_ssize_t s = 0; s < PyList_GET_SIZE(symbols); ++s) {
             const char* name;
             long long least, most;
-            PyObject *places, *sizes;
+            PyObject *occurrences, *sizes;
             if (!PyArg_ParseTuple(PyList_GET_ITEM(symbols, s), "sLLO!O!", &name, &least, &most, &PyList_Type,
-                                  &places, &PyList_Type, &sizes))
+                                  &occurrences, &PyList_Type, &sizes))
                 throw PythonError();
             RL_CHECK(PyList_GET_SIZE(sizes) == PyList_GET_SIZE(given) && !programs.empty(), throw_value,
                      "generalize: '%s' needs a value for each program", name);
@@ -127,15 +127,15 @@ PyObject* program_generalize(PyObject*, PyObject* args) {
                 values[i].push_back(PyLong_AsLongLong(PyList_GET_ITEM(sizes, static_cast<Py_ssize_t>(i))));
             if (PyErr_Occurred()) throw PythonError();
             Symbol symbol{name, least, most, values[0].back(), {}};
-            for (Py_ssize_t i = 0; i < PyList_GET_SIZE(places); ++i) {
-                Symbol::Place place{};
+            for (Py_ssize_t i = 0; i < PyList_GET_SIZE(occurrences); ++i) {
+                Symbol::Occurrence occurrence{};
                 long long scale, offset;
-                if (!PyArg_ParseTuple(PyList_GET_ITEM(places, i), "IILL", &place.input, &place.dim, &scale,
-                                      &offset))
+                if (!PyArg_ParseTuple(PyList_GET_ITEM(occurrences, i), "IILL", &occurrence.input,
+                                      &occurrence.dim, &scale, &offset))
                     throw PythonError();
-                place.scale = scale;
-                place.offset = offset;
-                symbol.places.push_back(place);
+                occurrence.scale = scale;
+                occurrence.offset = offset;
+                symbol.occurrences.push_back(occurrence);
             }
             all.push_back(std::move(symbol));
         }

@@ -26,14 +26,14 @@ struct TensorType {
 /// A size of the inputs that may differ between runs.
 struct Symbol {
     /// A dimension of an input whose size is `scale * symbol + offset`.
-    struct Place {
+    struct Occurrence {
         uint32_t input, dim;
         int64_t scale = 1, offset = 0;
     };
     std::string name;
     int64_t least, most;  // the allowed range, inclusive
     int64_t example;      // the value in the capture, for which the graph has sizes and integers
-    std::vector<Place> places;
+    std::vector<Occurrence> occurrences;
 };
 
 /// An integer that is computed from symbols. Its operands come before it in Graph::expressions.

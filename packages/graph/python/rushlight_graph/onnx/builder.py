@@ -190,8 +190,8 @@ class Builder:
             made = self.ints([content])
         elif kind == "symbol":
             # Prefer an input dimension that equals the size without a scale.
-            places = self.graph.symbols[content].places
-            given, dim, scale, offset = min(places, key=lambda place: (place[2], abs(place[3])))
+            occurrences = self.graph.symbols[content].occurrences
+            given, dim, scale, offset = min(occurrences, key=lambda o: (o[2], abs(o[3])))
             made = self.op("Shape", Val(self.input_names[given], "float32"), start=dim, end=dim + 1)
             if offset:
                 made = self.op("Sub", made, self.ints([offset]))

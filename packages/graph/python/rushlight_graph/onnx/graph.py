@@ -128,13 +128,13 @@ class Block:
 
 @dataclass
 class Symbol:
-    """A size that changes: its name, range, value in the capture, and places as (input, dimension, scale, offset)."""
+    """A size that changes: its name, range, value in the capture, and occurrences as (input, dimension, scale, offset)."""
 
     name: str
     min: int
     max: int
     example: int
-    places: list[tuple[int, int, int, int]]
+    occurrences: list[tuple[int, int, int, int]]
 
 
 @dataclass
@@ -205,8 +205,8 @@ def read(program: Program) -> DecodedGraph:
             symbol["most"],
             symbol["example"],
             [
-                (place["input"], place["dim"], place.get("scale", 1), place.get("offset", 0))
-                for place in symbol["places"]
+                (one["input"], one["dim"], one.get("scale", 1), one.get("offset", 0))
+                for one in symbol["places"]
             ],
         )
         for symbol in data["symbols"]

@@ -166,15 +166,15 @@ def _tensor(entry: Message, folder: Path | None) -> tuple[str, Tensor]:
 
 
 def _external(name: str, entry: Message, folder: Path | None, kind: np.dtype[Any], count: int) -> np.ndarray:
-    places = {item.get("key"): item.get("value", "") for item in entry["external_data"]}
-    location = Path(str(places.get("location", "")))
+    fields = {item.get("key"): item.get("value", "") for item in entry["external_data"]}
+    location = Path(str(fields.get("location", "")))
     if folder is None:
         raise OnnxLoadError(f"onnx.load: tensor '{name}' lies in another file; load the model by its path")
     if location.is_absolute() or ".." in location.parts or not location.name:
         raise OnnxLoadError(f"onnx.load: tensor '{name}' lies in '{location}', outside the model's folder")
     path = folder / location
     try:
-        offset = int(places.get("offset") or 0)
+        offset = int(fields.get("offset") or 0)
         size = path.stat().st_size
     except (OSError, ValueError) as error:
         raise OnnxLoadError(f"onnx.load: tensor '{name}' cannot be read: {error}") from None

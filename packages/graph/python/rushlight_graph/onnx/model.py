@@ -81,8 +81,8 @@ class Model:
                 continue
             offset = -(-end // _PAGE) * _PAGE
             end = offset + _bytes(tensor).nbytes
-            place = {"location": data_path.name, "offset": str(offset), "length": str(end - offset)}
-            tensors.append(_tensor(name, tensor, place))
+            location = {"location": data_path.name, "offset": str(offset), "length": str(end - offset)}
+            tensors.append(_tensor(name, tensor, location))
             large.append((offset, tensor))
         pieces = self._pieces(tensors, with_inputs)
         if large:
@@ -151,15 +151,15 @@ def _bytes(tensor: Tensor) -> memoryview:
     return memoryview(flat.view(core.uint8).numpy()) if flat.numel() else memoryview(b"")
 
 
-def _tensor(name: str, tensor: Tensor, place: dict[str, str] | None = None) -> Message:
+def _tensor(name: str, tensor: Tensor, location: dict[str, str] | None = None) -> Message:
     message: Message = {
         "dims": list(tensor.shape),
         "data_type": ELEMENT_TYPES[dtype_name(tensor.dtype)],
         "name": name,
     }
-    if place is None:
+    if location is None:
         return message | {"raw_data": _bytes(tensor)}
-    entries = [{"key": key, "value": text} for key, text in place.items()]
+    entries = [{"key": key, "value": text} for key, text in location.items()]
     return message | {"external_data": entries, "data_location": 1}
 
 

@@ -115,9 +115,9 @@ def kthvalue(b: Builder, call: Call) -> Val | list[Val]:
     length = int(sizes[0])
     if not length:
         raise UnsupportedError("a tensor without elements is not supported")
-    place = call["k"] - 1 if call.name == "kthvalue" else (length - 1) // 2
-    values, positions = _smallest(b, x, dim, place + 1)
-    at = b.ints([place]) if keep else b.scalar(place, "int64")
+    rank = call["k"] - 1 if call.name == "kthvalue" else (length - 1) // 2
+    values, positions = _smallest(b, x, dim, rank + 1)
+    at = b.ints([rank]) if keep else b.scalar(rank, "int64")
     found = [b.op("Gather", part, at, axis=dim) for part in (values, positions)]
     if call.name != "kthvalue":
         found[0] = _nan_where(b, x, found[0], [dim], keep)
