@@ -173,7 +173,7 @@ def test_tasks_of_a_process_that_has_ended_can_be_reported_by_another():
         q.task_done()
 
 
-def test_places_of_ended_processes_are_used_again():
+def test_slots_of_ended_processes_are_used_again():
     q = fork.Queue(2)
     for i in range(5):
         process = fork.Process(target=q.put, args=(core.ones(3),))

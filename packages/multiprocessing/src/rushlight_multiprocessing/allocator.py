@@ -229,18 +229,18 @@ class Heap:
 
     def _reserve(self, size: int) -> tuple[OwnedArena, int]:
         self._patience -= 1
-        place = self._reserve_free(size)
+        reserved = self._reserve_free(size)
         # Checking takes one system call per lent block, so it is repeated only after as many allocations.
-        if place is None and self.lent and self._patience < 0:
+        if reserved is None and self.lent and self._patience < 0:
             self.reclaim()
             self._patience = len(self.lent)
-            place = self._reserve_free(size)
-        if place is None:
+            reserved = self._reserve_free(size)
+        if reserved is None:
             owned = self._grow(size)
             offset = owned.reserve(size)
             assert offset is not None
-            place = owned, offset
-        return place
+            reserved = owned, offset
+        return reserved
 
     def _reserve_free(self, size: int) -> tuple[OwnedArena, int] | None:
         for owned in self.arenas:  # try the oldest arenas first, so that the newest one becomes empty

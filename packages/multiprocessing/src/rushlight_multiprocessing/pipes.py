@@ -109,19 +109,19 @@ class Connection(standard.Connection):
 
     def send_packed(self, payload: Any, outgoing: OutgoingBlocks, tag: int = 0) -> None:
         """Send a message that `reductions.dumps` has pickled, with a number from 0 to 2^32 - 1."""
-        payload = self.place(payload, outgoing)
+        payload = self.move_large_payload(payload, outgoing)
         pause = 0.001
-        while not self._send_placed(payload, outgoing, tag, 0):
+        while not self._send_payload(payload, outgoing, tag, 0):
             # The kernel limits the number of a user's descriptors in flight: wait until some are received.
             time.sleep(pause)
             pause = min(2 * pause, 0.05)
 
     def try_send_packed(self, payload: Any, outgoing: OutgoingBlocks, tag: int = 0) -> bool:
         """Send a message if this is possible without waiting for the reader, and return whether it was sent."""
-        return self._send_placed(self.place(payload, outgoing), outgoing, tag, _NO_WAIT)
+        return self._send_payload(self.move_large_payload(payload, outgoing), outgoing, tag, _NO_WAIT)
 
     @staticmethod
-    def place(payload: Any, outgoing: OutgoingBlocks) -> Any:
+    def move_large_payload(payload: Any, outgoing: OutgoingBlocks) -> Any:
         """Copy a large payload to shared memory, and return the payload to send instead. Return a small one unchanged."""
         if len(payload) <= LARGE_BYTES:
             return payload
@@ -235,7 +235,7 @@ class Connection(standard.Connection):
         poller.register(self._handle, select.POLLIN)
         return bool(poller.poll(None if timeout is None else max(0.0, timeout) * 1000))
 
-    def _send_placed(self, payload: Any, outgoing: OutgoingBlocks, tag: int, flags: int) -> bool:
+    def _send_payload(self, payload: Any, outgoing: OutgoingBlocks, tag: int, flags: int) -> bool:
         """Send a message. Return False if the kernel has no room for it, or for its descriptors."""
         self.check_arenas(outgoing)
         arenas = outgoing.arenas

@@ -422,7 +422,7 @@ def _feed(
 
 def _send_unsent(payload: Any, outgoing: OutgoingBlocks, writer: Connection, ledger: Ledger) -> None:
     """Send an object. It is counted at any time, either as unsent or as an object in the pipe."""
-    payload = writer.place(payload, outgoing)
+    payload = writer.move_large_payload(payload, outgoing)
     while True:
         with ledger:
             if writer.try_send_packed(payload, outgoing):

@@ -29,7 +29,7 @@ from .sharing import (
     empty_storage,
     extent,
     is_shared,
-    place,
+    move_to_shared_memory,
     storage_of,
     storage_over,
     tensor_over,
@@ -111,7 +111,7 @@ class Pickler(ForkingPickler):
                 if obj.nbytes() < INLINE_BYTES:
                     return rebuild_inline, (bytearray(obj),)
                 obj = self.copies.copy_range(obj, 0, obj.nbytes())
-            block, view, byte_offset = place(obj)
+            block, view, byte_offset = move_to_shared_memory(obj)
             slot = self.outgoing.add(block.arena, block.offset, view)
             where = (slot, block.offset, block.nbytes, block.solo, byte_offset, obj.nbytes())
             return rebuild_storage, where
@@ -336,7 +336,7 @@ def reduce_storage(storage: core.UntypedStorage) -> Any:
     """Reduce a storage for the standard module's pickler."""
     if not storage.nbytes():
         return rebuild_inline, (bytearray(),)
-    block, _view, byte_offset = place(storage)
+    block, _view, byte_offset = move_to_shared_memory(storage)
     arena = block.arena
     popen = context.get_spawning_popen()
     started = None

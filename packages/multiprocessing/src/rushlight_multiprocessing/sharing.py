@@ -12,7 +12,7 @@ from .allocator import heap
 from .arena import PUNCH_BYTES, Block, find, guard
 
 
-class Place(NamedTuple):
+class BlockLocation(NamedTuple):
     """The block that contains a storage's data, and the storage's offset in it."""
 
     block: Block
@@ -37,9 +37,9 @@ def share_memory_(data: Memory) -> Memory:
         True
     """
     if isinstance(data, core.Tensor):
-        place(storage_of(data))
+        move_to_shared_memory(storage_of(data))
     else:
-        place(data)
+        move_to_shared_memory(data)
     return data
 
 
@@ -101,14 +101,14 @@ def storage_of(tensor: core.Tensor) -> core.UntypedStorage:
     return tensor.untyped_storage()
 
 
-def place(storage: core.UntypedStorage) -> Place:
+def move_to_shared_memory(storage: core.UntypedStorage) -> BlockLocation:
     """Return the location of a storage in shared memory, moving it there if necessary.
 
     Raises RuntimeError for a storage that is not on the CPU.
 
     Example:
         >>> storage = torch.zeros(3).untyped_storage()
-        >>> _ = place(storage)
+        >>> _ = move_to_shared_memory(storage)
         >>> is_shared(storage)
         True
     """
@@ -127,7 +127,7 @@ def place(storage: core.UntypedStorage) -> Place:
             with memoryview(storage) as data:
                 block.arena.write(block, data)
         storage._move_to(storage_over(view, 0, nbytes), large)
-    return Place(block, view, 0)
+    return BlockLocation(block, view, 0)
 
 
 def storage_over(view: memoryview, byte_offset: int, nbytes: int) -> core.UntypedStorage:
@@ -162,11 +162,11 @@ def contiguous_stride(size: Sequence[int]) -> tuple[int, ...]:
     return tuple(stride)
 
 
-def _find(storage: core.UntypedStorage) -> Place | None:
+def _find(storage: core.UntypedStorage) -> BlockLocation | None:
     address = storage.data_ptr()
     with guard:
         block = find(address)
         # This process has dropped a block without a view, so the address belongs to other memory.
         if block is None or not block.views:
             return None
-        return Place(block, block.view(), address - block.arena.address - block.offset)
+        return BlockLocation(block, block.view(), address - block.arena.address - block.offset)

@@ -132,7 +132,7 @@ class _Tasks:
     def put(self, task: tuple[Any, ...] | None) -> None:
         """Send a task to the processes. None ends one of the processes."""
         payload, outgoing = dumps(task)
-        payload = self.writer.place(payload, outgoing)
+        payload = self.writer.move_large_payload(payload, outgoing)
         while True:
             with self._sending:
                 tag = self._sent % _TAGS

@@ -343,8 +343,8 @@ def recv_object_list(
     member.recv([data], first.source_rank(), 0).wait()
     whole = memoryview(data.numpy())
     at = 0
-    for place, size in enumerate(sizes.tolist()):
-        object_list[place] = pickle.loads(whole[at : at + size])
+    for index, size in enumerate(sizes.tolist()):
+        object_list[index] = pickle.loads(whole[at : at + size])
         at += size
     return get_global_rank(member, first.source_rank())
 
