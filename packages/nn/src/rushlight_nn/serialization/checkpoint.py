@@ -14,8 +14,8 @@ from rushlight_core import Tensor
 
 from ..parameter import Buffer, Parameter
 from . import container, sharing
+from .devices import map_to_device
 from .errors import Budget, FormatError
-from .placing import place
 from .source import Source, crc32
 from .structure import Encoder, StructureError, decode
 
@@ -141,7 +141,7 @@ def read(source: Source, map_location: Any, verify: bool | None, budget: Budget)
         found = {}
         for entry in entries:
             tensor, _ = container.read_tensor(source, entry, False)
-            found[entry.name] = place(tensor, "cpu", map_location)
+            found[entry.name] = map_to_device(tensor, "cpu", map_location)
         return found
     document = read_document(metadata, budget)
     stored = read_stored(source, entries, document, verify)
@@ -232,7 +232,7 @@ class _Restorer:
         self.descriptions = descriptions
         self.stored = stored
         self.map_location = map_location
-        self.placed: dict[tuple[str, str], Tensor] = {}
+        self.on_device: dict[tuple[str, str], Tensor] = {}
         self.made: dict[int, Tensor] = {}
 
     def __call__(self, number: Any) -> Tensor:
@@ -250,9 +250,9 @@ class _Restorer:
         if not isinstance(device, str):
             raise FormatError("a device has no name")
         # Move the whole tensor to the device once, so that its views share memory there.
-        if (name, device) not in self.placed:
-            self.placed[name, device] = place(self.stored[name], device, self.map_location)
-        tensor = self.placed[name, device]
+        if (name, device) not in self.on_device:
+            self.on_device[name, device] = map_to_device(self.stored[name], device, self.map_location)
+        tensor = self.on_device[name, device]
         if description.get("pairs"):
             tensor = _complex(tensor)
         if "view" in description:

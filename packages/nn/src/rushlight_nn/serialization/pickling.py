@@ -327,7 +327,7 @@ class Pickler:
                 state = {**state, "persistent": value.persistent, "_is_buffer": True}  # type: ignore[attr-defined]
             elif kind is not Tensor and not trust.is_allowed(kind):
                 raise TypeError(
-                    f"save: {self.place} is of the tensor subclass {kind.__qualname__}\n"
+                    f"save: {self.path_text} is of the tensor subclass {kind.__qualname__}\n"
                     "hint: save a plain tensor, such as tensor.detach()"
                 )
             self.name("torch._tensor", "_rebuild_from_type_v2")
@@ -426,7 +426,8 @@ class Pickler:
         stored = self.storages.stored[id(storage)]
         if (stored.dtype is not None) != typed:
             raise ValueError(
-                f"save: {self.place} is a storage that is saved both with and without a dtype\nhint: save it with one dtype"
+                f"save: {self.path_text} is a storage that is saved both with and without a dtype\n"
+                "hint: save it with one dtype"
             )
         self.storage(stored)
         self.remember_object(value)
@@ -434,12 +435,12 @@ class Pickler:
     # Other values ---------------------------------------------------------------------------------------------
 
     @property
-    def place(self) -> str:
+    def path_text(self) -> str:
         """The path of the value that is being written."""
         return ".".join(map(str, self.path)) or "the object"
 
     def refuse(self, value: Any) -> TypeError:
-        return refusal(value, self.place)
+        return refusal(value, self.path_text)
 
     def other(self, value: Any) -> None:
         """Write a NumPy value or an instance of an allowed class; raise TypeError for any other value."""

@@ -18,10 +18,10 @@ from rushlight_core._other_dtypes import OtherDtype
 from . import archive, container
 from .builders import Described, Names, StorageType, UnknownName, check_bools, refuse_quantized
 from .deferred import bytes_come_later
+from .devices import map_to_device
 from .errors import Budget, FormatError
 from .machine import Machine
 from .pickling import dump
-from .placing import place
 from .source import Source
 
 TYPE_CHECKING = False
@@ -149,12 +149,12 @@ class _Storages:
             )
         return _as(whole.untyped()[begin:end], whole.dtype)
 
-    def placed(self, storage: Any, device: str) -> Any:
+    def on_device(self, storage: Any, device: str) -> Any:
         """Return `storage` on the device that `map_location` selects."""
         if self.map_location is None and device == "cpu":
             return storage
         data = core._C._tensor_over(storage, core.uint8, [storage.nbytes()], [1], 0)
-        return place(data, device, self.map_location).untyped_storage()
+        return map_to_device(data, device, self.map_location).untyped_storage()
 
 
 def _as(storage: Any, dtype: Any) -> Any:
@@ -185,7 +185,7 @@ class _ArchivedStorages(_Storages):
             raise archive.altered(entry)
         if dtype == core.bool:
             check_bools(storage)
-        return self.placed(storage, device)
+        return self.on_device(storage, device)
 
 
 def read_archive(source: Source, map_location: Any, verify: bool, budget: Budget) -> Any:
@@ -371,7 +371,7 @@ class _FollowingStorages(_Storages):
             raise FormatError(f"storage {name!r:.80} is on two devices")
         host = core.empty(nbytes, dtype=core.uint8, device="cpu").untyped_storage()
         self.hosts[name], self.kinds[name] = host, (itemsize, dtype)
-        self.targets[name] = self.placed(host, device)
+        self.targets[name] = self.on_device(host, device)
         return self.targets[name]
 
 

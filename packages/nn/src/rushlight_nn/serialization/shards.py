@@ -31,8 +31,8 @@ from collections.abc import Callable, Iterable, Iterator
 from rushlight_core import Tensor
 
 from . import checkpoint, container
+from .devices import map_to_device
 from .errors import Budget, FormatError
-from .placing import place
 from .replacing import remove_abandoned, replace_file
 from .source import Source
 
@@ -336,7 +336,7 @@ def _read_shard(
                 else:
                     found = {}
                     for entry in entries:
-                        found[entry.name] = place(
+                        found[entry.name] = map_to_device(
                             container.read_tensor(source, entry, False)[0], "cpu", map_location
                         )
         except FormatError as error:

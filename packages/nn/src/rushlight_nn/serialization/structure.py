@@ -149,11 +149,11 @@ def _join(path: str, key: Any) -> str:
     return f"{path}.{name}" if path else name
 
 
-def refusal(value: Any, place: str) -> TypeError:
+def refusal(value: Any, path: str) -> TypeError:
     """Return the error for a value that is not data."""
     kind = type(value)
     return TypeError(
-        f"save: {place} is a {kind.__module__}.{kind.__qualname__}, which is not data\nhint: {_hint(value)}"
+        f"save: {path} is a {kind.__module__}.{kind.__qualname__}, which is not data\nhint: {_hint(value)}"
     )
 
 

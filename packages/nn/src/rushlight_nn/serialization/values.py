@@ -186,7 +186,7 @@ _FACTORIES: dict[str, Callable[[], Any]] = {
 }
 
 
-def name_of_factory(factory: Any, place: str) -> str | None:
+def name_of_factory(factory: Any, path: str) -> str | None:
     """Return the name of the factory of a defaultdict.
 
     Raises:
@@ -198,7 +198,7 @@ def name_of_factory(factory: Any, place: str) -> str | None:
     if factory is None:
         return None
     raise TypeError(
-        f"save: {place} is a defaultdict with the factory {factory!r}, which is code\nhint: save dict(value), or use one of "
+        f"save: {path} is a defaultdict with the factory {factory!r}, which is code\nhint: save dict(value), or use one of "
         + ", ".join(_FACTORIES)
     )
 

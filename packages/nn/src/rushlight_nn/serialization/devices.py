@@ -1,4 +1,4 @@
-"""Place loaded tensors on devices."""
+"""Move loaded tensors to devices."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .._typing import Any
 from .errors import FormatError
 
 
-def place(tensor: Tensor, device: str, map_location: Any) -> Tensor:
+def map_to_device(tensor: Tensor, device: str, map_location: Any) -> Tensor:
     """Move `tensor`, which is on the CPU and was saved from `device`, to the device that `map_location` selects.
 
     Raises:
