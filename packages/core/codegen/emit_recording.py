@@ -175,12 +175,12 @@ class RecordingEmitter(DerivativeEmitter):
         for i, result in enumerate(results):
             if self.multi:
                 lines.append(f"if ({result}.defined()) node->result_shapes[{i}].save({result});")
-            place = "rebase_history" if inplace else "set_history"
+            function = "rebase_history" if inplace else "set_history"
             if self.d.jvp == "view":
-                place = "rebase_geometry"
+                function = "rebase_geometry"
             elif not inplace and self.op.kind != "view" and not self.op.view:
                 lines.append(f"leave_temporary({result});")
-            lines.append(f"{place}({result}, owner, {i});")
+            lines.append(f"{function}({result}, owner, {i});")
         for use in self.saved_uses():
             if self.kind_of(use.name) == "result":
                 index = self.result_index(use.name)

@@ -81,9 +81,9 @@ def _at(file: str, definition: str) -> str:
     if path.exists():
         text = path.read_text()
         found = re.search(definition, text, re.MULTILINE)
-        place = found.start() if found else _macro_call(text, definition)
-        if place is not None:
-            return f"{file}:{text.count(chr(10), 0, place) + 1}"
+        offset = found.start() if found else _macro_call(text, definition)
+        if offset is not None:
+            return f"{file}:{text.count(chr(10), 0, offset) + 1}"
     return file
 
 

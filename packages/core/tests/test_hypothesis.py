@@ -223,9 +223,9 @@ def test_running_sums_and_order(data: st.DataObject) -> None:
     )
     d = data.draw(st.integers(-a.ndim, a.ndim - 1))
     same(t.cumsum(d), np.cumsum(a, d))
-    sorted_, places = t.sort(d, stable=True)
+    sorted_, indices = t.sort(d, stable=True)
     same(sorted_, np.sort(a, d, kind="stable"))
-    same(places, np.argsort(a, d, kind="stable"))
+    same(indices, np.argsort(a, d, kind="stable"))
     if a.shape[d]:
         same(t.argmax(d), np.argmax(a, d))
         same(t.flip(d).roll(1, d), np.roll(np.flip(a, d), 1, d))
@@ -346,13 +346,13 @@ def test_gather_and_scatter(data: st.DataObject) -> None:
     shape = list(a.shape)
     shape[d] = data.draw(st.integers(0, 5))
     index = np.random.default_rng(data.draw(st.integers(0, 999))).integers(0, a.shape[d], shape)
-    places = core.from_numpy(index)
-    same(t.gather(d, places), np.take_along_axis(a, index, d))
+    indices = core.from_numpy(index)
+    same(t.gather(d, indices), np.take_along_axis(a, index, d))
     wanted = a.copy()
     grid = list(np.indices(index.shape, sparse=True))
     grid[d] = index
     np.add.at(wanted, tuple(grid), np.ones(index.shape, a.dtype))
-    same(t.clone().scatter_add(d, places, core.ones(shape, dtype=t.dtype)), wanted)
+    same(t.clone().scatter_add(d, indices, core.ones(shape, dtype=t.dtype)), wanted)
     rows = core.from_numpy(index.reshape(-1))
     same(t.index_select(d, rows), np.take(a, index.reshape(-1), d))
 
@@ -426,7 +426,7 @@ def test_writing_through_views(data: st.DataObject) -> None:
         data.draw, data.draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=4)), "int64"
     )
     base, copy = core.from_numpy(array.copy()), array.copy()
-    places = np.arange(array.size).reshape(array.shape)
+    positions = np.arange(array.size).reshape(array.shape)
     t, _ = chain(data.draw, base, copy) if False else (base, copy)
     seed = data.draw(st.integers(0, 2**16))
 
@@ -448,7 +448,7 @@ def test_writing_through_views(data: st.DataObject) -> None:
         return np.moveaxis(np.lib.stride_tricks.sliding_window_view(x, size, 0)[::step], -1, x.ndim)
 
     target = views(t, lambda x, p: x.permute(p), lambda x, size, step: x.unfold(0, size, step))
-    touched = views(places, np.transpose, windows).reshape(-1)
+    touched = views(positions, np.transpose, windows).reshape(-1)
     if len(set(touched.tolist())) < len(touched):
         before = base.clone()
         with pytest.raises(RuntimeError, match="share one memory location"):

@@ -87,13 +87,13 @@ def test_group_norm(groups, shape, dtype):
 @pytest.mark.parametrize("training", [True, False])
 def test_layouts(training):
     x = example("float32", 3, 4, 5, 6)
-    for place in (
+    for tensor in (
         x.movedim(1, -1).contiguous().movedim(-1, 1),
         x.transpose(2, 3),
         x[:, ::2],
         x[:1].expand(3, 4, 5, 6),
     ):
-        channels = place.shape[1]
+        channels = tensor.shape[1]
         wide = example("float32", 2 * channels)
 
         def call(device, x, weight):
@@ -102,8 +102,8 @@ def test_layouts(training):
                 mean, var = mean.contiguous(), var.contiguous()
             return functional.batch_norm(x, mean, var, weight, None, training), mean, var
 
-        compare(call, [place, wide[::2]], "float32")
-        compare(lambda device, x, w: (functional.group_norm(x, 2, w),), [place, wide[::2]], "float32")
+        compare(call, [tensor, wide[::2]], "float32")
+        compare(lambda device, x, w: (functional.group_norm(x, 2, w),), [tensor, wide[::2]], "float32")
 
 
 def test_one_of_the_gradients():

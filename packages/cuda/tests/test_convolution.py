@@ -91,13 +91,13 @@ def test_transposed_convolutions(shape, kernel, options, dtype, bias):
 @pytest.mark.parametrize("layout", ["channels last", "every second", "broadcast"])
 def test_layouts(layout):
     x, w = values("float32", 2, 4, 6, 6), values("float32", 4, 4, 3, 3)
-    place = {
+    with_layout = {
         "channels last": lambda t: t.to(memory_format=torch.channels_last),
         "every second": lambda t: t[:, ::2],
         "broadcast": lambda t: t[:1].expand(2, 4, *t.shape[2:]),
     }[layout]
-    found = functional.conv2d(place(x.cuda()), place(w.cuda()), padding=2)
-    close(found, functional.conv2d(place(x), place(w), padding=2), "float32")
+    found = functional.conv2d(with_layout(x.cuda()), with_layout(w.cuda()), padding=2)
+    close(found, functional.conv2d(with_layout(x), with_layout(w), padding=2), "float32")
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "int64"])

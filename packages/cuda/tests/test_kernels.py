@@ -40,16 +40,16 @@ def same(device: torch.Tensor, host: torch.Tensor) -> None:
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", ["bool", *INTEGERS, *FLOATS, *COMPLEX])
 def test_pointwise_of_every_dtype_and_layout(dtype, layout):
-    place = LAYOUTS[layout]
+    with_layout = LAYOUTS[layout]
     x, y = example(dtype, 4, 6, 5), example(dtype, 4, 6, 5).flip(1)
-    same(place(x.cuda()) == place(y.cuda()), place(x) == place(y))
+    same(with_layout(x.cuda()) == with_layout(y.cuda()), with_layout(x) == with_layout(y))
     if dtype != "bool":
-        same(place(x.cuda()) + place(y.cuda()), place(x) + place(y))
-        same(place(x.cuda()) * 3, place(x) * 3)
-        same(place(x.cuda()).add_(1), place(x).clone().add_(1)) if layout != "broadcast" else None
+        same(with_layout(x.cuda()) + with_layout(y.cuda()), with_layout(x) + with_layout(y))
+        same(with_layout(x.cuda()) * 3, with_layout(x) * 3)
+        same(with_layout(x.cuda()).add_(1), with_layout(x).clone().add_(1)) if layout != "broadcast" else None
     same(
-        torch.where(place(x.cuda()) == 0, place(x.cuda()), place(y.cuda())),
-        torch.where(place(x) == 0, place(x), place(y)),
+        torch.where(with_layout(x.cuda()) == 0, with_layout(x.cuda()), with_layout(y.cuda())),
+        torch.where(with_layout(x) == 0, with_layout(x), with_layout(y)),
     )
 
 
@@ -391,9 +391,9 @@ def test_rows_and_slices_by_index(dtype):
     x = example(dtype, 5, 4, 3)
     for kind in (torch.int64, torch.int32):
         index = torch.tensor([4, 0, 0, 2], dtype=kind)
-        for dim, places in ((0, index), (1, index.clamp(max=3)), (-1, index.clamp(max=2))):
-            same(x.cuda().index_select(dim, places.cuda()), x.index_select(dim, places))
-            turned, low = x.transpose(0, 1), places % 3
+        for dim, indices in ((0, index), (1, index.clamp(max=3)), (-1, index.clamp(max=2))):
+            same(x.cuda().index_select(dim, indices.cuda()), x.index_select(dim, indices))
+            turned, low = x.transpose(0, 1), indices % 3
             same(turned.cuda().index_select(dim, low.cuda()), turned.index_select(dim, low))
         table = x[:, 0]
         same(
@@ -459,12 +459,12 @@ def test_a_bad_index_of_gather_and_scatter_is_found():
 @pytest.mark.parametrize("shape", [(4, 6), (2, 6, 4), (0, 3), (3, 0), (2, 1, 5)])
 def test_triangles_and_reversed_dimensions(dtype, shape):
     x = example(dtype, *shape)
-    for place in (x, x.transpose(-1, -2)):
+    for tensor in (x, x.transpose(-1, -2)):
         for diagonal in (-2, 0, 1, 100, -100):
-            same(place.cuda().tril(diagonal), place.tril(diagonal))
-            same(place.cuda().triu(diagonal), place.triu(diagonal))
+            same(tensor.cuda().tril(diagonal), tensor.tril(diagonal))
+            same(tensor.cuda().triu(diagonal), tensor.triu(diagonal))
         for dims in ((0,), (-1,), tuple(range(x.ndim)), ()):
-            same(place.cuda().flip(dims), place.flip(dims))
+            same(tensor.cuda().flip(dims), tensor.flip(dims))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])

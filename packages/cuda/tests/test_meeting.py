@@ -38,7 +38,7 @@ def same(device: torch.Tensor, host: torch.Tensor) -> None:
 
 
 def both(call, x: torch.Tensor) -> None:
-    """Compare the result of `call(place, x)`, and x itself, on both devices. `place` moves a tensor to x's device."""
+    """Compare the result of `call(at, x)`, and x itself, on both devices. `at` moves a tensor to x's device."""
     device, host = x.cuda(), x.clone()
     made, wanted = call(lambda t: t.cuda(), device), call(lambda t: t, host)
     same(device, host)
@@ -48,17 +48,20 @@ def both(call, x: torch.Tensor) -> None:
 @pytest.mark.parametrize("dim", range(3))
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_sums_at_repeated_places(dtype, layout, dim):
-    place = LAYOUTS[layout]
+def test_sums_at_repeated_indices(dtype, layout, dim):
+    with_layout = LAYOUTS[layout]
     x, src = example(dtype, 5, 6, 4), example(dtype, 7, 6, 4).flip(0)
     index = numbers(x.shape[dim], 4, 5, 3)
-    both(lambda at, t: place(t).scatter_add(dim, at(index), at(src)), x)
-    both(lambda at, t: t.scatter_add_(dim, at(place(index)), at(place(src))), x)
+    both(lambda at, t: with_layout(t).scatter_add(dim, at(index), at(src)), x)
+    both(lambda at, t: t.scatter_add_(dim, at(with_layout(index)), at(with_layout(src))), x)
     index = numbers(x.shape[dim], 6)
     source = example(dtype, *(6 if d == dim else n for d, n in enumerate(x.shape)))
-    both(lambda at, t: t.index_add_(dim, at(index), at(place(source))), x)
-    both(lambda at, t: place(t).index_add(dim, at(index.int()), at(source), alpha=dtype == "bool" or 2), x)
-    both(lambda at, t: t.index_copy_(dim, at(index), at(place(source))), x)
+    both(lambda at, t: t.index_add_(dim, at(index), at(with_layout(source))), x)
+    both(
+        lambda at, t: with_layout(t).index_add(dim, at(index.int()), at(source), alpha=dtype == "bool" or 2),
+        x,
+    )
+    both(lambda at, t: t.index_copy_(dim, at(index), at(with_layout(source))), x)
     slices = index.reshape([6 if d == dim else 1 for d in range(3)]).expand(source.shape)
     both(lambda at, t: t.scatter_add_(dim, at(slices), at(source)), x)
 
@@ -102,9 +105,9 @@ INDICES = {
 @pytest.mark.parametrize("which", INDICES)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_reading_and_writing_by_indices(dtype, which, layout):
-    place, indices = LAYOUTS[layout], INDICES[which]
+    with_layout, indices = LAYOUTS[layout], INDICES[which]
     x = example(dtype, 3, 4, 5)
-    both(lambda at, t: place(t)[indices(at)], x)
+    both(lambda at, t: with_layout(t)[indices(at)], x)
     shape = x[indices(lambda t: t)].shape
     values = example(dtype, *shape)
     given = [None if isinstance(i, slice) else i for i in indices(lambda t: t)]
@@ -113,7 +116,7 @@ def test_reading_and_writing_by_indices(dtype, which, layout):
 
             def write(at, t, value=value, accumulate=accumulate):
                 here = [None if i is None else at(i) for i in given]
-                return place(t).index_put(here, at(value), accumulate)
+                return with_layout(t).index_put(here, at(value), accumulate)
 
             both(write, x)
     both(
@@ -128,10 +131,10 @@ def test_reading_and_writing_by_indices(dtype, which, layout):
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_numbers_of_the_flattened_tensor(dtype, layout, accumulate):
-    place, x, index = LAYOUTS[layout], example(dtype, 4, 5), torch.tensor([[3, -1], [3, 7]])
-    both(lambda at, t: place(t).take(at(index)), x)
-    both(lambda at, t: place(t).put(at(index), at(example(dtype, 2, 2)), accumulate), x)
-    both(lambda at, t: t.t().put_(at(index), at(place(example(dtype, 2, 2))), accumulate), x)
+    with_layout, x, index = LAYOUTS[layout], example(dtype, 4, 5), torch.tensor([[3, -1], [3, 7]])
+    both(lambda at, t: with_layout(t).take(at(index)), x)
+    both(lambda at, t: with_layout(t).put(at(index), at(example(dtype, 2, 2)), accumulate), x)
+    both(lambda at, t: t.t().put_(at(index), at(with_layout(example(dtype, 2, 2))), accumulate), x)
 
 
 def test_values_may_be_what_is_written():

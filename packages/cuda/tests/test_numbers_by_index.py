@@ -25,19 +25,19 @@ def same(device: torch.Tensor, host: torch.Tensor) -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_numbers_by_index(dtype, dim):
     x = example(dtype, 4, 5, 8)
-    places = torch.tensor([[[0, 3, 1]], [[2, 2, 0]]])
+    indices = torch.tensor([[[0, 3, 1]], [[2, 2, 0]]])
     slices = torch.tensor([1, -1, 1])
-    for place in (lambda t: t, lambda t: t.transpose(0, 2), lambda t: t[:, :, ::2]):
-        device, host = place(x.cuda()), place(x.clone())
-        same(device.scatter_(dim, places.cuda(), 1), host.scatter_(dim, places, 1))
-        device, host = place(x.cuda()), place(x.clone())
+    for with_layout in (lambda t: t, lambda t: t.transpose(0, 2), lambda t: t[:, :, ::2]):
+        device, host = with_layout(x.cuda()), with_layout(x.clone())
+        same(device.scatter_(dim, indices.cuda(), 1), host.scatter_(dim, indices, 1))
+        device, host = with_layout(x.cuda()), with_layout(x.clone())
         same(device.index_fill_(dim, slices.cuda(), 1), host.index_fill_(dim, slices, 1))
     device, host = x.cuda(), x.clone()
     device.transpose(0, 2)[::2].index_fill_(dim, slices.cuda(), 1)
     host.transpose(0, 2)[::2].index_fill_(dim, slices, 1)
     same(device, host)
-    device.transpose(0, 2)[1:].scatter_(dim, places.cuda(), 0)
-    host.transpose(0, 2)[1:].scatter_(dim, places, 0)
+    device.transpose(0, 2)[1:].scatter_(dim, indices.cuda(), 0)
+    host.transpose(0, 2)[1:].scatter_(dim, indices, 0)
     same(device, host)
 
 

@@ -166,7 +166,7 @@ def test_gradients_of_sorted_elements():
 
 
 @pytest.mark.parametrize("dtype", REAL)
-def test_places_in_sorted_sequences(dtype):
+def test_positions_in_sorted_sequences(dtype):
     sequence, values = example(dtype, 3, 30).sort(1).values, example(dtype, 3, 8).flip(0)
     for right in (False, True):
         for narrow in (False, True):

@@ -156,7 +156,7 @@ def test_many_windows_with_one_maximum():
     compare(lambda t: torch.max_pool2d(t, 39, 1, 19), x)
 
 
-def test_a_place_out_of_range_is_found():
+def test_an_index_out_of_range_is_found():
     x = torch.zeros(1, 8, 8, device="cuda", requires_grad=True)
     values, indices = torch.max_pool2d_with_indices(x, 2)
     indices.data.fill_(64)

@@ -102,7 +102,7 @@ def test_interpolation_by_a_factor(mode, dims, scale):
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_places_of_a_grid(dtype, mode, padding, align_corners):
+def test_positions_of_a_grid(dtype, mode, padding, align_corners):
     options = {"mode": mode, "padding_mode": padding, "align_corners": align_corners}
     x, grid = example(dtype, 2, 3, 4, 5), example(dtype, 2, 6, 3, 2) * 1.3 + 0.07
     with_gradients(lambda t, g: functional.grid_sample(t, g, **options), dtype, x, grid)

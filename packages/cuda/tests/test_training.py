@@ -95,13 +95,13 @@ class Language(nn.Module):
 
     def __init__(self, words: int = 11, length: int = 7, width: int = 8) -> None:
         super().__init__()
-        self.words, self.places = nn.Embedding(words, width), nn.Embedding(length, width)
+        self.words, self.positions = nn.Embedding(words, width), nn.Embedding(length, width)
         self.blocks = nn.Sequential(Attention(width, 2), Attention(width, 2))
         self.norm = nn.LayerNorm(width)
         self.out = nn.Linear(width, words, bias=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        y = self.words(x) + self.places(torch.arange(x.shape[1], device=x.device))
+        y = self.words(x) + self.positions(torch.arange(x.shape[1], device=x.device))
         return self.out(self.norm(self.blocks(y)))
 
     def loss(self, x: torch.Tensor) -> torch.Tensor:

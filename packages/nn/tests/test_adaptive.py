@@ -78,10 +78,10 @@ def reference(x, window, output, samples):
         step = np.float32(size - k) / np.float32(count - 1)
         return [int((np.float32(i) + u) * step) - int(u * step) for i in range(count - 1)] + [size - k]
 
-    places = [starts(*one) for one in zip(x.shape, output, window, samples, strict=True)]
+    all_starts = [starts(*one) for one in zip(x.shape, output, window, samples, strict=True)]
     result = np.empty(output, np.float32)
     for at in itertools.product(*(range(n) for n in output)):
-        cut = tuple(slice(places[d][i], places[d][i] + window[d]) for d, i in enumerate(at))
+        cut = tuple(slice(all_starts[d][i], all_starts[d][i] + window[d]) for d, i in enumerate(at))
         result[at] = x[cut].max()
     return result
 

@@ -31,25 +31,27 @@ def test_losses_of_nothing_and_of_one_number(name):
 
 
 @pytest.mark.parametrize("function", [F.cross_entropy, F.nll_loss])
-@pytest.mark.parametrize(("shape", "places"), [((3, 0), (3,)), ((2, 0, 3), (2, 3)), ((0,), ())])
-def test_no_classes(function, shape, places):
+@pytest.mark.parametrize(("shape", "target_shape"), [((3, 0), (3,)), ((2, 0, 3), (2, 3)), ((0,), ())])
+def test_no_classes(function, shape, target_shape):
     x = core.ones(shape)
     for reduction in ("none", "mean", "sum"):
         with pytest.raises(IndexError, match="out of range for 0 classes"):
-            function(x, core.zeros(places, dtype=core.int64), reduction=reduction)
-    ignored = core.full(places, -100)
+            function(x, core.zeros(target_shape, dtype=core.int64), reduction=reduction)
+    ignored = core.full(target_shape, -100)
     result = function(x, ignored, reduction="none")
-    assert result.shape == places
+    assert result.shape == target_shape
     assert result.eq(0).all()
     assert function(x, ignored, reduction="sum").item() == 0
     assert math.isnan(function(x, ignored))
 
 
 @pytest.mark.parametrize("function", [F.cross_entropy, F.nll_loss])
-@pytest.mark.parametrize(("shape", "places"), [((0, 3), (0,)), ((0, 3, 2), (0, 2)), ((2, 3, 0), (2, 0))])
-def test_no_places(function, shape, places):
-    x, target = core.ones(shape), core.zeros(places, dtype=core.int64)
-    assert function(x, target, reduction="none").shape == places
+@pytest.mark.parametrize(
+    ("shape", "target_shape"), [((0, 3), (0,)), ((0, 3, 2), (0, 2)), ((2, 3, 0), (2, 0))]
+)
+def test_no_positions(function, shape, target_shape):
+    x, target = core.ones(shape), core.zeros(target_shape, dtype=core.int64)
+    assert function(x, target, reduction="none").shape == target_shape
     assert function(x, target, reduction="sum").item() == 0
     assert math.isnan(function(x, target))
 
@@ -136,15 +138,15 @@ def test_batch_norm_of_a_vector_without_elements():
 )
 def test_pools_of_no_channels(kind, dims):
     """Only the batch may be empty, except for average pooling with windows that divide the input."""
-    places = (4,) * dims
+    spatial = (4,) * dims
     arguments = (2, 2) if kind == "lp_pool" else (2,)
     pool = getattr(F, f"{kind}{dims}d")
-    assert pool(core.zeros(0, 3, *places), *arguments).shape == (0, 3, *[2] * dims)
+    assert pool(core.zeros(0, 3, *spatial), *arguments).shape == (0, 3, *[2] * dims)
     if kind == "adaptive_avg_pool":
-        assert pool(core.zeros(2, 0, *places), *arguments).shape == (2, 0, *[2] * dims)
+        assert pool(core.zeros(2, 0, *spatial), *arguments).shape == (2, 0, *[2] * dims)
         return
     with pytest.raises(RuntimeError, match="only the batch may be empty"):
-        pool(core.zeros(2, 0, *places), *arguments)
+        pool(core.zeros(2, 0, *spatial), *arguments)
 
 
 def test_unpooling_of_nothing():

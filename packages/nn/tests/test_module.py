@@ -62,7 +62,7 @@ def test_a_module_is_freed_without_the_garbage_collector():
         gc.enable()
 
 
-def test_replacing_a_parameter_keeps_its_place():
+def test_replacing_a_parameter_keeps_its_position():
     net = Net()
     new = Parameter(core.zeros(2))
     net.scale = new

@@ -64,8 +64,8 @@ def test_paddings():
 
 def test_unpooling_undoes_a_pool():
     x = core.arange(16.0).view(1, 1, 4, 4)
-    largest, places = nn.MaxPool2d(2, return_indices=True)(x)
-    back = nn.MaxUnpool2d(2)(largest, places)
+    largest, indices = nn.MaxPool2d(2, return_indices=True)(x)
+    back = nn.MaxUnpool2d(2)(largest, indices)
     assert core.equal(nn.MaxPool2d(2)(back), largest)
     assert float(back.sum()) == float(largest.sum())
 

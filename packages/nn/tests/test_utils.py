@@ -131,7 +131,7 @@ def test_old_names_of_init() -> None:
 def test_pools_by_their_other_names() -> None:
     x = core.randn(2, 3, 9)
     for name, argument in (("max_pool1d", 2), ("adaptive_max_pool1d", 4)):
-        values, places = getattr(nn.functional, name + "_with_indices")(x, argument)
+        values, indices = getattr(nn.functional, name + "_with_indices")(x, argument)
         wanted = getattr(nn.functional, name)(x, argument, return_indices=True)
         assert core.equal(values, wanted[0])
-        assert core.equal(places, wanted[1])
+        assert core.equal(indices, wanted[1])

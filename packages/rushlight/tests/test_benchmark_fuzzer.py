@@ -136,8 +136,8 @@ def test_sparse_tensors() -> None:
         assert tuple(s.shape) == (drawn["n"], drawn["n"]) == tuple(of_s["shape"])
         assert s.sparse_dim() == drawn["sparse"] == of_s["sparse_dim"]
         assert of_s["is_hybrid"] == (drawn["sparse"] == 1)
-        places = drawn["n"] ** drawn["sparse"]
-        assert s._nnz() <= np.ceil(places * drawn["density"]) <= s._nnz() * 3
+        positions = drawn["n"] ** drawn["sparse"]
+        assert s._nnz() <= np.ceil(positions * drawn["density"]) <= s._nnz() * 3
         assert s.is_coalesced() == of_s["is_coalesced"] == (drawn["coalesced"] or s._nnz() < 2)
         kinds.add((drawn["sparse"], s.is_coalesced()))
     assert len(kinds) == 4

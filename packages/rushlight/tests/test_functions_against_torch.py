@@ -347,7 +347,7 @@ ERRORS: dict[str, Callable[[Any, Any], Any]] = {
         lib.zeros(4, 1, 3), lib.tensor([[1]]), lib.tensor([5]), lib.tensor([1])
     ),
     "bilinear of other widths": lambda F, lib: F.bilinear(lib.ones(2, 3), lib.ones(2, 4), lib.ones(5, 4, 3)),
-    "instance_norm of one place": lambda F, lib: F.instance_norm(lib.ones(2, 3, 1)),
+    "instance_norm of one position": lambda F, lib: F.instance_norm(lib.ones(2, 3, 1)),
     "max_unpool2d of another size": lambda F, lib: F.max_unpool2d(
         lib.ones(1, 1, 2, 2), lib.zeros(1, 1, 2, 2, dtype=lib.int64), 2, output_size=(9, 9)
     ),

@@ -267,10 +267,10 @@ def test_what_cannot_be_loaded(tmp_path: Path) -> None:
         torch.jit.load(io.BytesIO(b"nothing of the kind"))
     file = io.BytesIO()
     torch.jit.save(torch.jit.trace(nn.Linear(2, 2), torch.ones(1, 2)), file)
-    for place in ("cuda", "meta"):
+    for device in ("cuda", "meta"):
         file.seek(0)
         with pytest.raises(NotImplementedError, match="map_location"):
-            torch.jit.load(file, map_location=place)
+            torch.jit.load(file, map_location=device)
     file.seek(0)
     with pytest.raises(ValueError, match="contains no extra file 'notes'"):
         torch.jit.load(file, _extra_files={"notes": ""})

@@ -1,4 +1,4 @@
-"""Printed tensors of every dtype, option and place in a graph. The expected texts are from PyTorch 2.13."""
+"""Printed tensors: every dtype and option, leaves and results. The expected texts are from PyTorch 2.13."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 import rushlight as torch
 
-# values, dtype, shape (None for the shape of the values), place in a graph, options, text
+# values, dtype, shape (None for the shape of the values), "leaf" or "result" if it requires grad, options, text
 # fmt: off
 CASES: list[tuple[Any, str, Any, str, dict[str, Any], str]] = [
     ([0.1, -2.5, 3.25, 1e3 / 7], 'float64', None, '', {},
@@ -133,13 +133,13 @@ CASES: list[tuple[Any, str, Any, str, dict[str, Any], str]] = [
 # fmt: on
 
 
-@pytest.mark.parametrize(("values", "dtype", "shape", "place", "options", "text"), CASES)
-def test_text(values: Any, dtype: str, shape: Any, place: str, options: dict[str, Any], text: str) -> None:
+@pytest.mark.parametrize(("values", "dtype", "shape", "origin", "options", "text"), CASES)
+def test_text(values: Any, dtype: str, shape: Any, origin: str, options: dict[str, Any], text: str) -> None:
     x = torch.tensor(values, dtype=getattr(torch, dtype))
     x = x if shape is None else x.reshape(shape)
-    if place:
+    if origin:
         x.requires_grad_()
-    if place == "result":
+    if origin == "result":
         x = x * 1
     with torch.printoptions(profile="default"), torch.printoptions(**options):
         assert repr(x) == str(x) == text
@@ -147,13 +147,13 @@ def test_text(values: Any, dtype: str, shape: Any, place: str, options: dict[str
 
 def test_against_the_installed_pytorch() -> None:
     peer = pytest.importorskip("torch")
-    for values, dtype, shape, place, options, _ in CASES:
+    for values, dtype, shape, origin, options, _ in CASES:
         texts = []
         for library in (torch, peer):
             x = library.tensor(values, dtype=getattr(library, dtype))
             x = x if shape is None else x.reshape(shape)
-            x = x.requires_grad_() if place else x
-            x = x * 1 if place == "result" else x
+            x = x.requires_grad_() if origin else x
+            x = x * 1 if origin == "result" else x
             former = library.get_printoptions() if library is torch else None
             library.set_printoptions(profile="default")
             library.set_printoptions(**options)

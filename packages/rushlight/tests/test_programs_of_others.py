@@ -386,8 +386,8 @@ def test_trees_of_any_containers() -> None:
     assert pytree.tree_map_only(int, lambda x: -x, [1, "a", None]) == [-1, "a", None]
     assert pytree.tree_any(lambda x: x is None, tree)
     assert pytree.tree_structure([1, 2]) == pytree.tree_structure(["a", "b"]) != pytree.tree_structure([1])
-    places = [pytree.keystr(place) for place, _ in pytree.tree_flatten_with_path({"a": [1, Point(2, 3)]})[0]]
-    assert places == ["['a'][0]", "['a'][1].x", "['a'][1].y"]
+    paths = [pytree.keystr(path) for path, _ in pytree.tree_flatten_with_path({"a": [1, Point(2, 3)]})[0]]
+    assert paths == ["['a'][0]", "['a'][1].x", "['a'][1].y"]
     with pytest.raises(ValueError, match="needs 7"):
         pytree.tree_unflatten([1], spec)
     with pytest.raises(ValueError, match="already"):
@@ -410,10 +410,10 @@ def test_attention_with_scores_of_the_programs(masked: bool) -> None:
         block_mask=mask,
         return_aux=AuxRequest(lse=True),
     )
-    places = torch.arange(5)
-    bias = slopes[:, None, None] * (places - places[:, None])
+    positions = torch.arange(5)
+    bias = slopes[:, None, None] * (positions - positions[:, None])
     if masked:
-        bias = bias.masked_fill(places > places[:, None], float("-inf"))
+        bias = bias.masked_fill(positions > positions[:, None], float("-inf"))
     expected = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=bias)
     torch.testing.assert_close(result, expected)
     grads = torch.autograd.grad(result.square().sum(), (q, k, v), retain_graph=True)

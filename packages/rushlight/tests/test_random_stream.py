@@ -123,11 +123,11 @@ def test_generators_are_copied_with_their_stream(torch_stream):
         assert torch.equal(torch.randn(3, generator=other), expected)
 
 
-@pytest.mark.parametrize("place", [8, 12, 16, 28, 5040])
-def test_a_damaged_state_is_refused(torch_stream, place):
+@pytest.mark.parametrize("offset", [8, 12, 16, 28, 5040])
+def test_a_damaged_state_is_refused(torch_stream, offset):
     generator = torch.Generator().manual_seed(4)
     state = generator.get_state()
-    state[place : place + 4] = 255
+    state[offset : offset + 4] = 255
     with pytest.raises(RuntimeError, match="not a state of PyTorch's CPU generator"):
         generator.set_state(state)
     assert torch.equal(

@@ -327,12 +327,12 @@ def test_embeddings(board: Any, tmp_path: Path) -> None:
         for wrong in ({"mat": torch.ones(5)}, {"metadata": ["a"]}, {"label_img": torch.rand(2, 3, 4, 4)}):
             with pytest.raises(ValueError, match="add_embedding"):
                 writer.add_embedding(**{"mat": vectors, **wrong})
-    place = tmp_path / "00007" / "x%2Fy"
-    assert (place / "tensors.tsv").read_text().splitlines()[1] == "2.0\t3.0"
-    assert (place / "metadata.tsv").read_text().splitlines()[:2] == ["name\tnumber", "a\t1"]
+    folder = tmp_path / "00007" / "x%2Fy"
+    assert (folder / "tensors.tsv").read_text().splitlines()[1] == "2.0\t3.0"
+    assert (folder / "metadata.tsv").read_text().splitlines()[:2] == ["name\tnumber", "a\t1"]
     from PIL import Image
 
-    assert Image.open(place / "sprite.png").size == (12, 12)  # five pictures in three rows of three
+    assert Image.open(folder / "sprite.png").size == (12, 12)  # five pictures in three rows of three
     settings = (tmp_path / "projector_config.pbtxt").read_text()
     assert settings.count("embeddings {") == 2
     assert 'metadata_path: "00007/x%2Fy/metadata.tsv"' in settings

@@ -214,14 +214,14 @@ def test_record_stream_is_for_what_core_does_not_see() -> None:
     side = Stream("toy:1")
     devices.empty_cache("toy:1")
     x = core.ones(1 << 20, device="toy:1")
-    place = x.data_ptr()
+    address = x.data_ptr()
     with side:
         busy = core.ones(4, device="toy:1") + 1
     x.record_stream(side)
     del x
-    assert core.empty(1 << 20, device="toy:1").data_ptr() != place
+    assert core.empty(1 << 20, device="toy:1").data_ptr() != address
     side.synchronize()
-    assert core.empty(1 << 20, device="toy:1").data_ptr() == place
+    assert core.empty(1 << 20, device="toy:1").data_ptr() == address
     del busy
 
 
@@ -327,9 +327,9 @@ def test_core_s_allocator_serves_a_device() -> None:
     x = core.ones(1 << 18, device="toy:1")
     held = devices.memory_stats("toy:1")
     assert held["allocated_bytes"] - before["allocated_bytes"] == 1 << 20
-    place = x.data_ptr()
+    address = x.data_ptr()
     del x
-    assert core.empty(1 << 18, device="toy:1").data_ptr() == place  # reused at once by its stream
+    assert core.empty(1 << 18, device="toy:1").data_ptr() == address  # reused at once by its stream
     blocks = [b for s in json.loads(devices.memory_snapshot("toy:1")) for b in s["blocks"]]
     assert any(b["state"] == "free" for b in blocks)
     devices.empty_cache("toy:1")

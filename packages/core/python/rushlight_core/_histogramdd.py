@@ -69,7 +69,11 @@ def histogramdd(
             f"got {tuple(weight.shape)} and {weight.dtype}"
         )
     points = input.detach().reshape(-1, dims)
-    ends, places, inside = [], _C.zeros(len(points), dtype=_C.int64), _C.ones(len(points), dtype=_C.bool)
+    ends, flat_indices, inside = (
+        [],
+        _C.zeros(len(points), dtype=_C.int64),
+        _C.ones(len(points), dtype=_C.bool),
+    )
     for d, part in enumerate(each):
         column = points[:, d].contiguous()
         span = None if range is None else range[2 * d : 2 * d + 2]
@@ -78,14 +82,16 @@ def histogramdd(
         index = _C.bucketize(column, edges, right=True) - 1
         index = _C.where(column == edges[-1], count - 1, index)
         inside = inside & (index >= 0) & (index < count)
-        places = places * count + index
+        flat_indices = flat_indices * count + index
         ends.append(edges)
     counts = [len(edges) - 1 for edges in ends]
     total = 1
     for count in counts:
         total *= count
     heights = _C.ones(len(points), dtype=input.dtype) if weight is None else weight.detach().reshape(-1)
-    hist = _C.zeros(total, dtype=input.dtype).index_add(0, places[inside], heights[inside]).reshape(counts)
+    hist = (
+        _C.zeros(total, dtype=input.dtype).index_add(0, flat_indices[inside], heights[inside]).reshape(counts)
+    )
     if density:
         hist = hist / hist.sum()
         for d, edges in enumerate(ends):

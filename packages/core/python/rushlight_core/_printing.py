@@ -144,7 +144,7 @@ def _sparse_repr(t: Tensor, prefix: str, parts: Any, contents: str | None) -> st
         suffixes.insert(0, f"device='{t.device}'")
     if t.dtype not in obvious:
         suffixes.append(f"dtype={t.dtype}")
-    suffixes += [f"layout={layout}", *_place_in_graph(t)]
+    suffixes += [f"layout={layout}", *_gradient_suffixes(t)]
     text = prefix + ((",\n" + " " * indent).join(lines) if contents is None else contents)
     if plain is not None:
         return _with_suffixes(text, suffixes, indent)
@@ -184,10 +184,10 @@ def _suffixes(t: Tensor) -> Iterator[str]:
         obvious = (_C.int64, _C.bool, _C.complex128 if default is _C.float64 else _C.complex64)
     if t.dtype is not default and t.dtype not in obvious:
         yield f"dtype={t.dtype}"
-    yield from _place_in_graph(t)
+    yield from _gradient_suffixes(t)
 
 
-def _place_in_graph(t: Tensor) -> Iterator[str]:
+def _gradient_suffixes(t: Tensor) -> Iterator[str]:
     grad_fn = t.grad_fn
     if grad_fn is not None:
         yield f"grad_fn=<{grad_fn.name()}>"

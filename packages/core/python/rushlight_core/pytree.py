@@ -387,14 +387,14 @@ def tree_flatten_with_path(
         kind = _get_node_type(node)
         parts, context = SUPPORTED_NODES[kind].flatten_fn(node)
         if kind in _WITH_KEYS:
-            places = [key for key, _ in _WITH_KEYS[kind](node)[0]]
+            keys = [key for key, _ in _WITH_KEYS[kind](node)[0]]
         elif isinstance(node, dict):
-            places = [MappingKey(key) for key in node]
+            keys = [MappingKey(key) for key in node]
         elif kind is _NAMEDTUPLE:
-            places = [GetAttrKey(name) for name in type(node)._fields]
+            keys = [GetAttrKey(name) for name in type(node)._fields]
         else:
-            places = [SequenceKey(i) for i in range(len(parts))]
-        children = [walk(part, (*path, place)) for part, place in zip(parts, places, strict=True)]
+            keys = [SequenceKey(i) for i in range(len(parts))]
+        children = [walk(part, (*path, key)) for part, key in zip(parts, keys, strict=True)]
         return TreeSpec(kind, context, children)
 
     spec = walk(tree, ())

@@ -304,13 +304,13 @@ void convolve_integers(const ConvolutionGeometry& g, bool transposed, T* out, co
                       at_many = (n * g.in_channels + f / per_few * per_many + c) * many;
         for (int64_t p = 0; p < few; ++p)
             for (int64_t k = 0; k < taps; ++k) {
-                const int64_t place[] = {p / (g.out[1] * g.out[2]), p / g.out[2] % g.out[1], p % g.out[2]};
+                const int64_t position[] = {p / (g.out[1] * g.out[2]), p / g.out[2] % g.out[1], p % g.out[2]};
                 const int64_t tap[] = {k / (g.kernel[1] * g.kernel[2]), k / g.kernel[2] % g.kernel[1],
                                        k % g.kernel[2]};
                 int64_t q = 0;
                 bool inside = true;
                 for (int d = 0; d < 3; ++d) {
-                    const int64_t at = place[d] * g.stride[d] - g.padding[d] + tap[d] * g.dilation[d];
+                    const int64_t at = position[d] * g.stride[d] - g.padding[d] + tap[d] * g.dilation[d];
                     inside = inside && at >= 0 && at < g.in[d];
                     q = q * g.in[d] + at;
                 }

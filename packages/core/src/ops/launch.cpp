@@ -44,10 +44,10 @@ void Launch::note_written(const Tensor& t) {
     written_->push_back(t.impl()->data());
 }
 
-void Launch::place_elsewhere(const Tensor& t) {
-    if (placed_ && t.device() != device_) fail_device(t);
+void Launch::check_other_device(const Tensor& t) {
+    if (has_device_ && t.device() != device_) fail_device(t);
     device_ = t.device();
-    placed_ = true;
+    has_device_ = true;
     record_current_use(*t.impl()->storage());
 }
 
@@ -110,7 +110,7 @@ Launch::Results Launch::run(const Outputs& outputs) {
         results[i] = outputs.make(i);
         first[i] = results[i].defined() ? results[i].impl()->view() : kAbsent;
     }
-    if (!placed_ && num_outputs > 0 && results[0].defined()) device_ = results[0].device();
+    if (!has_device_ && num_outputs > 0 && results[0].defined()) device_ = results[0].device();
     if (device_.type == DeviceType::Meta) return results;
     RL_CHECK(count_ - Outputs::kMax <= UINT16_MAX, throw_runtime, "%s: more than %d tensors in one call", op_,
              UINT16_MAX);

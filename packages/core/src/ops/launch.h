@@ -84,7 +84,7 @@ class Launch {
 
     void input(const Tensor& t) {
         push(t.defined() ? t.impl()->view() : kAbsent);
-        if (t.defined()) place(t);
+        if (t.defined()) check_device(t);
     }
     /// Adds the length of the list as a parameter, then the tensors.
     void inputs(TensorList list) {
@@ -168,14 +168,14 @@ class Launch {
         return p;
     }
     // Checks that all inputs are on one device.
-    void place(const Tensor& t) {
+    void check_device(const Tensor& t) {
         if (t.device() == Device{} && device_ == Device{}) [[likely]] {
-            placed_ = true;
+            has_device_ = true;
         } else {
-            place_elsewhere(t);
+            check_other_device(t);
         }
     }
-    void place_elsewhere(const Tensor& t);
+    void check_other_device(const Tensor& t);
     void check(const Tensor& t) const;
     void write_checked(const Tensor& t) {
         if (device_.type != DeviceType::CPU) [[unlikely]]
@@ -191,7 +191,7 @@ class Launch {
     const char* op_;
     KernelSlots& slots_;
     Device device_{};
-    bool placed_ = false;
+    bool has_device_ = false;
     PhiloxKey key_{};
     std::unique_ptr<std::vector<const void*>> written_;  // start addresses of written inputs, on a device
     int count_ = Outputs::kMax, capacity_ = Outputs::kMax + kInline, num_params_ = 0;

@@ -176,19 +176,19 @@ Tensor Parser::sparse_zeros(const char* op, IntList size, std::optional<DType> d
     RL_CHECK(!pins_, throw_not_implemented, "%s(pin_memory): sparse tensors cannot be in page-locked memory",
              op);
     RL_CHECK(!memory_format, throw_runtime, "%s(memory_format): sparse tensors have no memory format", op);
-    const Device place = device.value_or(Device());
+    const Device target = device.value_or(Device());
     SparseParts parts{*layout_, Tensor(), Tensor(),
-                      ops::zeros(kInts<0>, dtype.value_or(default_dtype()), place), true};
+                      ops::zeros(kInts<0>, dtype.value_or(default_dtype()), target), true};
     if (parts.layout == Layout::Coo) {
         const int64_t none[] = {static_cast<int64_t>(size.size()), 0};
-        parts.indices = ops::zeros(none, DType::Int64, place);
+        parts.indices = ops::zeros(none, DType::Int64, target);
     } else {
         RL_CHECK(size.size() == 2, throw_not_implemented,
                  "%s(size): must have two dimensions for layout %s, got %s", op, name(parts.layout),
                  to_string(size).c_str());
         const int64_t count[] = {size[by_columns(parts.layout)] + 1};
-        parts.indices = ops::zeros(count, DType::Int64, place);
-        parts.plain = ops::zeros(kInts<0>, DType::Int64, place);
+        parts.indices = ops::zeros(count, DType::Int64, target);
+        parts.plain = ops::zeros(kInts<0>, DType::Int64, target);
     }
     check_sparse(op, size, parts, false);
     const Tensor made = make_sparse(size, std::move(parts));

@@ -403,10 +403,10 @@ def test_tensors_without_memory_of_the_host() -> None:
     given, out = (Value * 5)(value((2,), keep), Value(), Value(), Value(), Value()), (Value * 1)()
     schema = OperatorInfo(sizeof(OperatorInfo))
     check(C.rl_operator_find(b"zeros", byref(schema)))
-    place = [
+    parameters = [
         part.split()[0] for part in schema.schema.decode().split("(", 1)[1].replace("*, ", "").split(", ")
     ]
-    at = place.index("device?")
+    at = parameters.index("device?")
     given[at].kind, given[at].as_.device.type, given[at].as_.device.index = 7, 2, -1
     check(C.rl_call(b"zeros", given, at + 1, out, 1))
     seen = Array(sizeof(Array))

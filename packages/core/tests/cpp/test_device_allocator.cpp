@@ -176,12 +176,12 @@ struct Taken {
 TEST(a_thread_takes_its_small_blocks_again) {
     empty_cache(kDevice);
     const MemoryStatistics before = memory_statistics(kDevice);
-    std::vector<void*> places;
+    std::vector<void*> addresses;
     for (int i = 0; i < 3; ++i) {
         const Taken a(100), b(513), large(1 << 20);
         CHECK_EQUAL(memory_statistics(kDevice).allocated_bytes, before.allocated_bytes + 1536 + (1 << 20));
         for (const Taken& taken : {a, b, large}) {
-            places.push_back(taken.data);
+            addresses.push_back(taken.data);
             taken.give();
         }
         const MemoryStatistics now = memory_statistics(kDevice);
@@ -190,7 +190,7 @@ TEST(a_thread_takes_its_small_blocks_again) {
         // Only the first round requested the small blocks from the allocator.
         CHECK_EQUAL(now.allocation_count, before.allocation_count + 3 + static_cast<uint64_t>(i));
     }
-    for (size_t i = 3; i < places.size(); ++i) CHECK_EQUAL(places[i], places[i - 3]);
+    for (size_t i = 3; i < addresses.size(); ++i) CHECK_EQUAL(addresses[i], addresses[i - 3]);
     CHECK(memory_snapshot(kDevice).find("live") == std::string::npos);
     empty_cache(kDevice);
     CHECK_EQUAL(mapped, 0u);

@@ -19,13 +19,13 @@ MODULES = {"linalg_": torch.linalg, "special_": torch.special, "fft_": torch.fft
 
 def counterpart(op: Op) -> Any:
     """Return PyTorch's function of the same name, or None if there is no such function."""
-    base, places = op.base, [torch, torch._C._nn, torch.nn.functional]
+    base, namespaces = op.base, [torch, torch._C._nn, torch.nn.functional]
     for prefix, module in MODULES.items():
         if base.startswith(prefix):
-            base, places = base.removeprefix(prefix), [module]
+            base, namespaces = base.removeprefix(prefix), [module]
     if "function" not in op.variants:
-        places = [torch.Tensor]
-    return next((getattr(place, base) for place in places if hasattr(place, base)), None)
+        namespaces = [torch.Tensor]
+    return next((getattr(namespace, base) for namespace in namespaces if hasattr(namespace, base)), None)
 
 
 def to_torch(value: Any) -> Any:

@@ -104,11 +104,11 @@ def _takes_integers_one_by_one(op: Op) -> bool:
 def test_integers_that_are_given_one_by_one_are_required(op: Op) -> None:
     """A call without these integers raises TypeError, as for any missing argument; an empty list is accepted."""
     at = next(i for i, a in enumerate(op.schema.arguments) if a.varargs)
-    places = {"function": core, "method": core.Tensor}
+    namespaces = {"function": core, "method": core.Tensor}
     for sample in all_samples(op):
         before = sample.args[:at]
-        for variant in places.keys() & set(op.variants):
-            function = getattr(places[variant], op.base)
+        for variant in namespaces.keys() & set(op.variants):
+            function = getattr(namespaces[variant], op.base)
             with pytest.raises(TypeError, match=r"missing argument|no signature fits"):
                 function(*before)
             with contextlib.suppress(RuntimeError, ValueError):  # an empty list may be invalid

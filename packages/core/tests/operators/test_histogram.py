@@ -51,10 +51,10 @@ def test_histogram_refuses() -> None:
 @pytest.mark.parametrize("uneven", [False, True])
 def test_gradient(edge_order: int, uneven: bool) -> None:
     x = numbers(4, 6)
-    places = [np.cumsum(np.abs(numbers(n)) + 0.1) for n in x.shape] if uneven else [0.5, 2.0]
-    spacing = [core.tensor(p) for p in places] if uneven else places
+    coordinates = [np.cumsum(np.abs(numbers(n)) + 0.1) for n in x.shape] if uneven else [0.5, 2.0]
+    spacing = [core.tensor(p) for p in coordinates] if uneven else coordinates
     got = core.gradient(core.tensor(x), spacing=spacing, edge_order=edge_order)
-    for a, b in zip(got, np.gradient(x, *places, edge_order=edge_order), strict=True):
+    for a, b in zip(got, np.gradient(x, *coordinates, edge_order=edge_order), strict=True):
         np.testing.assert_allclose(a.numpy(), b)
     (one,) = core.gradient(core.tensor(x), dim=-1)
     np.testing.assert_allclose(one.numpy(), np.gradient(x, axis=-1))

@@ -21,7 +21,7 @@ CASES = [
 ]
 
 
-def places(x: Any, window: Any) -> Any:
+def max_positions(x: Any, window: Any) -> Any:
     """Return the index of each window's first largest element, or of its last NaN; -1 for windows without elements."""
     kernel, stride, padding, dilation = window
     sizes = [
@@ -33,10 +33,10 @@ def places(x: Any, window: Any) -> Any:
         starts = [o * s - p for o, s, p in zip(at, stride, padding, strict=True)]
         best = -1
         for step in itertools.product(*map(range, kernel)):
-            place = [a + i * d for a, i, d in zip(starts, step, dilation, strict=True)]
-            if not all(0 <= i < n for i, n in zip(place, x.shape, strict=True)):
+            position = [a + i * d for a, i, d in zip(starts, step, dilation, strict=True)]
+            if not all(0 <= i < n for i, n in zip(position, x.shape, strict=True)):
                 continue
-            index = int(np.ravel_multi_index(place, x.shape))
+            index = int(np.ravel_multi_index(position, x.shape))
             value = x.flat[index]
             if best < 0 or value > x.flat[best] or value != value:
                 best = index
@@ -46,7 +46,7 @@ def places(x: Any, window: Any) -> Any:
 
 @pytest.mark.parametrize("window", CASES)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int32"])
-def test_places_of_the_largest(window: Any, dtype: str) -> None:
+def test_positions_of_the_largest(window: Any, dtype: str) -> None:
     rng, dims = np.random.default_rng(7), len(window[0])
     pool = core.max_pool2d_with_indices if dims == 2 else core.max_pool3d_with_indices
     for _ in range(4):
@@ -57,7 +57,7 @@ def test_places_of_the_largest(window: Any, dtype: str) -> None:
             x[rng.random(x.shape) < 0.1] = -np.inf
         values, indices = pool(core.tensor(x.tolist()).to(getattr(core, dtype)), *window)
         for plane, given, chosen in zip(x, values.to(core.float64).numpy(), indices.numpy(), strict=True):
-            expected = places(plane, window)
+            expected = max_positions(plane, window)
             assert np.array_equal(chosen, expected)
             there = expected >= 0
             assert np.array_equal(given[there], plane.flat[expected[there]], equal_nan=True)

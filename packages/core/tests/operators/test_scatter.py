@@ -129,7 +129,7 @@ def drawn(shape: tuple[int, ...], dtype: core.dtype) -> core.Tensor:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("size", [1, 1000, 300_000])
 @pytest.mark.parametrize("strided", [False, True])
-def test_many_places(dtype: core.dtype, size: int, strided: bool) -> None:
+def test_many_indices(dtype: core.dtype, size: int, strided: bool) -> None:
     """More indices than are checked in one block, into tensors larger than the caches; also through a strided view."""
     core.manual_seed(0)
     n = 5000

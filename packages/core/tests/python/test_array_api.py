@@ -54,16 +54,16 @@ def test_running_sums() -> None:
         core.cumulative_sum(x)
 
 
-def test_shapes_and_places() -> None:
+def test_shapes_and_indices() -> None:
     x = core.tensor(DATA)
     assert core.expand_dims(x, axis=1).shape == (2, 1, 3)
     assert core.permute_dims(x, (1, 0)).tolist() == core.matrix_transpose(x).tolist() == DATA.T.tolist()
     assert [row.tolist() for row in core.unstack(x, axis=1)] == DATA.T.tolist()
     assert core.repeat(x, 2, axis=0).tolist() == DATA.repeat(2, 0).tolist()
     assert [a.shape for a in core.broadcast_arrays(x, core.ones(2, 1))] == [(2, 3), (2, 3)]
-    places = DATA.argsort(axis=1)
-    wanted = np.take_along_axis(DATA, places, 1).tolist()
-    assert core.take_along_axis(x, core.tensor(places), axis=1).tolist() == wanted
+    indices = DATA.argsort(axis=1)
+    wanted = np.take_along_axis(DATA, indices, 1).tolist()
+    assert core.take_along_axis(x, core.tensor(indices), axis=1).tolist() == wanted
     assert core.bitwise_invert(x).tolist() == (~DATA).tolist()
     assert core.astype(x, core.float64).dtype == core.float64
     assert core.astype(x, x.dtype, copy=False) is x

@@ -205,7 +205,7 @@ def test_expectations_are_checks_in_their_order(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(_EXPECTING + "".join(f"    {line}\n" for line in lines))
     (op,) = load_ops(tmp_path)
     text = "\n".join(checks_of(op))
-    places = [
+    offsets = [
         text.index(part)
         for part in (
             'expects.types("input", input, Expects::Types::Floating)',
@@ -216,7 +216,7 @@ def test_expectations_are_checks_in_their_order(tmp_path: Path) -> None:
             'expects.length("wanted", wanted, 3)',
         )
     ]
-    assert places == sorted(places)
+    assert offsets == sorted(offsets)
 
 
 def test_every_public_operator_has_a_page(ops: list[Op]) -> None:

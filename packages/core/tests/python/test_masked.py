@@ -34,12 +34,12 @@ def reduced(function: Callable[[Any], Any], of_none: float, dims: tuple[int, ...
     """Return `function` of the kept elements of each slice, and `of_none` for slices without kept elements."""
     rest = [d for d in range(VALUES.ndim) if d not in dims]
     out = np.empty([VALUES.shape[d] for d in rest])
-    for place in np.ndindex(*out.shape):
+    for position in np.ndindex(*out.shape):
         at: list[Any] = [slice(None)] * VALUES.ndim
-        for d, i in zip(rest, place, strict=True):
+        for d, i in zip(rest, position, strict=True):
             at[d] = i
         kept = VALUES[tuple(at)][np.broadcast_to(mask, VALUES.shape)[tuple(at)]]
-        out[place] = function(kept) if kept.size else of_none
+        out[position] = function(kept) if kept.size else of_none
     return out
 
 

@@ -35,8 +35,8 @@ def uncoalesced() -> core.Tensor:
 def check_mark(t: core.Tensor) -> None:
     """Check that a tensor that is marked as coalesced has sorted, distinct indices."""
     if t.layout is core.sparse_coo and t.is_coalesced():
-        places = [tuple(place) for place in t._indices().t().tolist()]
-        assert places == sorted(set(places))
+        indices = [tuple(index) for index in t._indices().t().tolist()]
+        assert indices == sorted(set(indices))
 
 
 def same(a: core.Tensor, b: core.Tensor) -> None:

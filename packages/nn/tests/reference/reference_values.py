@@ -153,9 +153,9 @@ def summary(value: Any) -> list[Any]:
         flat = flat.view(flat.real.dtype)
     flat = flat.astype(np.float64)
     if flat.size > WHOLE:
-        place = np.arange(flat.size)
+        index = np.arange(flat.size)
         chosen = flat[np.linspace(0, flat.size - 1, 6).astype(int)]
-        flat = np.array([*chosen, np.sum(flat * np.cos(place)), np.sum(flat * np.sin(place * 0.7 + 1))])
+        flat = np.array([*chosen, np.sum(flat * np.cos(index)), np.sum(flat * np.sin(index * 0.7 + 1))])
     return [f"{shape} {kind}".strip(), *(float(f"{number:.8g}") for number in flat)]
 
 

@@ -256,7 +256,7 @@ def _calls(events: Sized) -> str:
 
 
 def _where(events: list[FunctionEvent]) -> str:
-    """Return the place with most of the time: the line if stacks were recorded, otherwise the enclosing span."""
+    """Return the location with most of the time: the line if stacks were recorded, otherwise the enclosing span."""
     times: dict[str, float] = defaultdict(float)
     for event in events:
         if event.stack:
@@ -265,4 +265,4 @@ def _where(events: list[FunctionEvent]) -> str:
             times[f"in {event.cpu_parent.name}"] += event.cpu_time_total
     if not times:
         return ""
-    return f", most of it {max(times, key=lambda place: times[place])}"
+    return f", most of it {max(times, key=lambda location: times[location])}"

@@ -69,6 +69,6 @@ def flops_of(event: Event, transposed: bool = False) -> int:
     results = event.nbytes // ITEM_SIZE[tensor.dtype]
     if event.name in _CONVOLUTIONS:
         weight = arguments[1]
-        places = prod(tensor.shape) if transposed else results
-        return 2 * places * prod(weight.shape[1:]) if isinstance(weight, Argument) else 0
+        elements = prod(tensor.shape) if transposed else results
+        return 2 * elements * prod(weight.shape[1:]) if isinstance(weight, Argument) else 0
     return results if event.name in _ONE_EACH else 0

@@ -199,9 +199,9 @@ class Converter {
         Object result(PyTuple_New(r.stack_words));
         if (!result) return nullptr;
         for (uint16_t i = 0; i < r.stack_words; ++i) {
-            uint64_t place = word(lane, r.details + r.argument_words + i);
-            auto [at, is_new] = calls_.try_emplace(place);
-            if (is_new) at->second = Object(static_cast<PyObject*>(describe_call(place)));
+            uint64_t call = word(lane, r.details + r.argument_words + i);
+            auto [at, is_new] = calls_.try_emplace(call);
+            if (is_new) at->second = Object(static_cast<PyObject*>(describe_call(call)));
             if (!at->second) return nullptr;
             PyTuple_SET_ITEM(result.get(), i, at->second.share());
         }

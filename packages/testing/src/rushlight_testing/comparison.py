@@ -210,18 +210,18 @@ def _sparse_difference(a: Tensor, b: Tensor, rtol: float, atol: float, equal_nan
     if a.is_sparse:
         if a.is_coalesced() != b.is_coalesced():
             a, b = a.coalesce(), b.coalesce()
-        places = {"indices": (a._indices(), b._indices())}
+        indices = {"indices": (a._indices(), b._indices())}
         values = a._values(), b._values()
     else:
         by_rows = a.layout in (core.sparse_csr, core.sparse_bsr)
         names = ("crow_indices", "col_indices") if by_rows else ("ccol_indices", "row_indices")
-        places = {name: (getattr(a, name)(), getattr(b, name)()) for name in names}
+        indices = {name: (getattr(a, name)(), getattr(b, name)()) for name in names}
         values = a.values(), b.values()
     if values[0].shape[1:] != values[1].shape[1:]:
         return f"the blocks differ: {tuple(values[0].shape[1:])} and {tuple(values[1].shape[1:])}"
     if a._nnz() != b._nnz():
         return f"the numbers of specified elements differ: {a._nnz()} and {b._nnz()}"
-    for name, (x, y) in places.items():
+    for name, (x, y) in indices.items():
         if not core.equal(x, y):
             return f"the {name} differ: {x.tolist()} and {y.tolist()}"
     text = _element_difference(*values, rtol, atol, equal_nan)

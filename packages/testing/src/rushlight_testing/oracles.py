@@ -121,10 +121,10 @@ def convolution(
         out_size = [(n + t - r - 1) // s + 1 for n, s, t, r in zip(size, step, total, reach, strict=True)]
     out = np.zeros((x.shape[0], per_out * groups, *out_size))
     small, large = (size, out_size) if transposed else (out_size, size)
-    for places in itertools.product(*map(range, small)):
+    for positions in itertools.product(*map(range, small)):
         for taps in itertools.product(*map(range, kernel)):
             other = [
-                p * s + k * d - f for p, s, k, d, f in zip(places, step, taps, spread, front, strict=True)
+                p * s + k * d - f for p, s, k, d, f in zip(positions, step, taps, spread, front, strict=True)
             ]
             if any(o < 0 or o >= n for o, n in zip(other, large, strict=True)):
                 continue
@@ -133,9 +133,9 @@ def convolution(
                 outs: Any
                 ins, outs = slice(g * per_in, (g + 1) * per_in), slice(g * per_out, (g + 1) * per_out)
                 if transposed:
-                    out[:, outs, *other] += x[:, ins, *places] @ weight[ins, :, *taps]
+                    out[:, outs, *other] += x[:, ins, *positions] @ weight[ins, :, *taps]
                 else:
-                    out[:, outs, *places] += x[:, ins, *other] @ weight[outs, :, *taps].T
+                    out[:, outs, *positions] += x[:, ins, *other] @ weight[outs, :, *taps].T
     return out if bias is None else out + bias.reshape(-1, *[1] * spatial)
 
 
@@ -175,13 +175,13 @@ def _windows(
         counts.append(count - 1 if ceil_mode and (count - 1) * s >= n + p else count)
     out = np.zeros((*lead, *counts), dtype=np.result_type(x, np.float64))
     for plane in itertools.product(*map(range, lead)):
-        for place in itertools.product(*map(range, counts)):
+        for position in itertools.product(*map(range, counts)):
             lines, padded = [], 1
-            for o, n, k, s, p, d in zip(place, size, kernel, step, pad, spread, strict=True):
+            for o, n, k, s, p, d in zip(position, size, kernel, step, pad, spread, strict=True):
                 taps = [o * s - p + i * d for i in range(k)]
                 lines.append([t for t in taps if 0 <= t < n])
                 padded *= len([t for t in taps if t < n + p])
-            out[plane + place] = value(x[plane][np.ix_(*lines)], padded)
+            out[plane + position] = value(x[plane][np.ix_(*lines)], padded)
     return out
 
 
@@ -194,11 +194,12 @@ def _adaptive(reduce: Callable[[Array], Any], x: Array, counts: list[int]) -> Ar
     lead, size = x.shape[: x.ndim - len(counts)], x.shape[x.ndim - len(counts) :]
     out = np.zeros((*lead, *counts), dtype=np.result_type(x, np.float64))
     for plane in itertools.product(*map(range, lead)):
-        for place in itertools.product(*map(range, counts)):
+        for position in itertools.product(*map(range, counts)):
             window = tuple(
-                slice(i * n // m, -(-(i + 1) * n // m)) for i, n, m in zip(place, size, counts, strict=True)
+                slice(i * n // m, -(-(i + 1) * n // m))
+                for i, n, m in zip(position, size, counts, strict=True)
             )
-            out[plane + place] = reduce(x[plane][window])
+            out[plane + position] = reduce(x[plane][window])
     return out
 
 
@@ -285,10 +286,10 @@ def native_batch_norm(
 
 
 def native_group_norm(
-    x: Array, weight: Array | None, bias: Array | None, n: int, c: int, places: int, groups: int, eps: float
+    x: Array, weight: Array | None, bias: Array | None, n: int, c: int, spatial: int, groups: int, eps: float
 ) -> tuple[Array, Array, Array]:
     """Return `group_norm` and the statistics of the groups."""
-    mean, rstd = _moments(x.reshape(n, groups, c // groups * places), (2,), eps)
+    mean, rstd = _moments(x.reshape(n, groups, c // groups * spatial), (2,), eps)
     made = group_norm(x, groups, weight, bias, eps)
     return made, mean.reshape(n, groups), rstd.reshape(n, groups)
 
@@ -312,10 +313,10 @@ def most_frequent(x: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
         values, counts = np.unique(line, return_counts=True)
         return values[np.argmax(counts)]
 
-    def place(line: Array) -> Any:
+    def position(line: Array) -> Any:
         return np.flatnonzero(line == value(line))[-1]
 
-    return _by_lines(value, x, dim, keepdim), _by_lines(place, x, dim, keepdim).astype(np.int64)
+    return _by_lines(value, x, dim, keepdim), _by_lines(position, x, dim, keepdim).astype(np.int64)
 
 
 def _by_lines(f: Callable[[Array], Any], x: Array, dim: int | None, keepdim: bool) -> Array:
@@ -337,8 +338,8 @@ def diag_embed(x: Array, offset: int, dim1: int, dim2: int) -> Array:
     """Return matrices of zeros in two new dimensions with the last dimension of `x` on a diagonal."""
     length = x.shape[-1] + abs(offset)
     result = np.zeros((*x.shape[:-1], length, length), x.dtype)
-    place = np.arange(x.shape[-1])
-    result[..., place + max(-offset, 0), place + max(offset, 0)] = x
+    index = np.arange(x.shape[-1])
+    result[..., index + max(-offset, 0), index + max(offset, 0)] = x
     return np.moveaxis(result, (-2, -1), (dim1, dim2))
 
 
@@ -346,11 +347,11 @@ def im2col(x: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any)
     """Return each window of an image as a column."""
     batch = x if x.ndim == 4 else x[None]
     padded = np.pad(batch, ((0, 0), (0, 0), *((p, p) for p in padding)))
-    places = [
+    counts = [
         (padded.shape[2 + d] - dilation[d] * (kernel_size[d] - 1) - 1) // stride[d] + 1 for d in range(2)
     ]
     columns = []
-    for i, j in itertools.product(*map(range, places)):
+    for i, j in itertools.product(*map(range, counts)):
         rows, across = (
             slice(at * stride[d], at * stride[d] + dilation[d] * (kernel_size[d] - 1) + 1, dilation[d])
             for d, at in enumerate((i, j))
@@ -368,10 +369,10 @@ def col2im(
     channels = batch.shape[1] // int(np.prod(kernel_size))
     size = int(np.prod(output_size))
     image = np.arange(channels * size).reshape(1, channels, *output_size) + 1
-    places = im2col(image, kernel_size, dilation, padding, stride)[0]  # the padding is position 0
+    positions = im2col(image, kernel_size, dilation, padding, stride)[0]  # the padding is position 0
     result = np.zeros((len(batch), channels * size + 1), dtype=np.result_type(batch, np.float64))
     for n, columns in enumerate(batch):
-        np.add.at(result[n], places, columns)
+        np.add.at(result[n], positions, columns)
     result = result[:, 1:].reshape(len(batch), channels, *output_size)
     return result if x.ndim == 3 else result[0]
 
@@ -401,9 +402,9 @@ def scattered(x: Array, dim: int, index: Array, src: Array, reduce: str, include
             ()
         )
     met: dict[tuple[int, ...], list[Any]] = {}
-    for place in np.ndindex(index.shape):
-        to = (*place[: dim % x.ndim], int(index[place]), *place[dim % x.ndim + 1 :])
-        met.setdefault(to, [x[to]] if include_self else []).append(src[place])
+    for position in np.ndindex(index.shape):
+        to = (*position[: dim % x.ndim], int(index[position]), *position[dim % x.ndim + 1 :])
+        met.setdefault(to, [x[to]] if include_self else []).append(src[position])
     functions: dict[str, Any] = {
         "sum": np.sum,
         "prod": np.prod,
@@ -464,11 +465,11 @@ def with_diagonal(x: Array, value: Any, wrap: bool) -> Array:
 def index_put(x: Array, indices: list[Any], values: Array, accumulate: bool) -> Array:
     """Return a copy with values written or added at the positions that index arrays give; None selects a whole dimension."""
     out = np.array(x)
-    place: Any = tuple(slice(None) if i is None else i for i in indices)
+    index: Any = tuple(slice(None) if i is None else i for i in indices)
     if accumulate:
-        np.add.at(out, place, values)
+        np.add.at(out, index, values)
     else:
-        out[place] = values
+        out[index] = values
     return out
 
 

@@ -30,11 +30,11 @@ def nll_loss(x: Array, target: Array, weight: Array | None, reduction: int, igno
     classes = x[None] if x.ndim == 1 else x
     targets = target.reshape(1) if x.ndim == 1 else target
     losses, used = np.zeros(targets.shape), np.zeros(targets.shape)
-    for place in np.ndindex(targets.shape):
-        c = int(targets[place])
+    for position in np.ndindex(targets.shape):
+        c = int(targets[position])
         if c != ignore_index:
-            used[place] = 1 if weight is None else weight[c]
-            losses[place] = -used[place] * classes[(place[0], c, *place[1:])]
+            used[position] = 1 if weight is None else weight[c]
+            losses[position] = -used[position] * classes[(position[0], c, *position[1:])]
     if reduction == 1:
         return losses.sum() / used.sum()
     return reduced(losses if x.ndim > 1 else losses[0], reduction)
@@ -348,10 +348,10 @@ def grid_sample(x: Array, grid: Array, mode: int, padding: int, align_corners: b
         return plane[tuple(round(inside(float(t), n)) for t, n in zip(taps, sizes, strict=True))]
 
     out = np.zeros((x.shape[0], x.shape[1], *grid.shape[1:-1]))
-    for n, *place in np.ndindex(x.shape[0], *grid.shape[1:-1]):
+    for n, *position in np.ndindex(x.shape[0], *grid.shape[1:-1]):
         spots = [
             (c + 1) / 2 * (m - 1) if align_corners else ((c + 1) * m - 1) / 2
-            for c, m in zip(grid[(n, *place)][::-1], sizes, strict=True)
+            for c, m in zip(grid[(n, *position)][::-1], sizes, strict=True)
         ]
         spots = spots if mode == 2 else [inside(at, m) for at, m in zip(spots, sizes, strict=True)]
         reach = {0: (0, 2), 1: (0, 1), 2: (-1, 3)}[mode]
@@ -362,7 +362,7 @@ def grid_sample(x: Array, grid: Array, mode: int, padding: int, align_corners: b
             kernel = {0: lambda d: 1 - abs(d), 1: lambda d: 1.0, 2: lambda d: _cubic(d, -0.75)}[mode]
             lines.append([(t, kernel(at - t)) for t in taps])
         for c in range(x.shape[1]):
-            out[(n, c, *place)] = sum(
+            out[(n, c, *position)] = sum(
                 pixel(x[n, c], tuple(t for t, _ in taps)) * np.prod([w for _, w in taps])
                 for taps in itertools.product(*lines)
             )

@@ -316,9 +316,9 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
         >>> xp.take_along_axis(x, xp.argsort(x))
         tensor([[1, 2, 3]])
     """
-    places = indices.to(_C.int64)
-    places = _C.where(places < 0, places + x.shape[axis], places)
-    return _C.take_along_dim(x, places, axis)
+    positions = indices.to(_C.int64)
+    positions = _C.where(positions < 0, positions + x.shape[axis], positions)
+    return _C.take_along_dim(x, positions, axis)
 
 
 @overridable

@@ -482,9 +482,9 @@ def _window(
     dtype = _C.get_default_dtype() if dtype is None else dtype
     if dtype not in (_C.float32, _C.float64):
         raise ValueError(f"{name}(dtype): must be float32 or float64, got {dtype}")
-    places = _C.arange(M, dtype=_C.float64, device=device)
+    positions = _C.arange(M, dtype=_C.float64, device=device)
     if M == 0 or (M == 1 and one):
         made = _C.ones(M, dtype=dtype, device=device)
     else:
-        made = shape(places, M - 1 if sym else M).to(dtype)
+        made = shape(positions, M - 1 if sym else M).to(dtype)
     return made.requires_grad_(requires_grad)

@@ -44,12 +44,12 @@ class Distribution:
         ...     arg_constraints = {}
         ...     support = constraints.real
         ...
-        ...     def __init__(self, place):
-        ...         self.place = place
-        ...         super().__init__(place.shape)
+        ...     def __init__(self, loc):
+        ...         self.loc = loc
+        ...         super().__init__(loc.shape)
         ...
         ...     def sample(self, sample_shape=()):
-        ...         return self.place.expand(*sample_shape, *self.batch_shape)
+        ...         return self.loc.expand(*sample_shape, *self.batch_shape)
         >>> Point(torch.tensor([1.0, 2.0])).sample((2,))
         tensor([[1., 2.],
                 [1., 2.]])

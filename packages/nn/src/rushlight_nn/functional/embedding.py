@@ -261,9 +261,9 @@ def _largest(rows: Tensor, bags: Tensor, count: int, absent: Tensor | None) -> T
     longest = int(sizes.max()) if count else 0
     if longest == 0:
         return core.zeros((count, rows.shape[1]), dtype=rows.dtype, device=rows.device)
-    place = core.arange(bags.numel(), device=bags.device) - (sizes.cumsum(0) - sizes).index_select(0, bags)
+    position = core.arange(bags.numel(), device=bags.device) - (sizes.cumsum(0) - sizes).index_select(0, bags)
     table = core.full((count * longest,), bags.numel(), dtype=core.int64, device=bags.device)
-    table[bags * longest + place] = core.arange(bags.numel(), device=bags.device)
+    table[bags * longest + position] = core.arange(bags.numel(), device=bags.device)
     lowest = core.full((1, rows.shape[1]), -float("inf"), dtype=rows.dtype, device=rows.device)
     padded = core.cat([rows, lowest]).index_select(0, table).reshape(count, longest, -1)
     return padded.max(1)[0].masked_fill((sizes == 0).unsqueeze(-1), 0.0)

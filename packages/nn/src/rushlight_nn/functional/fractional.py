@@ -18,9 +18,9 @@ def _starts(input_size: int, output_size: int, window: int, samples: Tensor) -> 
     if output_size == 1:
         return last
     step = (input_size - window) / (output_size - 1)
-    places = core.arange(output_size - 1, dtype=samples.dtype, device=samples.device)
+    positions = core.arange(output_size - 1, dtype=samples.dtype, device=samples.device)
     shift = samples.unsqueeze(-1)
-    starts = ((places + shift) * step).to(core.int64) - (shift * step).to(core.int64)
+    starts = ((positions + shift) * step).to(core.int64) - (shift * step).to(core.int64)
     return core.cat([starts, last], -1)
 
 
@@ -68,7 +68,7 @@ def _fractional_max_pool(
     # The positions in a plane of the elements of every window, of shape (batch, channels, outputs..., window...). In
     # two dimensions the first random number belongs to the width. In three they are in the order of the dimensions.
     order = range(dims) if dims == 3 else reversed(range(dims))
-    places: Any = 0
+    positions: Any = 0
     stride = math.prod(sizes)
     for d, sample in enumerate(order):
         stride //= sizes[d]
@@ -76,13 +76,13 @@ def _fractional_max_pool(
         index = starts.unsqueeze(-1) + core.arange(window[d], device=input.device)
         shape = [batch, channels] + [1] * (2 * dims)
         shape[2 + d], shape[2 + dims + d] = output[d], window[d]
-        places = places + index.reshape(shape) * stride
-    places = places.reshape(batch, channels, math.prod(output), math.prod(window))
+        positions = positions + index.reshape(shape) * stride
+    positions = positions.reshape(batch, channels, math.prod(output), math.prod(window))
     planes = (input if batched else input.unsqueeze(0)).flatten(2)
     # Finding the largest element is not differentiated. The graph only records that the element is read.
-    values = planes.detach().gather(2, places.flatten(2)).reshape(places.shape)
-    largest = values.argmax(-1, keepdim=True) if values.numel() else places[..., :1]
-    indices = places.gather(3, largest).squeeze(3)
+    values = planes.detach().gather(2, positions.flatten(2)).reshape(positions.shape)
+    largest = values.argmax(-1, keepdim=True) if values.numel() else positions[..., :1]
+    indices = positions.gather(3, largest).squeeze(3)
     result = (batch, channels, *output) if batched else (channels, *output)
     return planes.gather(2, indices).reshape(result), indices.reshape(result)
 

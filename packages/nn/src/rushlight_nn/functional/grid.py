@@ -105,15 +105,15 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
         )
     if min(sizes) <= 0:
         raise ValueError(f"affine_grid(size): got {sizes}, needs positive sizes")
-    places = sizes[2:]
+    spatial = sizes[2:]
     columns = []
     for d in reversed(range(dims)):  # x first
-        n = places[d]
+        n = spatial[d]
         line = (
             core.linspace(-1, 1, n, dtype=theta.dtype, device=theta.device) if n > 1 else theta.new_zeros(1)
         )
         if not align_corners:
             line = line * ((n - 1) / n)
-        columns.append(line.reshape([-1 if k == d else 1 for k in range(dims)]).expand(places).reshape(-1))
+        columns.append(line.reshape([-1 if k == d else 1 for k in range(dims)]).expand(spatial).reshape(-1))
     columns.append(core.ones_like(columns[0]))
-    return (core.stack(columns, -1) @ theta.transpose(1, 2)).reshape(sizes[0], *places, dims)
+    return (core.stack(columns, -1) @ theta.transpose(1, 2)).reshape(sizes[0], *spatial, dims)

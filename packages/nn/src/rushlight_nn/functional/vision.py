@@ -119,11 +119,11 @@ def _resample_bytes(
         bits += 1
     fixed = (weights.abs() * 2**bits + 0.5).floor() * weights.sign()
     used = fixed != 0
-    places = used.to(core.int64).topk(int(used.sum(0).max()), 0)[1]
+    indices = used.to(core.int64).topk(int(used.sum(0).max()), 0)[1]
     shape = [size if d == dim else 1 for d in range(input.dim())]
     total = core.full((1,), 2 ** (bits - 1), dtype=core.int32)
-    for place, weight in zip(places, fixed.gather(0, places).to(core.int32), strict=True):
-        total = total + input.index_select(dim, place).to(core.int32) * weight.reshape(shape)
+    for index, weight in zip(indices, fixed.gather(0, indices).to(core.int32), strict=True):
+        total = total + input.index_select(dim, index).to(core.int32) * weight.reshape(shape)
     return (total >> bits).clamp(0, 255).to(core.uint8)
 
 

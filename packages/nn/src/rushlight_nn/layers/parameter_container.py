@@ -25,9 +25,9 @@ def _describe(name: str, value: Any, by_dtype: bool) -> str:
     if not isinstance(value, Tensor):
         return f"  ({name}): Object of type: {type(value).__name__}"
     size = "x".join(map(str, value.shape))
-    place = f" (GPU {value.device.index})" if value.is_cuda else ""
+    device = f" (GPU {value.device.index})" if value.is_cuda else ""
     kind = value.dtype if by_dtype else value.type()
-    return f"  ({name}): {type(value).__name__} containing: [{kind} of size {size}{place}]"
+    return f"  ({name}): {type(value).__name__} containing: [{kind} of size {size}{device}]"
 
 
 class ParameterList(Module):

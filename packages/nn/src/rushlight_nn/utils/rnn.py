@@ -120,8 +120,8 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     """
     if permutation is None:
         return None
-    places = core.arange(permutation.numel(), device=permutation.device)
-    return core.zeros_like(permutation).scatter(0, permutation, places)
+    positions = core.arange(permutation.numel(), device=permutation.device)
+    return core.zeros_like(permutation).scatter(0, permutation, positions)
 
 
 def pack_padded_sequence(

@@ -284,12 +284,12 @@ class Graph:
             return self.inserting_before(self._root)
         if n.graph is not self:
             raise AssertionError("fx.Graph.inserting_after(n): is of another graph")
-        place = n
+        last = n
 
         def insert(node: Node) -> None:
-            nonlocal place
-            place.append(node)
-            place = node
+            nonlocal last
+            last.append(node)
+            last = node
 
         return self._inserting(insert)
 
@@ -363,12 +363,12 @@ class Graph:
         return copied
 
     def __reduce__(self) -> Any:
-        places = {node: _Place(number) for number, node in enumerate(self.nodes)}
+        numbers = {node: _NodeNumber(number) for number, node in enumerate(self.nodes)}
         nodes = [
             (
                 node.op,
                 node.target,
-                *map_arg((node.args, node.kwargs), places.__getitem__),
+                *map_arg((node.args, node.kwargs), numbers.__getitem__),
                 node.name,
                 node.type,
                 node.meta,
@@ -381,7 +381,7 @@ class Graph:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _NodeNumber:
     """The number of a node in a pickled graph, in place of the node."""
 
     number: int
@@ -392,7 +392,7 @@ def _unpickled(nodes: list[Any], tracer_cls: Any) -> Graph:
     made: list[Node] = []
 
     def found(value: Any) -> Any:
-        return made[value.number] if isinstance(value, _Place) else value
+        return made[value.number] if isinstance(value, _NodeNumber) else value
 
     for op, target, args, kwargs, name, kind, meta in nodes:
         args, kwargs = map_aggregate((args, kwargs), found)

@@ -179,9 +179,9 @@ def load(
         with open(f, "rb") as file:
             _refuse_archives(file.read(4))
     else:
-        place = f.tell()
+        start = f.tell()
         _refuse_archives(f.read(4))
-        f.seek(place)
+        f.seek(start)
     texts: dict[str, str] = dict.fromkeys(_extra_files or (), "")
     program = load_program(f, extra_files=texts)
     if _extra_files is not None:

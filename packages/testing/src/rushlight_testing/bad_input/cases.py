@@ -434,7 +434,7 @@ class _Maker:
             return
         size = max(written.numel(), read.numel())
 
-        def place(x: Any, buffer: Any, offset: int) -> Any:
+        def view_at(x: Any, buffer: Any, offset: int) -> Any:
             return buffer[offset : offset + x.numel()].view(tuple(x.shape))
 
         def memory() -> Any:
@@ -453,7 +453,7 @@ class _Maker:
         ):
             yield (
                 text,
-                lambda w=of_written, r=of_read: (lambda b: (place(written, b, w), place(read, b, r)))(
+                lambda w=of_written, r=of_read: (lambda b: (view_at(written, b, w), view_at(read, b, r)))(
                     memory()
                 ),
             )
@@ -462,8 +462,8 @@ class _Maker:
                 "its transpose",
                 lambda: (
                     lambda b: (
-                        place(written, b, 0),
-                        place(written, b, 0).permute(*range(written.dim() - 1, -1, -1)),
+                        view_at(written, b, 0),
+                        view_at(written, b, 0).permute(*range(written.dim() - 1, -1, -1)),
                     )
                 )(memory()),
             )

@@ -209,8 +209,8 @@ def _reduced(shape: Sequence[int], dim: Any) -> int:
 
 
 def _inverse(permutation: Sequence[int]) -> list[int]:
-    places = [d % len(permutation) for d in permutation]
-    return [places.index(d) for d in range(len(places))]
+    dims = [d % len(permutation) for d in permutation]
+    return [dims.index(d) for d in range(len(dims))]
 
 
 def _split_like(grad: Tensor, shapes: Sequence[Shape], dim: int) -> list[Tensor]:

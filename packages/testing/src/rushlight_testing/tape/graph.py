@@ -191,10 +191,12 @@ class Window:
         self.mixed: bool = root.is_complex() != view.is_complex()
         self.root_complex: bool = self.mixed and root.is_complex()
         self.view_complex: bool = self.mixed and view.is_complex()
-        self.root, begin = _place(root, self.root_complex)
-        self.view, first = _place(view, self.view_complex)
+        self.root, begin = _geometry(root, self.root_complex)
+        self.view, first = _geometry(view, self.view_complex)
         self.offset: int = first - begin
-        ends = [sum((n - 1) * s for n, s in zip(*place, strict=True)) for place in (self.root, self.view)]
+        ends = [
+            sum((n - 1) * s for n, s in zip(*geometry, strict=True)) for geometry in (self.root, self.view)
+        ]
         self.extent: int = max(ends[0], ends[1] + self.offset) + 1
 
     def fresh(self, like: Tensor) -> Tensor:
@@ -210,7 +212,7 @@ class Window:
         return core.view_as_complex(seen) if self.view_complex else seen
 
 
-def _place(t: Tensor, as_pairs: bool) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], int]:
+def _geometry(t: Tensor, as_pairs: bool) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], int]:
     """Return the shape, strides and offset of a tensor, for a complex tensor in terms of pairs of real numbers."""
     if not as_pairs:
         return (tuple(t.shape), t.stride()), t.storage_offset()

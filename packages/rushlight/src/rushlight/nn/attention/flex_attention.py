@@ -129,11 +129,11 @@ def or_masks(*mask_mods: MaskMod) -> MaskMod:
 
 def _for_all(function: Callable[..., Tensor], scores: int, *sizes: int, device: Any) -> Callable[..., Tensor]:
     """Return a function that maps `function`, which computes one position, over all positions of shape `sizes`."""
-    places = [core.arange(size, device=device) for size in sizes]
+    positions = [core.arange(size, device=device) for size in sizes]
     first = (0,) * scores
     for at in reversed(range(len(sizes))):
         function = vmap(function, in_dims=(*first, *(0 if i == at else None for i in range(len(sizes)))))
-    return lambda *args: function(*args, *places)
+    return lambda *args: function(*args, *positions)
 
 
 def create_mask(

@@ -39,24 +39,24 @@ def write_embedding(
                 f"SummaryWriter.add_embedding({argument}): #labels should equal with #data points,"
                 f" got {len(given)} for {len(array)}"
             )
-    place = f"{global_step or 0:05d}/{quote(tag, safe='')}"
-    (folder / place).mkdir(parents=True, exist_ok=True)
+    subfolder = f"{global_step or 0:05d}/{quote(tag, safe='')}"
+    (folder / subfolder).mkdir(parents=True, exist_ok=True)
     lines = [
         "embeddings {",
         f'  tensor_name: "{tag}:{global_step or 0:05d}"',
-        f'  tensor_path: "{place}/tensors.tsv"',
+        f'  tensor_path: "{subfolder}/tensors.tsv"',
     ]
     rows = ["\t".join(map(str, row)) for row in array.tolist()]
-    (folder / place / "tensors.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    (folder / subfolder / "tensors.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     if metadata is not None:
         labels = _label_lines(metadata, metadata_header)
-        (folder / place / "metadata.tsv").write_text("\n".join(labels) + "\n", encoding="utf-8")
-        lines.append(f'  metadata_path: "{place}/metadata.tsv"')
+        (folder / subfolder / "metadata.tsv").write_text("\n".join(labels) + "\n", encoding="utf-8")
+        lines.append(f'  metadata_path: "{subfolder}/metadata.tsv"')
     if label_img is not None:
         pictures = _arrays.to_array(label_img)
         height, width = pictures.shape[2:]
-        (folder / place / "sprite.png").write_bytes(_sprite(pictures))
-        lines += ["  sprite {", f'    image_path: "{place}/sprite.png"']
+        (folder / subfolder / "sprite.png").write_bytes(_sprite(pictures))
+        lines += ["  sprite {", f'    image_path: "{subfolder}/sprite.png"']
         lines += [f"    single_image_dim: {width}", f"    single_image_dim: {height}", "  }"]
     with open(folder / "projector_config.pbtxt", "a", encoding="utf-8") as file:
         file.write("\n".join([*lines, "}"]) + "\n")

@@ -58,7 +58,7 @@ def kinds(op: Op, column: Any) -> set[Any]:
 
 @pytest.mark.parametrize("dtype", list(VALUES))
 @pytest.mark.parametrize("op", [pytest.param(op, id=op.name) for op in OPS])
-def test_the_place_does_not_matter(op: Op, dtype: str) -> None:
+def test_the_position_does_not_matter(op: Op, dtype: str) -> None:
     if (op.name, dtype) in UNLIKE:
         pytest.skip("the order of the factors matters")
     for n in (3, 70):
@@ -69,8 +69,8 @@ def test_the_place_does_not_matter(op: Op, dtype: str) -> None:
             pytest.skip(f"{op.name} does not take {dtype}")
         for value in VALUES[dtype]:
             found = set()
-            for place in {0, 1, n // 2, n - 2, n - 1}:
+            for position in {0, 1, n // 2, n - 2, n - 1}:
                 moved = column.clone()
-                moved[place] = value
+                moved[position] = value
                 found |= kinds(op, moved)
             assert len(found) == 1, f"{op.name} of {n} elements, one of which is {value}: {found}"
