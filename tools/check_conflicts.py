@@ -30,8 +30,8 @@ def main() -> int:
         if path.is_file()
         for line in marks(path)
     ]
-    for place in found:
-        print(f"{place}: the mark of a merge conflict")
+    for location in found:
+        print(f"{location}: the mark of a merge conflict")
     return 1 if found else 0
 
 

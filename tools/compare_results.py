@@ -75,18 +75,18 @@ class Peer:
         """Return the function that users call for an operator, or None if there is none."""
         if "hidden" in op.variants or op.base.startswith("_"):
             return None
-        base, places = op.base, [self.library]
+        base, namespaces = op.base, [self.library]
         for prefix, module in MODULES.items():
             if base.startswith(prefix):
-                base, places = base.removeprefix(prefix), [getattr(self.library, module, None)]
+                base, namespaces = base.removeprefix(prefix), [getattr(self.library, module, None)]
         if self.is_torch:
             # Prefer the operator itself to the function of nn.functional, which has other arguments.
-            places += [self.library._C._nn, self.library.nn.functional]
+            namespaces += [self.library._C._nn, self.library.nn.functional]
         elif base != op.base:  # our functions are also found by their whole names
-            places, base = [self.library._C], op.base
+            namespaces, base = [self.library._C], op.base
         if "function" not in op.variants:
-            places = [self.library.Tensor]
-        return next((getattr(place, base) for place in places if hasattr(place, base)), None)
+            namespaces = [self.library.Tensor]
+        return next((getattr(namespace, base) for namespace in namespaces if hasattr(namespace, base)), None)
 
     def arguments(self, op: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Return the arguments of a sample as objects of this library."""

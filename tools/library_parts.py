@@ -39,10 +39,10 @@ def parts(lines: Iterable[str]) -> Counter[str]:
 
 def subject(file: str) -> str:
     """Return the folder of an object's source, with the instruction set if there are several."""
-    place = _OBJECT.search(file)
-    if place is None:
+    match = _OBJECT.search(file)
+    if match is None:
         return "system libraries"
-    target, folder = place.groups()
+    target, folder = match.groups()
     isa = target.removeprefix("rushlight").lstrip("_")
     return f"{folder}, {isa}" if isa else folder
 

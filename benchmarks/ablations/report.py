@@ -114,9 +114,9 @@ def draw(document: Document, path: Path) -> None:
     height = 0.8 / max(1, len(rows))
     for axes, what, of in zip(panels, ("speed", "peak memory"), (speed, memory), strict=True):
         for index, row in enumerate(rows):
-            places, values = _bars(row, of, index, len(rows))
+            positions, values = _bars(row, of, index, len(rows))
             label = f"{ENTRIES[row['workload']].title}, {row['threads']} thr."
-            axes.barh(places, values, height, label=label)
+            axes.barh(positions, values, height, label=label)
         axes.axvline(1.0, color="black", linewidth=0.8)
         axes.set_xlabel(f"{what}, the whole library = 1")
     panels[0].set_yticks(range(len(PARTS)), [f"without\n{part.title}" for part in PARTS], fontsize=8)
@@ -128,8 +128,8 @@ def draw(document: Document, path: Path) -> None:
 
 
 def _bars(row: dict[str, Any], of: Any, index: int, count: int) -> tuple[list[float], Sequence[float]]:
-    found = [(place, of(row, part.switch)) for place, part in enumerate(PARTS)]
-    shown = [(place, value) for place, value in found if value is not None]
-    return [place + (index - count / 2 + 0.5) * 0.8 / count for place, _ in shown], [
+    found = [(position, of(row, part.switch)) for position, part in enumerate(PARTS)]
+    shown = [(position, value) for position, value in found if value is not None]
+    return [position + (index - count / 2 + 0.5) * 0.8 / count for position, _ in shown], [
         value for _, value in shown
     ]

@@ -78,11 +78,11 @@ class Block(nn.Module):
 class GPT(nn.Module):
     def __init__(self, words=4096, context=256, width=384, heads=6, layers=6):
         super().__init__()
-        self.words, self.places = nn.Embedding(words, width), nn.Embedding(context, width)
+        self.words, self.positions = nn.Embedding(words, width), nn.Embedding(context, width)
         self.blocks = nn.Sequential(*(Block(width, heads) for _ in range(layers)))
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, words, bias=False)
     def forward(self, tokens):
-        x = self.words(tokens) + self.places(torch.arange(tokens.shape[1]))
+        x = self.words(tokens) + self.positions(torch.arange(tokens.shape[1]))
         return self.head(self.norm(self.blocks(x))).flatten(0, 1)
 model = GPT()
 fill(model)

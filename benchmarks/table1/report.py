@@ -149,10 +149,10 @@ def draw(rows: Iterable[Row], path: Path) -> None:
     width = 0.8 / max(1, len(shown))
     colors = {library: f"C{i}" for i, library in enumerate(_libraries(models))}
     for index, ((library, tuned), values) in enumerate(shown.items()):
-        places = np.arange(len(models)) + (index - len(shown) / 2 + 0.5) * width
+        positions = np.arange(len(models)) + (index - len(shown) / 2 + 0.5) * width
         label = f"{library}, malloc tuned" if tuned else library
         axes.bar(
-            places, values, width, label=label, color=colors[library], hatch="//" if tuned else None,
+            positions, values, width, label=label, color=colors[library], hatch="//" if tuned else None,
             edgecolor="white", linewidth=0,
         )  # fmt: skip
     axes.axhline(1.0, color="black", linewidth=0.8, label=SUBJECT)

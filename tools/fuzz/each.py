@@ -35,12 +35,12 @@ def programs(operators: list[Operator], seed: int) -> Iterator[Program]:
     """Return one program for each operator, form, mode, kind of values and kind of shapes, in random order."""
     rng = random.Random(f"each {seed}")
     kinds = [*((pool, SHAPES[0]) for pool in POOLS), *(("ordinary", shape) for shape in SHAPES[1:])]
-    places = [
+    combinations = [
         (op, form, mode, *kind) for op in operators for form in _forms(op) for mode in MODES for kind in kinds
     ]
-    rng.shuffle(places)
-    for place in places:
-        made = _program(*place, rng)
+    rng.shuffle(combinations)
+    for combination in combinations:
+        made = _program(*combination, rng)
         if made is not None:
             yield made
 

@@ -250,9 +250,9 @@ class Generator:
         arrays: list[Array] = []
         mapped((args, kwargs), lambda v: arrays.append(v) if isinstance(v, Array) else None)
         # One argument becomes a variable. Other arguments that had the same shape get the shape of this variable.
-        place = 0 if written or rng.random() < 0.75 else rng.randrange(max(1, len(arrays)))
+        position = 0 if written or rng.random() < 0.75 else rng.randrange(max(1, len(arrays)))
         chosen = self._pick() if rng.random() < 0.85 else ""
-        shape = arrays[place].shape if arrays else ()
+        shape = arrays[position].shape if arrays else ()
         actual = tuple(self.draft.variables[chosen].shape) if chosen else shape
         rank = len(actual)
         dtype = weighted(rng, DTYPES)
@@ -262,7 +262,7 @@ class Generator:
             nonlocal seen
             if isinstance(value, Array):
                 seen += 1
-                if seen == place and chosen:
+                if seen == position and chosen:
                     return Ref(chosen)
                 return self._tensor(value, value.shape == shape and bool(chosen), actual, dtype, made)
             if isinstance(value, bool) or value is None:

@@ -129,15 +129,15 @@ def _function(op: Any, libraries: list[Any]) -> str:
     """Return the path of the function for users; empty if a library lacks it."""
     if "function" not in op.variants and "nn" not in op.variants:
         return ""
-    places = [("nn", "functional", op.base), (op.base,)]
+    paths = [("nn", "functional", op.base), (op.base,)]
     for prefix, module in MODULES.items():
         if op.base.startswith(prefix):
-            places = [(module, op.base.removeprefix(prefix))]
+            paths = [(module, op.base.removeprefix(prefix))]
     if any(a.name == "reduction" for a in op.schema.arguments):
-        places = places[:1]  # PyTorch's operators require a number, with another default
+        paths = paths[:1]  # PyTorch's operators require a number, with another default
     elif "nn" not in op.variants:
-        places.reverse()
-    return next(("torch." + ".".join(names) for names in places if _all_have(libraries, *names)), "")
+        paths.reverse()
+    return next(("torch." + ".".join(names) for names in paths if _all_have(libraries, *names)), "")
 
 
 def _by_name(

@@ -95,7 +95,7 @@ def _spelled(value: Any) -> list[str]:
     return found
 
 
-def _place(t: Any) -> int:
+def _address(t: Any) -> int:
     """Return a number that is equal for tensors with the same memory."""
     return t.untyped_storage().data_ptr() if hasattr(t, "untyped_storage") else id(t)
 
@@ -111,11 +111,11 @@ def shares_memory(t: Any) -> bool:
     """Return whether some elements of a tensor have the same memory."""
     if not hasattr(t, "stride") or not t.numel():
         return False
-    places = sum(
+    offsets = sum(
         (np.arange(n) * step).reshape(-1, *(1,) * (t.dim() - 1 - d))
         for d, (n, step) in enumerate(zip(t.shape, t.stride(), strict=True))
     )
-    return len(np.unique(places)) < t.numel()
+    return len(np.unique(offsets)) < t.numel()
 
 
 def _has_norm_at(x: np.ndarray, given: list[Any]) -> bool:
@@ -259,21 +259,21 @@ class Undefined:
     def overlaps(self, call: Call, variables: dict[str, Any]) -> bool:
         """Return whether a call reads memory that it writes, for which only rushlight defines the result."""
 
-        def places(value: Any) -> list[int]:
+        def addresses(value: Any) -> list[int]:
             tensors = [variables[name] for name in _spelled(value) if is_tensor(variables.get(name))]
             return [
                 t.untyped_storage().data_ptr() for t in tensors if hasattr(t, "untyped_storage") and t.numel()
             ]
 
         if call.path == "[]=":
-            return bool(set(places(call.args[:1])) & set(places(call.args[1:])))
+            return bool(set(addresses(call.args[:1])) & set(addresses(call.args[1:])))
         if "out" in call.kwargs:
-            outs = places(call.kwargs["out"])
-            rest = places((call.args, {n: v for n, v in call.kwargs.items() if n != "out"}))
+            outs = addresses(call.kwargs["out"])
+            rest = addresses((call.args, {n: v for n, v in call.kwargs.items() if n != "out"}))
             return len(set(outs)) < len(outs) or bool(set(outs) & set(rest))
         if call.writes and self.draft.mode == "jvp":
             # PyTorch writes the tangent of the written tensor before it reads this tangent as an argument.
-            return bool(set(places(call.args[:1])) & set(places((call.args[1:], call.kwargs))))
+            return bool(set(addresses(call.args[:1])) & set(addresses((call.args[1:], call.kwargs))))
         return False
 
     def is_undefined(self, call: Call, variables: dict[str, Any]) -> bool:
@@ -375,7 +375,7 @@ class Undefined:
             return True
         if call.op == "detach_" and self.draft.mode != "plain":
             # The libraries treat the other views of the memory differently when one of them becomes a leaf.
-            if sum(_place(t) == _place(tensors[0]) for t in self.draft.tensors().values()) > 1:
+            if sum(_address(t) == _address(tensors[0]) for t in self.draft.tensors().values()) > 1:
                 return True
         if self._is_seen_otherwise(tensors[0]):
             return True
@@ -387,7 +387,7 @@ class Undefined:
         tensors = [t for t in variables.values() if is_tensor(t) and t.numel()]
         floats = [t for t in tensors if name_of(t.dtype) in (*FLOATS, *COMPLEX)]
         return any(
-            _place(t) == _place(other) and t.dtype != other.dtype and self._has_nan(t)
+            _address(t) == _address(other) and t.dtype != other.dtype and self._has_nan(t)
             for t in floats
             for other in tensors
             if other is not t
@@ -430,7 +430,9 @@ class Undefined:
         def marks(t: Any) -> tuple[bool, bool]:
             return (t.is_conj(), t.is_neg()) if hasattr(t, "is_conj") else (False, False)
 
-        shared = {n: t for n, t in self.draft.tensors().items() if t.numel() and _place(t) == _place(written)}
+        shared = {
+            n: t for n, t in self.draft.tensors().items() if t.numel() and _address(t) == _address(written)
+        }
         parts = {call.result for call in self.draft.calls if call.op.startswith("unsafe_")}
         if parts and not written.numel():
             return True  # without memory, it cannot be determined whether the tensor is such a part

@@ -80,9 +80,9 @@ class Graph:
         self._by_name = {package.name: package for package in found}
         self.packages: dict[str, Package] = {}
         for package in found:
-            self._place(package, [])
+            self._add(package, [])
 
-    def _place(self, package: Package, path: list[str]) -> None:
+    def _add(self, package: Package, path: list[str]) -> None:
         if package.short in self.packages:
             return
         if package.short in path:
@@ -90,7 +90,7 @@ class Graph:
                 f"packages depend on each other in a circle: {' -> '.join([*path, package.short])}"
             )
         for other in self.needs(package):
-            self._place(other, [*path, package.short])
+            self._add(other, [*path, package.short])
         self.packages[package.short] = package
 
     def __getitem__(self, short: str) -> Package:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 # Modules in which a function of PyTorch is searched. The first module that has it determines its name.
-PLACES = ("", "nn.functional", "linalg", "special", "fft", "signal.windows", "masked", "sparse", "Tensor")
+NAMESPACES = ("", "nn.functional", "linalg", "special", "fft", "signal.windows", "masked", "sparse", "Tensor")
 
 
 DIMENSIONS = 64  # the largest number of dimensions of our tensors
@@ -85,11 +85,11 @@ class Translator:
     @functools.cached_property
     def _paths(self) -> dict[int, str]:
         paths: dict[int, str] = {}
-        for place in reversed(PLACES):
-            holder = attribute(self.theirs, place)
+        for namespace in reversed(NAMESPACES):
+            holder = attribute(self.theirs, namespace)
             for name in dir(holder):
                 if callable(found := getattr(holder, name, None)):
-                    paths[id(found)] = f"{place}.{name}".lstrip(".")
+                    paths[id(found)] = f"{namespace}.{name}".lstrip(".")
         return paths
 
     def function(self, entry: Any) -> Callable[..., Any]:
@@ -185,8 +185,8 @@ class Translator:
 
     def _class(self, kind: type) -> type:
         """Return our class of the same name, in nn or nn.functional."""
-        for place in (self.ours.nn, self.ours.nn.functional):
-            if isinstance(found := getattr(place, kind.__name__, None), type):
+        for namespace in (self.ours.nn, self.ours.nn.functional):
+            if isinstance(found := getattr(namespace, kind.__name__, None), type):
                 return found
         raise AbsentError(kind.__qualname__)
 

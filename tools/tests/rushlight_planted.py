@@ -14,18 +14,18 @@ def __getattr__(name: str) -> Any:
 
 def plant(name: str, wrong: Any, method: bool = True) -> None:
     """Replace a function and a method by `wrong`, whose first argument is the right function."""
-    for place in (globals() if hasattr(rushlight, name) else None, rushlight.Tensor if method else None):
-        if place is None:
+    for namespace in (globals() if hasattr(rushlight, name) else None, rushlight.Tensor if method else None):
+        if namespace is None:
             continue
-        right = getattr(rushlight if place is not rushlight.Tensor else place, name)
+        right = getattr(rushlight if namespace is not rushlight.Tensor else namespace, name)
 
         def planted(*args: Any, right: Any = right, **kwargs: Any) -> Any:
             return wrong(right, *args, **kwargs)
 
-        if place is rushlight.Tensor:
-            setattr(place, name, planted)
+        if namespace is rushlight.Tensor:
+            setattr(namespace, name, planted)
         else:
-            place[name] = planted
+            namespace[name] = planted
 
 
 def wrong_sign(right: Any, start: Any, end: Any, weight: Any, **kwargs: Any) -> Any:

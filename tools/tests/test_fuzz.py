@@ -153,7 +153,7 @@ def test_planted_mistakes_are_found_and_shown(processes: tuple[Process, Process]
     exec(text, {})
 
 
-def test_every_operator_is_called_alone_at_each_kind_of_place() -> None:
+def test_every_operator_is_called_alone_in_each_combination() -> None:
     programs = list(each.programs(OPERATORS, seed=4))
     paths = {program.calls[-1].path for program in programs}
     assert paths == {"torch.add", "torch.neg", ".neg_", "torch.total", "torch.t"}

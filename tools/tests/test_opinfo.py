@@ -170,7 +170,7 @@ def test_containers_are_rebuilt() -> None:
 def library(name: str, factor: int) -> Any:
     """Return a library with the function `scale`, a module `nn` and the attributes that a Translator reads."""
     made = types.ModuleType(name)
-    for place in (
+    for path in (
         "nn",
         "nn.functional",
         "linalg",
@@ -181,8 +181,8 @@ def library(name: str, factor: int) -> Any:
         "masked",
         "sparse",
     ):
-        holder = attribute(made, place.rpartition(".")[0])
-        setattr(holder, place.rpartition(".")[2], types.ModuleType(f"{name}.{place}"))
+        holder = attribute(made, path.rpartition(".")[0])
+        setattr(holder, path.rpartition(".")[2], types.ModuleType(f"{name}.{path}"))
     for kind in ("Tensor", "dtype", "layout", "memory_format", "device"):
         setattr(made, kind, type(kind, (), {"__module__": name}))
     made.nn.Module = type("Module", (), {"__module__": name})  # type: ignore[attr-defined]

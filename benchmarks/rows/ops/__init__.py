@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from .. import Row
-from . import elements, layers, places
+from . import elements, indexing, layers
 from .sizes import SIZES
 
 # The targets: a ratio that no operator may exceed at any size, and the geometric mean of each size.
@@ -22,7 +22,7 @@ MEANS = {"16": 0.30, "64Ki": 0.95, "16Mi": 0.70}
 def rows() -> Iterator[Row]:
     """Yield all rows, size by size, family by family."""
     for size in SIZES:
-        for module in (elements, places, layers):
+        for module in (elements, indexing, layers):
             yield from (replace(row, target=LIMIT) for row in module.rows(size))
 
 

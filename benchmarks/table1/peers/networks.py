@@ -23,13 +23,13 @@ def alexnet(ops: Operations, x: Tensor, labels: Tensor) -> Tensor:
 
 
 def vgg19(ops: Operations, x: Tensor, labels: Tensor) -> Tensor:
-    place = 0
+    index = 0
     for count in (2, 2, 4, 4, 4):
         for _ in range(count):
-            x = ops.relu(ops.conv(x, f"features.{place}", padding=1))
-            place += 2
+            x = ops.relu(ops.conv(x, f"features.{index}", padding=1))
+            index += 2
         x = ops.max_pool(x, 2, 2)
-        place += 1
+        index += 1
     return _classify(ops, x, labels)
 
 

@@ -18,7 +18,7 @@ class VisionTransformer(nn.Module):
         super().__init__()
         self.patches = nn.Conv2d(1, width, kernel_size=2, stride=2)
         self.start = nn.Parameter(torch.zeros(1, 1, width))
-        self.places = nn.Parameter(torch.randn(1, 17, width) * 0.02)
+        self.positions = nn.Parameter(torch.randn(1, 17, width) * 0.02)
         layer = nn.TransformerEncoderLayer(
             width, heads, 2 * width, dropout=0.0, activation="gelu", batch_first=True, norm_first=True
         )
@@ -29,7 +29,7 @@ class VisionTransformer(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         words = self.patches(x).flatten(2).transpose(1, 2)
-        words = torch.cat([self.start.expand(len(x), -1, -1), words], dim=1) + self.places
+        words = torch.cat([self.start.expand(len(x), -1, -1), words], dim=1) + self.positions
         return self.head(self.layers(words)[:, 0])
 
 

@@ -103,9 +103,9 @@ fn train(path: [*:0]const u8) !void {
         while (first + batch <= trained) : (first += batch) {
             var inner = rl.Scope{};
             defer inner.deinit();
-            const places = try inner.call("slice", .{ order, 0, first, first + batch });
-            const x = try inner.call("index_select", .{ images, 0, places });
-            const y = try inner.call("index_select", .{ labels, 0, places });
+            const indices = try inner.call("slice", .{ order, 0, first, first + batch });
+            const x = try inner.call("index_select", .{ images, 0, indices });
+            const y = try inner.call("index_select", .{ labels, 0, indices });
             const loss = try inner.call("cross_entropy_loss", .{ try network.scores(&inner, x), y });
             try loss.backward();
             try network.step(0.02);

@@ -33,12 +33,12 @@ def _indexing(size: str) -> Iterator[Row]:
     lines, columns = matrix(size)
     table = f"a = torch.tensor(data{lines, columns})\nrng = np.random.default_rng(0)\n"
     mask = f"{table}m = a > 1"
-    places = f"{table}i = torch.tensor(rng.integers(0, {columns}, {lines, columns}))\n"
+    positions = f"{table}i = torch.tensor(rng.integers(0, {columns}, {lines, columns}))\n"
     slices = f"{table}i = torch.tensor(rng.integers(0, {lines}, {lines}))\n"
     zeros = f"z = torch.zeros{lines, columns}"
     for name, statement, setup in (
-        ("gather", "a.gather(1, i)", places),
-        ("scatter_add_", "z.scatter_add_(1, i, a)", places + zeros),
+        ("gather", "a.gather(1, i)", positions),
+        ("scatter_add_", "z.scatter_add_(1, i, a)", positions + zeros),
         ("index_add_", "z.index_add_(0, i, a)", slices + zeros),
         ("masked_select", "a[m]", mask),
         ("nonzero", "m.nonzero()", mask),
