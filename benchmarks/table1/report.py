@@ -114,19 +114,18 @@ def page(document: dict[str, Any]) -> str:
     machine = document["machine"]
     lines = [
         "# Table 1: training steps of whole models", "",
-        "The paper that introduced PyTorch compares frameworks by the number of images, tokens or samples per second that they",
-        "train on. `nox -s table1 -- --docs` measures the same models and two newer ones again, beside the other libraries that",
-        "it is given, and writes this page and its figure ([how](../benchmarks/REPRODUCE.md#table-1-training-steps-of-whole-models)).",
-        "",
-        f"Measured on {machine['processor']} ({', '.join(machine['instruction_sets'])}), {machine['python']}. The libraries take",
-        "turns in separate processes. Figures are medians, and intervals contain the ratio with a confidence of 95 %.", "",
+        "The paper that introduced PyTorch compares frameworks by the images, tokens or samples per second on which they",
+        "train. `nox -s table1 -- --docs` measures the same models and two newer ones, beside the libraries that it is",
+        "given, and writes this page and its figure. See [how it",
+        "measures](../benchmarks/REPRODUCE.md#table-1-training-steps-of-whole-models).", "",
+        f"Measured on {machine['processor']} ({', '.join(machine['instruction_sets'])}), {machine['python']}. The libraries",
+        "take turns in separate processes. Figures are medians. The intervals have a confidence of 95 %.", "",
         "* **per second** is the rate of whole steps: forward, loss, backward and optimizer.",
         "* **spread** is half the distance between the quartiles of the steps' times, relative to their median.",
         "* **faults a step** are the page faults of the median step, and **peak MB** is the largest resident memory.",
         "* **rushlight / it** is rushlight's rate relative to that of the mode.", "",
         "![Rates relative to rushlight](figures/table1.svg)", "",
         render(document["rows"]), "",
-        "[Roofline](roofline.md) shows what limits the steps of each model.", "",
     ]  # fmt: skip
     return "\n".join(lines)
 
