@@ -135,7 +135,7 @@ def call(op: Op, sample: Sample, **more: Any) -> Any:
 
 
 def inplace(op: Op, sample: Sample) -> Any:
-    """Call the in-place form of an operator, which writes the first argument.
+    """Call the in-place form of an operator, which writes the first argument, through its public function or by its name.
 
     Args:
         op: the entry.
@@ -149,7 +149,10 @@ def inplace(op: Op, sample: Sample) -> Any:
         >>> x
         tensor([2., 2.])
     """
-    name = op.base + "_"
+    base, dot, overload = op.name.partition(".")
+    name = base + "_"
+    if "hidden" in op.variants:
+        return boxed(op, sample, name + dot + overload)
     method = getattr(core.Tensor, name, None) or getattr(core, name)
     return method(*sample.args, **sample.kwargs)
 
