@@ -210,6 +210,8 @@ def _op(path: Path, entry: dict[str, object]) -> Op:
     op = Op(name=name, schema=schema, family=path.stem, source=path, line=line, **values)
     if op.expects and op.kind not in ("custom", "dynamic", "composite", "storage"):
         raise fail(f"the key 'expects' is not allowed for the kind {op.kind}")
+    if op.inplace_body and (op.kind != "composite" or "inplace" not in op.variants):
+        raise fail("the key 'inplace_body' is only allowed for composites with the variant inplace")
     try:
         checks_of(op)
         check_result(op)

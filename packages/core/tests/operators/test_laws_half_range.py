@@ -48,3 +48,27 @@ def test_no_overflow(op: Op) -> None:
         if len(mine) == len(exact) and any(overflows(*pair) for pair in zip(mine, exact, strict=True)):
             found.append(sample.text)
     assert bool(found) == (op.name in KNOWN), found
+
+
+@pytest.mark.parametrize("shape", [(4000, 3), (5, 4000), (8, 300), (12000,)], ids=str)
+@pytest.mark.parametrize("dtype", [core.bfloat16, core.float16], ids=str)
+def test_sums_beyond_the_range_of_float(shape: tuple[int, ...], dtype: core.dtype) -> None:
+    # Neighbours along every dimension cancel, but partial sums in float overflow.
+    largest = core.finfo(dtype).max
+    values = core.full(shape, largest, dtype=dtype)
+    for dim in range(len(shape)):
+        half = shape[dim] // 2
+        x = values.clone()
+        x.narrow(dim, half, half).neg_()
+        x.narrow(dim, 2 * half, shape[dim] - 2 * half).fill_(1)
+        assert core.equal(x.sum(dim), x.double().sum(dim).to(dtype))
+        assert core.equal(x.mean(dim), x.double().mean(dim).to(dtype))
+
+
+def test_nan_and_infinity_in_sums_of_halves() -> None:
+    x = core.ones(70, 70, dtype=core.bfloat16)
+    x[3, 5], x[10, 20] = core.nan, core.inf
+    for dim in (0, 1):
+        wanted = x.double().sum(dim).to(core.bfloat16)
+        assert core.equal(core.nan_to_num(x.sum(dim), nan=7.0), core.nan_to_num(wanted, nan=7.0))
+        assert core.equal(core.nansum(x, dim), core.nansum(x.double(), dim).to(core.bfloat16))
