@@ -51,7 +51,7 @@ def sentences(
     if kind in ("shape", "accepts"):
         yield lambda: sizes_of_more_elements(program, kind, ours, run), MORE_ELEMENTS
     if kind in ("values", "alias"):
-        yield lambda: has_wide_values(program, ours, otherwise), WIDE_DEFAULT
+        yield lambda: has_wide_values(program, ours, run), WIDE_DEFAULT
     if kind == "values" and found.text.endswith(NOT_FINITE):
         yield lambda: towards_infinity(program, ours, run), TOWARDS_INFINITY
     if kind in ("values", "shape", "dtype", "raises") and program.mode in ("backward", "backward2", "jvp"):
@@ -84,11 +84,11 @@ def _has_form(program: Program, ours: Run, otherwise: Otherwise) -> bool:
     return all(_form(value) == _form(seen.final.get(name)) for name, value in mine.final.items())
 
 
-def has_wide_values(program: Program, ours: Run, otherwise: Otherwise) -> bool:
+def has_wide_values(program: Program, ours: Run, run: Run) -> bool:
     """Return whether results equal, up to rounding to their dtype, those of PyTorch with integers in float64."""
     if not any(one.dtype in ("bool", *INTEGERS) for one in program.inputs):
         return False
-    mine, seen = complete(ours(program)), complete(otherwise("wide default", program))
+    mine, seen = complete(ours(program)), complete(run(replace(program, default_dtype="float64")))
     if mine is None or seen is None or not mine.final or mine.final.keys() != seen.final.keys():
         return False
     return all(is_near(mine.final[name], seen.final[name]) for name in mine.final)

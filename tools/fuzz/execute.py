@@ -138,12 +138,16 @@ class Machine:
 
     def run(self, program: Program) -> Observation:
         seen = Observation()
+        kept = self.library.get_default_dtype()
+        self.library.set_default_dtype(getattr(self.library, program.default_dtype))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
                 getattr(self, "_" + program.mode.rstrip("2"))(program, seen)
             except Exception as error:
                 seen.error = seen.error or f"{type(error).__name__}: {error}"
+            finally:
+                self.library.set_default_dtype(kept)
         return seen
 
     def start(self, program: Program) -> dict[str, Any]:

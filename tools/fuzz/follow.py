@@ -121,20 +121,7 @@ class Resolved(Machine):
         return mapped(super().apply(call, variables), resolve)
 
 
-class WideDefault(Machine):
-    """A library with the default dtype float64, in which functions of integers and numbers are computed."""
-
-    def run(self, program: Program) -> Observation:
-        kept = self.library.get_default_dtype()
-        self.library.set_default_dtype(self.library.float64)
-        try:
-            return super().run(program)
-        finally:
-            self.library.set_default_dtype(kept)
-
-
 WAYS = {
-    "wide default": WideDefault,
     "strided": Strided,
     "resolved": Resolved,
     "decomposed": Decomposed,

@@ -79,6 +79,7 @@ class Program:
     inputs: tuple[Input, ...]
     calls: tuple[Call, ...]
     mode: str = "plain"
+    default_dtype: str = "float32"  # of functions of integers and numbers
 
     def refs(self) -> Iterator[str]:
         """Yield the variables that calls read, with repetitions."""

@@ -14,8 +14,6 @@ from fuzz.processes import Ended
 from fuzz.program import COMPLEX, FLOATS, INTEGERS, Call, Input, Named, Program, Ref, mapped
 
 WIDEST = dict.fromkeys(FLOATS, "float64") | dict.fromkeys(COMPLEX, "complex128")
-# Operators that create tensors of the default dtype.
-MADE = ("ones", "zeros", "eye", "linspace", "logspace")
 # Operators that return their argument if it has the requested dtype, and otherwise a copy.
 COPIES = ("to", "type_as", "half", "bfloat16", "float", "double", "cfloat", "cdouble")
 CONVERSIONS = {".half": ".double", ".bfloat16": ".double", ".float": ".double", ".cfloat": ".cdouble"}
@@ -51,16 +49,15 @@ def widened(program: Program) -> Program:
             call,
             path=CONVERSIONS.get(call.path, call.path),
             args=mapped(call.args, change),
-            kwargs={**_made(call), **mapped(call.kwargs, change)},
+            kwargs=mapped(call.kwargs, change),
         )
         for call in program.calls
     )
-    return replace(program, inputs=tuple(map(wide, program.inputs)), calls=calls)
-
-
-def _made(call: Call) -> dict[str, Any]:
-    wide = call.op in MADE and "dtype" not in call.kwargs
-    return {"dtype": Named("float64")} if wide else {}
+    inputs = tuple(map(wide, program.inputs))
+    changed = replace(program, inputs=inputs, calls=calls)
+    if changed == program and not any(one.dtype in ("bool", *INTEGERS) for one in inputs):
+        return program
+    return replace(changed, default_dtype="float64")
 
 
 def with_copies(program: Program) -> Program:
@@ -89,6 +86,12 @@ def loses_digits(program: Program, ours: Run, run: Run) -> bool:
     mine, theirs = complete(ours(program)), complete(run(program))
     if wide == program or mine is None or theirs is None:
         return False
+    if (
+        wide.inputs == program.inputs
+        and wide.calls == program.calls
+        and not any(map(_is_small, records(mine)))
+    ):
+        return False
     best = complete(run(wide))
     if best is None:  # a conversion that does nothing in float64 returns its argument, which may be a leaf
         best = complete(run(with_copies(wide)))
@@ -113,6 +116,10 @@ def with_floats(program: Program, ours: Run, run: Run) -> Program:
         if before is None or after is None or not all(map(_is_same, records(before), records(after))):
             return program
     return floats
+
+
+def _is_small(value: Any) -> bool:
+    return isinstance(value, Record) and WIDEST.get(value.dtype, value.dtype) != value.dtype
 
 
 def _is_same(a: Any, b: Any) -> bool:

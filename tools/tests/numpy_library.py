@@ -114,3 +114,11 @@ def total(x: Tensor, dim: int = 0) -> Tensor:
 
 def t(x: Tensor) -> Tensor:
     return x.t()
+
+
+def get_default_dtype() -> Any:
+    return float32
+
+
+def set_default_dtype(dtype: Any) -> None:
+    """Do nothing: no operator of this library returns a default dtype."""

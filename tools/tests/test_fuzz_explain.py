@@ -219,6 +219,13 @@ def test_conversions_are_widened_with_their_inputs() -> None:
     assert wide.calls[1].args[1] == Named("float64")
 
 
+def test_functions_of_integers_are_widened() -> None:
+    of_integers = one_call(Input("x0", "int64", (1,), (3,)))
+    assert widened(of_integers) == replace(of_integers, default_dtype="float64")
+    of_doubles = one_call(Input("x0", "float64", (1,), (3.0,)))
+    assert widened(of_doubles) == of_doubles
+
+
 def test_integers_that_wrap_around() -> None:
     program = one_call(Input("x0", "uint8", (2,), (255, 3)))
     right = library(lambda x: x / (1.0 + x.astype(float)))
@@ -591,7 +598,7 @@ def test_a_conversion_that_does_nothing_in_float64_is_a_copy() -> None:
         Call("ones", "torch.ones", "v2", ((2,),)),
     )
     program = widened(Program((one,), calls, "backward"))
-    assert program.calls[2].kwargs == {"dtype": Named("float64")}
+    assert program.default_dtype == "float64"
     copied = with_copies(program)
     assert [call.op for call in copied.calls] == ["to", "clone", "add_", "ones"]
     assert copied.calls[1].result == "v0"
