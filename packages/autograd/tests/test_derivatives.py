@@ -355,6 +355,18 @@ def test_gradcheck_finds_a_wrong_formula() -> None:
     assert not gradcheck(Wrong.apply, [x], raise_exception=False, fast_mode=True)
 
 
+def test_gradcheck_changes_the_very_inputs() -> None:
+    """The function may reach an input in another way, as a layer reaches its parameters."""
+    weight = core.tensor([0.5, 2.0], dtype=core.float64, requires_grad=True)
+    x = core.tensor([3.0, 4.0], dtype=core.float64, requires_grad=True)
+    before = weight.tolist()
+    assert gradcheck(lambda _: weight.exp() * x, (weight,))
+    assert gradgradcheck(lambda _, y: (weight * y) ** 2, (weight, x))
+    assert weight.tolist() == before
+    spread = core.ones(1, dtype=core.float64).expand(3).requires_grad_()
+    assert gradcheck(lambda y: y * 2, (spread,))  # elements that share memory cannot be changed in place
+
+
 def test_gradcheck_finds_what_does_not_repeat() -> None:
     x = core.rand(50, dtype=core.float64).requires_grad_()
 

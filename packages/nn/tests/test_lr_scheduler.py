@@ -191,6 +191,24 @@ def test_rates_that_are_tensors_change_in_place():
     assert float(rate) == pytest.approx(0.4)
 
 
+def test_limits_that_are_tensors_are_read_once():
+    """Later changes of the tensors do not change the schedule."""
+    high, low = core.tensor(0.8), core.tensor(0.1)
+    one_cycle = lr_scheduler.OneCycleLR(
+        optim.SGD([Parameter(core.ones(1))], lr=0.1, momentum=0.9), high, total_steps=10
+    )
+    cyclic = lr_scheduler.CyclicLR(
+        optim.SGD([Parameter(core.ones(1))], lr=0.1, momentum=0.9), low, [high], step_size_up=2
+    )
+    averaging = optim.swa_utils.SWALR(optim.SGD([Parameter(core.ones(1))], lr=0.1), low)
+    high.mul_(0.5)
+    low.mul_(0.5)
+    assert one_cycle.optimizer.param_groups[0]["max_lr"] == pytest.approx(0.8)
+    assert cyclic.max_lrs == pytest.approx([0.8])
+    assert cyclic.base_lrs == pytest.approx([0.1])
+    assert averaging.optimizer.param_groups[0]["swa_lr"] == pytest.approx(0.1)
+
+
 def test_stepping_too_early_is_noticed():
     opt = optimizer()
     scheduler = lr_scheduler.StepLR(opt, 3)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 from collections import OrderedDict
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rushlight_core as core
-from rushlight_nn import BatchNorm1d, Linear, Module, Parameter, Sequential
+from rushlight_nn import LSTM, BatchNorm1d, Linear, Module, Parameter, Sequential
 
 
 def model():
@@ -334,3 +335,15 @@ def test_order_of_extra_state_and_hooks():
     ours.child.register_load_state_dict_post_hook(lambda *arguments: calls.append("post-hook of child"))
     ours.load_state_dict(Extra(2).state_dict())
     assert calls == ["set_extra_state", "pre-hook of child", "post-hook of child"]
+
+
+def test_loading_creates_no_reference_cycle():
+    layer = Sequential(Linear(2, 2), LSTM(2, 2))
+    state = layer.state_dict()
+    gc.collect()
+    gc.disable()
+    try:
+        layer.load_state_dict(state)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

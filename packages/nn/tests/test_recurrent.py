@@ -48,6 +48,15 @@ def test_packed_sequences_run_as_each_alone(kind, enforce_sorted):
                 assert close(a[:, i], b)
 
 
+@pytest.mark.parametrize("name", ["double", "half", "long", "int", "short", "char", "byte"])
+def test_conversions_of_packed_sequences(name):
+    packed = rnn.pack_sequence([core.arange(3.0), core.ones(1)])
+    converted = getattr(packed, name)()
+    assert converted.data.dtype == getattr(packed.data, name)().dtype
+    assert converted.data.tolist() == packed.data.tolist()
+    assert converted.batch_sizes.tolist() == [2, 1, 1]
+
+
 def test_packing_and_padding():
     parts = [core.arange(6.0).view(3, 2), core.ones(1, 2), core.zeros(2, 2)]
     padded = rnn.pad_sequence(parts, batch_first=True, padding_value=-1)

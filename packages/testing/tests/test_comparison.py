@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 import rushlight_core as core
@@ -55,6 +57,56 @@ def test_make_tensor() -> None:
     assert not t.is_contiguous()
     assert make_tensor((2,), dtype=core.int64, low=1, high=3).tolist() in ([1, 1], [1, 2], [2, 1], [2, 2])
     assert_close(make_tensor(3, dtype=core.float64, seed=2), make_tensor(3, dtype=core.float64, seed=2))
+
+
+@pytest.mark.parametrize("name", ["bool", "uint8", "int8", "int64", "uint16", "uint64", "float16", "float64"])
+def test_limits_end_at_the_range_of_the_dtype(name: str) -> None:
+    dtype = getattr(core, name)
+    low, high = (0, 2) if name == "bool" else (-9, 5)
+    values = [float(v) for v in make_tensor(200, dtype=dtype, low=-9, high=5, seed=3).tolist()]
+    least = low if dtype.is_signed else 0
+    assert least <= min(values) < least + 3
+    assert high - 3 < max(values) < high
+
+
+def test_parts_of_complex_numbers_are_drawn_separately() -> None:
+    x = make_tensor(50, dtype=core.complex64, low=-1, high=1)
+    assert ((x.real != 0) & (x.imag != 0) & (x.real != x.imag)).all()
+    assert core.view_as_real(x).abs().max() <= 1
+
+
+def test_values_come_from_the_default_generator() -> None:
+    drawn = []
+    for _ in range(2):
+        core.manual_seed(0)
+        drawn.append([make_tensor(3, dtype=dtype).tolist() for dtype in (core.float32, core.int32)])
+    assert drawn[0] == drawn[1]
+
+
+def test_the_whole_range_of_a_dtype() -> None:
+    info = core.finfo(core.float64)
+    assert make_tensor(20, dtype=core.float64, low=info.min, high=info.max).isfinite().all()
+
+
+def test_formats_of_memory() -> None:
+    x = make_tensor(2, 3, 4, 5, dtype=core.float32, memory_format=core.channels_last)
+    assert x.is_contiguous(memory_format=core.channels_last)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"low": 3, "high": 3}, "low must be less than high"),
+        ({"low": float("nan")}, "low must be less than high"),
+        ({"low": 300, "high": 400, "dtype": core.uint8}, "torch.uint8 has no number from 300 to 400"),
+        ({"dtype": core.int32, "requires_grad": True}, "cannot require grad"),
+        ({"noncontiguous": True, "memory_format": core.channels_last}, "only one of them"),
+    ],
+)
+def test_arguments_of_make_tensor(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make_tensor(2, 2, **{"dtype": core.float32, **arguments})
+
 
 
 def test_layouts_and_classes_are_compared() -> None:

@@ -218,6 +218,11 @@ def gradgradcheck(
     )
 
 
+def _copied_unless_leaf(x: Any) -> Any:
+    """Return a copy of a tensor, which the function may change, unless it requires grad."""
+    return x.detach().clone() if isinstance(x, Tensor) and not x.requires_grad else x
+
+
 class _Check:
     def __init__(
         self, func: Callable[..., Any], args: list[Any], eps: float, atol: float, rtol: float
@@ -232,14 +237,31 @@ class _Check:
         return core.where(values < 0.5, values - 1.0, values)
 
     def differences(self, i: int, direction: Tensor) -> list[Tensor]:
-        """Return the central differences of the outputs along a direction of input i."""
+        """Return the central differences of the outputs along a direction of input i.
+
+        The values of the input are changed in place and restored, because the function may use the same tensor in
+        another way, as a parameter of a module.
+        """
         sides = []
+        before = self.args[i].detach().clone()
         with core.no_grad():
-            for step in (self.eps, -self.eps):
-                moved = [x.detach().clone() if isinstance(x, Tensor) else x for x in self.args]
-                moved[i] = moved[i] + step * direction
-                sides.append([y.detach().clone() for y in _outputs(self.func, moved)])
+            try:
+                for step in (self.eps, -self.eps):
+                    moved = [_copied_unless_leaf(x) for x in self.args]
+                    moved[i] = self.with_values(i, before + step * direction)
+                    sides.append([y.detach().clone() for y in _outputs(self.func, moved)])
+            finally:
+                self.with_values(i, before)
         return [(a - b) / (2 * self.eps) for a, b in zip(*sides, strict=True)]
+
+    def with_values(self, i: int, values: Tensor) -> Tensor:
+        """Return input i with other values; `values` if its elements share memory or cannot be written."""
+        try:
+            self.args[i].data.copy_(values)
+        except RuntimeError:
+            return values
+        given: Tensor = self.args[i]
+        return given
 
     def reverse(self, i: int, directions: list[Tensor], differences: list[list[Tensor]], fast: bool) -> None:
         for k, y in enumerate(_outputs(self.func, self.args)):

@@ -62,8 +62,14 @@ from ._unique import unique, unique_consecutive
 
 _C.Tensor.layout = property(lambda self: _layout_of(self))
 for _name in (
+    "is_hpu",
     "is_ipu",
+    "is_maia",
+    "is_mkldnn",
     "is_mps",
+    "is_mtia",
+    "is_nested",
+    "is_vulkan",
     "is_xla",
     "is_xpu",
 ):  # devices and layouts that do not exist here

@@ -28,6 +28,26 @@ def test_memory_grows_and_keeps_its_elements() -> None:
     )
 
 
+def test_the_same_shape_keeps_its_strides() -> None:
+    x = core.arange(6).view(2, 3).t()
+    assert x.resize_(3, 2).tolist() == x.resize_as_(core.zeros(3, 2)).tolist() == [[0, 3], [1, 4], [2, 5]]
+    assert x.stride() == (1, 3)
+    last = core.zeros(1, 2, 3, 4).contiguous(memory_format=core.channels_last)
+    assert last.resize_as_(core.zeros(1, 2, 3, 4)).stride() == (24, 1, 8, 2)
+    assert last.resize_(1, 2, 3, 4, memory_format=core.contiguous_format).stride() == (24, 12, 4, 1)
+
+
+def test_the_format_of_another_tensor() -> None:
+    last = core.zeros(1, 2, 3, 4).contiguous(memory_format=core.channels_last)
+    for like, stride in ((last, (24, 1, 8, 2)), (last.contiguous(), (24, 12, 4, 1))):
+        assert core.zeros(5).resize_as_(like, memory_format=core.preserve_format).stride() == stride
+        assert last.clone().resize_as_(like, memory_format=core.preserve_format).stride() == stride
+    turned = core.zeros(2, 3).t()
+    assert core.zeros(5).resize_as_(turned, memory_format=core.preserve_format).stride() == (2, 1)
+    with pytest.raises(RuntimeError, match="must not be preserve_format"):
+        last.resize_(5, memory_format=core.preserve_format)
+
+
 def test_a_format_of_other_dimensions_is_refused() -> None:
     x = core.arange(4.0)
     for resize in (x.resize_, lambda *size, **given: x.resize_as_(core.zeros(size), **given)):

@@ -36,6 +36,7 @@ def test_determinism() -> None:
 def test_what_a_tensor_is_not() -> None:
     x = core.ones(2)
     assert not any((x.is_mps, x.is_xla, x.is_xpu, x.is_ipu, x.is_sparse_csr, x.is_conj(), x.is_neg()))
+    assert not any((x.is_hpu, x.is_maia, x.is_mkldnn, x.is_mtia, x.is_nested, x.is_vulkan))
     assert not core.is_inference(x)
     with core.inference_mode():
         assert core.is_inference(core.ones(1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, namedtuple
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import rushlight_core as core
 from rushlight_core import Tensor
@@ -48,6 +48,25 @@ class IncompatibleKeys(_Keys):
 
 def _quoted(keys: list[str]) -> str:
     return ", ".join(f'"{key}"' for key in keys)
+
+
+def _with_prefixes(module: Any, prefix: str) -> Iterator[tuple[Any, str]]:
+    """Yield a module and its descendants, each before its children, with the prefixes of their keys."""
+    yield module, prefix
+    for name, child in module._modules.items():
+        if child is not None:
+            yield from _with_prefixes(child, f"{prefix}{name}.")
+
+
+def _run_post_hooks(module: Any, result: IncompatibleKeys) -> None:
+    for child in module.children():
+        _run_post_hooks(child, result)
+    for hook in list(module._load_state_dict_post_hooks.values()):
+        if hook(module, result) is not None:
+            raise TypeError(
+                f"load_state_dict post-hook of {type(module).__name__}: it must return None "
+                "and change the key lists in place"
+            )
 
 
 class State:
@@ -182,35 +201,19 @@ class State:
                 run_deferred()
                 loaded_up_to = key
 
-        def load(module: Any, prefix: str) -> None:
-            nonlocal has_post_hooks
+        for module, prefix in _with_prefixes(self, ""):
             local = dict((metadata or {}).get(prefix[:-1], {}))
             local["assign_to_params_buffers"] = assign
             local["deferred"] = deferred
             local["load_up_to"] = load_up_to
             # Always pass strict=True, because unexpected keys are returned even if they are not an error.
             module._load_from_state_dict(state, prefix, local, True, missing, unexpected, errors)
-            for name, child in module._modules.items():
-                if child is not None:
-                    load(child, f"{prefix}{name}.")
             has_post_hooks = has_post_hooks or bool(module._load_state_dict_post_hooks)
-
-        def run_post_hooks(module: Any) -> None:
-            for child in module.children():
-                run_post_hooks(child)
-            for hook in list(module._load_state_dict_post_hooks.values()):
-                if hook(module, result) is not None:
-                    raise TypeError(
-                        f"load_state_dict post-hook of {type(module).__name__}: it must return None "
-                        "and change the key lists in place"
-                    )
-
-        load(self, "")
         result = IncompatibleKeys(missing, unexpected)
         # Post-hooks may remove keys from the lists, and expect that the values are already loaded.
         if not errors and (has_post_hooks or not (strict and (missing or unexpected))):
             run_deferred()
-            run_post_hooks(self)
+            _run_post_hooks(self, result)
         if errors or (strict and (missing or unexpected)):
             raise RuntimeError(self._describe_misfit(strict, missing, unexpected, errors, loaded_up_to))
         return result

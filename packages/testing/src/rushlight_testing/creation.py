@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-import random
 from typing import Any
 
 import rushlight_core as core
 from rushlight_core import Tensor
-
-_RANGES = {"bool": (0, 2), "uint8": (0, 10)}
 
 
 def make_tensor(
@@ -21,12 +18,14 @@ def make_tensor(
     requires_grad: bool = False,
     noncontiguous: bool = False,
     exclude_zero: bool = False,
+    memory_format: Any = None,
     seed: int | None = None,
 ) -> Tensor:
     """Return a tensor of random values from [low, high).
 
-    The default range is [-9, 9) for floating-point dtypes, [-9, 10) for integers and [0, 10) for uint8. Bools are drawn from
-    both values.
+    The default range is [-9, 9) for floating-point dtypes, for the real and for the imaginary part of complex dtypes,
+    [-9, 10) for signed integers and [0, 10) for unsigned integers. Bools are drawn from both values. Limits beyond the
+    range of the dtype are replaced by the ends of this range.
 
     Args:
         shape: the sizes, as separate arguments or as a tuple.
@@ -37,13 +36,15 @@ def make_tensor(
         requires_grad: whether the result requires grad.
         noncontiguous: whether there are gaps between the elements.
         exclude_zero: whether zeros are replaced by ones.
-        seed: the seed of the random numbers; None for different values at each call.
+        memory_format: the order of the dimensions in memory, such as `torch.channels_last`.
+        seed: the seed of the random numbers; None to draw from the default generator.
 
     Shape:
         - Output: `shape`.
 
     Raises:
-        ValueError: `low` is not less than `high`.
+        ValueError: `low` is not less than `high`, the dtype has no number between them, the dtype cannot require grad, or
+            both `noncontiguous` and `memory_format` are given.
 
     Example:
         >>> make_tensor(2, 3, dtype=torch.int64, low=0, high=5).shape
@@ -55,27 +56,54 @@ def make_tensor(
     sizes: tuple[Any, ...] = shape
     if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
         sizes = tuple(shape[0])
-    source = random.Random(seed)
-    name = str(dtype).rsplit(".", 1)[-1]
-    floating = dtype.is_floating_point
-    least, most = _RANGES.get(name, (-9, 9 if floating else 10))
-    first, last = least if low is None else low, most if high is None else high
-    if not first < last:
-        raise ValueError(f"make_tensor(low, high): low must be less than high, got {first} and {last}")
-
-    def value() -> float | int:
-        drawn = (
-            source.uniform(first, last) if floating else source.randrange(math.ceil(first), math.ceil(last))
-        )
-        return 1 if exclude_zero and drawn == 0 else drawn
-
-    count = math.prod(sizes)
-    values = [value() for _ in range(count)]
-    if noncontiguous and count > 1:
-        spread = [v for v in values for _ in range(2)]
-        made = core.tensor(spread, dtype=dtype, device=device).as_strided(
-            sizes, tuple(2 * math.prod(sizes[d + 1 :]) for d in range(len(sizes)))
-        )
+    inexact = dtype.is_floating_point or dtype.is_complex
+    if requires_grad and not inexact:
+        raise ValueError(f"make_tensor(requires_grad): a tensor of dtype {dtype} cannot require grad")
+    if noncontiguous and memory_format is not None:
+        raise ValueError("make_tensor(noncontiguous, memory_format): only one of them can be given")
+    first, last = _limits(dtype, low, high)
+    spread = noncontiguous and math.prod(sizes) > 1
+    drawn = (*sizes[:-1], 2 * sizes[-1]) if spread else sizes
+    generator = None if seed is None else core.Generator().manual_seed(seed)
+    if inexact:
+        wide = core.float64 if dtype in (core.float64, core.complex128) else core.float32
+        pairs = (*drawn, 2) if dtype.is_complex else drawn
+        # Two terms, because the length of the range may be larger than the largest number.
+        part = core.rand(pairs, dtype=wide, generator=generator)
+        values = first * (1 - part) + last * part
+        if not dtype.is_complex:
+            # Rounding may reach the upper limit, which is excluded.
+            values = values.to(dtype).to(wide)
+            values = core.where(values < last, values, first)
+        made = (core.view_as_complex(values) if dtype.is_complex else values).to(dtype)
     else:
-        made = core.tensor(values, dtype=dtype, device=device).view(sizes)
+        made = core.randint(math.ceil(first), math.ceil(last), drawn, generator=generator).to(dtype)
+    if exclude_zero:
+        made[made == 0] = 1
+    if spread:
+        made = made[..., ::2]
+    made = made.to(device)
+    if memory_format is not None:
+        made = made.clone(memory_format=memory_format)
     return made.requires_grad_() if requires_grad else made
+
+
+def _limits(dtype: Any, low: float | None, high: float | None) -> tuple[float, float]:
+    """Return the limits of the values within the range of a dtype. The upper limit is excluded."""
+    least: float
+    most: float
+    if dtype == core.bool:
+        least, most, first, last = 0, 2, 0, 2
+    elif dtype.is_floating_point or dtype.is_complex:
+        info = core.finfo(dtype)
+        least, most, first, last = info.min, info.max, -9, 9
+    else:
+        info = core.iinfo(dtype)
+        # The numbers are drawn in int64.
+        least, most, first, last = info.min, min(info.max + 1, 2**63 - 1), max(-9, info.min), 10
+    start, end = first if low is None else low, last if high is None else high
+    if not start < end:
+        raise ValueError(f"make_tensor(low, high): low must be less than high, got {start} and {end}")
+    if end <= least or start >= most:
+        raise ValueError(f"make_tensor(low, high): {dtype} has no number from {start} to {end}")
+    return max(start, least), min(end, most)

@@ -20,7 +20,7 @@ Tensor cat(TensorList tensors, int64_t dim) {
         dtype = promote(dtype, t.dtype());
         if (!first && !passed_over(t)) first = &t;
     }
-    if (!first) first = &tensors[0];
+    if (!first) return make_tensor(tensors[0].sizes(), dtype, tensors[0].device());
     int d = wrap_dim("cat", dim, first->dim());
     int64_t sizes[kMaxDims];
     std::copy(first->sizes().begin(), first->sizes().end(), sizes);

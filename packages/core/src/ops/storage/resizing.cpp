@@ -1,4 +1,6 @@
 // Replacement and growth of a tensor's memory.
+#include <algorithm>
+
 #include "bodies/resizing.h"
 #include "bodies/reshape.h"
 #include "ops/memory_format.h"
@@ -23,11 +25,7 @@ const Tensor& placed(const char* op, const Tensor& input, Ref<Storage> storage, 
     return input;
 }
 
-}  // namespace
-
-Tensor resize_(const Tensor& input, IntList size, std::optional<std::string_view> format) {
-    check_unrecorded("resize_", input);
-    const MemoryFormat wanted = memory_format("resize_", format);
+Tensor resized(const Tensor& input, IntList size, MemoryFormat wanted) {
     check_format("resize_", size, wanted);
     // A tensor without memory provides the checks and the strides.
     const Tensor plan = make_in_format(size, input.dtype(), Device{DeviceType::Meta}, wanted);
@@ -45,9 +43,23 @@ Tensor resize_(const Tensor& input, IntList size, std::optional<std::string_view
     return placed("resize_", input, Ref<Storage>::share(storage), plan.sizes(), plan.strides(), offset);
 }
 
+}  // namespace
+
+Tensor resize_(const Tensor& input, IntList size, std::optional<std::string_view> format) {
+    check_unrecorded("resize_", input);
+    const MemoryFormat wanted = format ? memory_format("resize_", format) : MemoryFormat::Contiguous;
+    RL_CHECK(wanted != MemoryFormat::Preserve, throw_runtime,
+             "resize_(memory_format): must not be preserve_format, because new sizes have no strides to keep");
+    if (!format && std::ranges::equal(size, input.sizes())) return input;  // keeps its strides
+    return resized(input, size, wanted);
+}
+
 Tensor resize_as_(const Tensor& input, const Tensor& the_template, std::optional<std::string_view> format) {
     check_unrecorded("resize_as_", input);
-    return resize_(input, the_template.sizes(), format);
+    if (!format) return resize_(input, the_template.sizes(), std::nullopt);
+    const MemoryFormat wanted = memory_format("resize_as_", format);
+    return resized(input, the_template.sizes(),
+                   wanted == MemoryFormat::Preserve ? format_of(the_template) : wanted);
 }
 
 Tensor set_(const Tensor& input) {

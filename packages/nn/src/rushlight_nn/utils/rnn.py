@@ -94,6 +94,22 @@ class PackedSequence(_Fields):
     def int(self) -> PackedSequence:
         return self._converted(core.int32)
 
+    def short(self) -> PackedSequence:
+        return self._converted(core.int16)
+
+    def char(self) -> PackedSequence:
+        return self._converted(core.int8)
+
+    def byte(self) -> PackedSequence:
+        return self._converted(core.uint8)
+
+    def is_pinned(self) -> bool:
+        return self.data.is_pinned()
+
+    def pin_memory(self) -> PackedSequence:
+        """Return the packed sequence with `data` in pinned memory."""
+        return type(self)(self.data.pin_memory(), *self[1:])
+
     def cpu(self) -> PackedSequence:
         return self.to("cpu")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 
+from rushlight_core import Tensor
+
 from ..._typing import Any
 from ..optimizer import Optimizer
 
@@ -17,14 +19,22 @@ def set_rate(group: dict[str, Any], rate: Any) -> None:
 
 
 def per_group(scheduler: str, name: str, value: Any, count: int) -> list[Any]:
-    """Return a list with one value per group: the elements of a list or tuple, or `value` for every group."""
+    """Return a list with one number per group: the elements of a list or tuple, or `value` for every group.
+
+    A tensor is converted to a number, because later changes of the tensor must not change the schedule.
+    """
     if not isinstance(value, (list, tuple)):
-        return [value] * count
+        return [as_number(value)] * count
     if len(value) != count:
         raise ValueError(
             f"{scheduler}({name}): got {len(value)} values, needs one for each of {count} parameter groups"
         )
-    return list(value)
+    return [as_number(one) for one in value]
+
+
+def as_number(value: Any) -> Any:
+    """Return the element of a tensor with one element, and any other value as it is."""
+    return value.item() if isinstance(value, Tensor) else value
 
 
 class LRScheduler:

@@ -6,7 +6,7 @@ import math
 from types import FunctionType
 
 from ..optimizer import Optimizer
-from .base import LRScheduler, per_group
+from .base import LRScheduler, per_group, set_rate
 from .one_cycle import set_momentum
 
 TYPE_CHECKING = False
@@ -94,7 +94,7 @@ class CyclicLR(LRScheduler):
         self.cycle_momentum = cycle_momentum
         if last_epoch == -1:
             for group, low in zip(groups, lows, strict=True):
-                group["lr"] = low
+                set_rate(group, low)
         if cycle_momentum:
             self.use_beta1: bool = "betas" in optimizer.defaults  # only PyTorch reads this entry of the state
             if not all("momentum" in group or "betas" in group for group in groups):
