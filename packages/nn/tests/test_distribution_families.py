@@ -263,3 +263,8 @@ def test_straight_through():
     assert dist.has_rsample
     np.testing.assert_allclose(drawn.sum(-1).numpy(), 1)
     np.testing.assert_allclose(np.sort(drawn.numpy(), -1)[..., 0], 0, atol=1e-15)
+
+
+@pytest.mark.parametrize(("concentration", "expected"), [(0.5, math.inf), (1.0, 0.0), (2.0, -math.inf)])
+def test_the_density_of_gamma_at_a_number(concentration, expected):
+    assert float(D.Gamma(concentration, 1.0).log_prob(0)) == expected

@@ -156,3 +156,13 @@ def test_logistic_normal(rng):
     back = D.transforms.StickBreakingTransform().inv(dist.sample((4000,)))
     np.testing.assert_allclose(back.mean(0).numpy(), loc.numpy(), atol=0.08)
     assert core.equal(dist.expand((3, 2)).loc[1], loc)
+
+
+@pytest.mark.parametrize("dtype", [core.float32, core.float64], ids=str)
+def test_samples_of_small_concentrations_have_finite_densities(dtype):
+    small = core.full((20000,), 0.01, dtype=dtype)
+    for distribution in (D.Beta(small, small), D.Dirichlet(core.stack([small, small, small], -1))):
+        drawn = distribution.sample()
+        assert ((drawn > 0) & (drawn < 1)).all()
+        assert distribution.log_prob(drawn).isfinite().all()
+    assert abs(float((D.Beta(small, small).sample() < 0.1).float().mean()) - 0.5) < 0.02

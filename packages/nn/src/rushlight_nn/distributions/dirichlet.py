@@ -65,7 +65,10 @@ class Dirichlet(ExponentialFamily):
         return self.concentration * (total - self.concentration) / (total.square() * (total + 1))
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        return core._sample_dirichlet(self.concentration.expand(self._extended_shape(sample_shape)))
+        drawn = core._sample_dirichlet(self.concentration.expand(self._extended_shape(sample_shape)))
+        # Elements that round to 0 or 1 would have infinite densities.
+        info = core.finfo(drawn.dtype)
+        return drawn.clamp(info.tiny, 1 - info.eps / 2)
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:

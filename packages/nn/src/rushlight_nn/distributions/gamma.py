@@ -71,9 +71,9 @@ class Gamma(ExponentialFamily):
         return value
 
     def log_prob(self, value: Tensor) -> Tensor:
+        value = core.as_tensor(value, dtype=self.rate.dtype, device=self.rate.device)
         if self._validate_args:
             self._validate_sample(value)
-        value = core.as_tensor(value, dtype=self.rate.dtype, device=self.rate.device)
         return (
             core.xlogy(self.concentration, self.rate)
             + core.xlogy(self.concentration - 1, value)
