@@ -62,6 +62,18 @@ def test_paddings():
         nn.ZeroPad2d((1, 2))
 
 
+def test_windows_of_another_number_of_dimensions():
+    x = core.ones(1, 1, 2, 2, 2)
+    for call in (
+        lambda k: F.max_unpool3d(x, core.zeros(1, 1, 2, 2, 2, dtype=core.int64), k),
+        lambda k: F.lp_pool3d(x, 2.0, k),
+        lambda k: F.fractional_max_pool3d(x, k, output_size=1),
+    ):
+        with pytest.raises(RuntimeError, match=r"\(kernel_size\): got 2 values, needs 1 or 3"):
+            call((1, 1))
+        assert core.equal(call((2,)), call(2))
+
+
 def test_unpooling_undoes_a_pool():
     x = core.arange(16.0).view(1, 1, 4, 4)
     largest, indices = nn.MaxPool2d(2, return_indices=True)(x)

@@ -128,6 +128,20 @@ def _layout_of(t):
     return strided if parts is None else _SPARSE_LAYOUTS[parts[0]]
 
 
+_set_to_tensor = _C.Tensor.set_
+
+
+def _set(self, *args, **kwargs):
+    source = args[0] if args else kwargs.get("source")
+    if source is None or isinstance(source, _C.Tensor):
+        return _set_to_tensor(self, *args, **kwargs)
+    from ._storages import set_to_storage
+
+    return set_to_storage(_set_to_tensor, self, *args, **kwargs)
+
+
+_set.__name__, _set.__doc__ = "set_", _set_to_tensor.__doc__
+_C.Tensor.set_ = _set
 _C.Tensor.new = _new
 _C.Tensor.const_data_ptr = _C.Tensor.data_ptr  # both pointers may be used for reading and writing
 _C.Tensor.__array_namespace__ = _array_namespace

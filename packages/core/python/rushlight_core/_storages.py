@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from . import _C
@@ -82,3 +83,38 @@ def is_shared(self: UntypedStorage) -> bool:
     # If the package was never imported, no memory is shared.
     package = sys.modules.get("rushlight_multiprocessing")
     return self.device.type == "cuda" or (package is not None and package.is_shared(self))
+
+
+def set_to_storage(
+    set_to_tensor: Callable[..., Tensor],
+    self: Tensor,
+    source: Any,
+    storage_offset: int = 0,
+    size: Any = None,
+    stride: Any = (),
+) -> Tensor:
+    """Make the tensor share the memory of a storage; `set_to_tensor` is `set_` of tensors.
+
+    Args:
+        source: an UntypedStorage, or a TypedStorage of the tensor's dtype.
+        storage_offset: the position of the first element, in elements.
+        size: the shape; by default one dimension of all elements of the storage.
+        stride: the strides, in elements; row-major by default.
+
+    Raises:
+        TypeError: `source` is not a tensor or a storage.
+        RuntimeError: the elements are outside of the storage, or the dtypes or devices differ.
+    """
+    from ._typed_storage import TypedStorage
+
+    if isinstance(source, TypedStorage):
+        if source.dtype != self.dtype:
+            raise RuntimeError(
+                f"set_(source): must have the tensor's dtype, {self.dtype}, got a storage of {source.dtype}"
+            )
+        source = source.untyped()
+    if not isinstance(source, UntypedStorage):
+        raise TypeError(f"set_(source): must be a Tensor or a storage, got {type(source).__name__}")
+    count = source.nbytes() // self.element_size()
+    elements = _C._tensor_over(source, self.dtype, (count,), (1,), 0)
+    return set_to_tensor(self, elements, storage_offset, (count,) if size is None else size, stride)

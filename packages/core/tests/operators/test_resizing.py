@@ -108,3 +108,23 @@ def test_refusals_leave_everything_as_it_was() -> None:
 def test_meta() -> None:
     x = core.empty(2, 3, device="meta")
     assert x.resize_(2**40, 4).shape == (2**40, 4)
+
+
+def test_set_of_storages() -> None:
+    x = core.arange(6.0)
+    for storage in (x.untyped_storage(), x.storage()):
+        assert core.empty(0).set_(storage).tolist() == [0, 1, 2, 3, 4, 5]
+        assert core.empty(0).set_(storage, 1, (2, 2)).tolist() == [[1, 2], [3, 4]]
+        seen = core.empty(0).set_(source=storage, storage_offset=0, size=(2,), stride=(4,))
+        assert seen.tolist() == [0, 4]
+        seen[0] = 9
+        assert x[0] == 9
+        x[0] = 0
+        for bad in ((5, (2,)), (0, (2,), (6,)), (-1, (1,))):
+            with pytest.raises(RuntimeError):
+                seen.set_(storage, *bad)
+    assert core.empty(0, dtype=core.uint8).set_(x.untyped_storage()).shape == (24,)
+    with pytest.raises(RuntimeError, match="must have the tensor's dtype"):
+        core.empty(0, dtype=core.int32).set_(x.storage())
+    with pytest.raises(TypeError, match="must be a Tensor or a storage, got list"):
+        x.set_([1.0])

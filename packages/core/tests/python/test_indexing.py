@@ -109,7 +109,12 @@ def test_a_view_writes_through() -> None:
 
 
 @pytest.mark.parametrize(
-    "index", [np.int64(1), np.array(1), np.int8(-1), core.tensor(1), core.tensor(0, dtype=core.int32)]
+    "index",
+    [
+        *(np.int64(1), np.array(1), np.int8(-1)),
+        *(core.tensor(-1, dtype=t) for t in (core.int8, core.int16, core.int32, core.int64)),
+    ],
+    ids=repr,
 )
 def test_integers_of_other_types(index: Any) -> None:
     a, t = pair(2, 3)

@@ -41,3 +41,16 @@ def tuple_of(count: int, value: Any) -> tuple[Any, ...]:
     if isinstance(value, (tuple, list)):
         return tuple(value)
     return (value,) * count
+
+
+def sizes_of(count: int, value: Any, argument: str) -> tuple[Any, ...]:
+    """Return `value` as a tuple of one element for each of `count` dimensions; a single value is repeated.
+
+    Raises a RuntimeError that begins with `argument`, a function and its argument, for another number of elements.
+    """
+    given = tuple_of(1, value)
+    if len(given) == 1:
+        return given * count
+    if len(given) != count:
+        raise RuntimeError(f"{argument}: got {len(given)} values, needs 1 or {count}")
+    return given

@@ -9,7 +9,7 @@ from rushlight_core import Tensor
 from rushlight_core.overrides import overridable
 
 from .._typing import Any
-from ._arguments import tuple_of
+from ._arguments import sizes_of
 
 
 def _starts(input_size: int, output_size: int, window: int, samples: Tensor) -> Tensor:
@@ -41,13 +41,10 @@ def _fractional_max_pool(
     if output_size is None:
         if output_ratio is None:
             raise ValueError(f"{name}(output_size, output_ratio): got neither, needs one of them")
-        ratios = tuple_of(dims, output_ratio)
+        ratios = sizes_of(dims, output_ratio, f"{name}(output_ratio)")
         output_size = tuple(int(size * ratio) for size, ratio in zip(sizes, ratios, strict=True))
-    window, output = tuple_of(dims, kernel_size), tuple_of(dims, output_size)
-    if len(window) != dims or len(output) != dims:
-        raise RuntimeError(
-            f"{name}(kernel_size, output_size): got {window} and {output}, needs {dims} numbers each"
-        )
+    window = sizes_of(dims, kernel_size, f"{name}(kernel_size)")
+    output = sizes_of(dims, output_size, f"{name}(output_size)")
     for size, k, out in zip(sizes, window, output, strict=True):
         if k < 1 or out < 1 or out + k - 1 > size:
             raise RuntimeError(

@@ -9,7 +9,7 @@ from rushlight_core.overrides import overridable
 
 from .._core import core
 from .._typing import Any
-from ._arguments import tuple_of
+from ._arguments import sizes_of
 from .pooling import avg_pool1d, avg_pool2d, avg_pool3d, max_pool1d, max_pool2d, max_pool3d
 
 
@@ -26,9 +26,9 @@ def _unpool(
             f"{name}(indices): got {indices.dtype} of shape {tuple(indices.shape)}, needs int64 of the input's "
             f"shape {tuple(input.shape)}"
         )
-    kernel = tuple_of(dims, kernel_size)
-    steps = kernel if stride is None else tuple_of(dims, stride)
-    margins = tuple_of(dims, padding)
+    kernel = sizes_of(dims, kernel_size, f"{name}(kernel_size)")
+    steps = kernel if stride is None else sizes_of(dims, stride, f"{name}(stride)")
+    margins = sizes_of(dims, padding, f"{name}(padding)")
     old = input.shape[-dims:]
     usual = tuple((n - 1) * s + k - 2 * p for n, s, k, p in zip(old, steps, kernel, margins, strict=True))
     if output_size is None:
@@ -159,7 +159,7 @@ _MAXIMA = {1: max_pool1d, 2: max_pool2d, 3: max_pool3d}
 def _lp_pool(
     dims: int, input: Tensor, norm_type: float, kernel_size: Any, stride: Any, ceil_mode: bool
 ) -> Tensor:
-    kernel = tuple_of(dims, kernel_size)
+    kernel = sizes_of(dims, kernel_size, f"lp_pool{dims}d(kernel_size)")
     if norm_type == math.inf:
         return _MAXIMA[dims](input.abs(), kernel, stride, 0, 1, ceil_mode)
     if norm_type == -math.inf:
