@@ -8,7 +8,15 @@ from autograd_samples import leaf, ones
 
 import rushlight_core as core
 from rushlight_autograd import grad, gradcheck, gradgradcheck
-from rushlight_autograd.library import custom_op, get_op, register_autograd, register_fake, register_kernel
+from rushlight_autograd.batching import vmap
+from rushlight_autograd.library import (
+    custom_op,
+    get_op,
+    register_autograd,
+    register_fake,
+    register_kernel,
+    register_vmap,
+)  # fmt: skip
 
 
 @custom_op("tests::power", mutates_args=())
@@ -109,6 +117,35 @@ def test_other_devices() -> None:
     only_meta = custom_op("tests::there", lambda x: x * 2, mutates_args=(), device_types=["meta"])
     with pytest.raises(NotImplementedError, match="there is no kernel for cpu; there are kernels for meta"):
         only_meta(core.ones(2, device="cpu"))
+
+
+def test_batches_of_calls() -> None:
+    @custom_op("tests::weighted", mutates_args=())
+    def weighted(x: core.Tensor, y: core.Tensor, power: int, *, scale: float = 1.0) -> core.Tensor:
+        return core.from_numpy(scale * x.numpy() * y.numpy() ** power)
+
+    weighted.register_autograd(
+        lambda ctx, g: (g * ctx.saved_tensors[0] ** 2, None, None, None),
+        setup_context=lambda ctx, inputs, output: ctx.save_for_backward(inputs[1]),
+    )
+    x, y = core.arange(6.0).view(3, 2), core.tensor([2.0, 3.0, 4.0])
+    with pytest.raises(RuntimeError, match="cannot be used inside vmap"):
+        vmap(lambda a: weighted(a, y, 2), in_dims=1)(x)
+    calls = []
+
+    @register_vmap("tests::weighted")
+    def _(info, in_dims, x, y, power, *, scale):
+        calls.append((info.batch_size, in_dims, power, scale))
+        x = x if in_dims[0] is None else x.movedim(in_dims[0], 0)
+        y = y if in_dims[1] is None else y.movedim(in_dims[1], 0)
+        return weighted(x, y, power, scale=scale), 0
+
+    found = vmap(lambda a: weighted(a, y, 2, scale=0.5), in_dims=1)(x)
+    assert calls == [(2, (0, None, None), 2, 0.5)]
+    assert core.equal(found, (0.5 * x * y[:, None] ** 2).T)
+    x.requires_grad_()
+    (g,) = grad(vmap(lambda a: weighted(a, y, 2), in_dims=1)(x).sum(), x)
+    assert core.equal(g, (y[:, None] ** 2).expand(3, 2))
 
 
 def test_bad_operators() -> None:

@@ -108,7 +108,6 @@ def test_arguments_of_make_tensor(arguments: dict[str, Any], message: str) -> No
         make_tensor(2, 2, **{"dtype": core.float32, **arguments})
 
 
-
 def test_layouts_and_classes_are_compared() -> None:
     class Sub(core.Tensor):
         pass

@@ -11,7 +11,9 @@ from rushlight_autograd._C import _increment_version
 from rushlight_autograd.function import Function
 from rushlight_core import Tensor, is_grad_enabled
 
-__all__ = ["CustomOpDef", "custom_op", "get_op", "register_autograd", "register_fake", "register_kernel"]
+__all__ = [
+    "CustomOpDef", "custom_op", "get_op", "register_autograd", "register_fake", "register_kernel", "register_vmap",
+]  # fmt: skip
 
 _ops: dict[str, CustomOpDef] = {}
 # Functions for shapes that were registered before their operator was created. Some libraries do this because their
@@ -128,18 +130,34 @@ class CustomOpDef:
 
         return register if fn is None else register(fn)
 
+    def register_vmap(self, func: Callable[..., Any] | None = None, /) -> Any:
+        """Register a function that computes a batch of calls in `vmap`. May be used as a decorator.
+
+        `func(info, in_dims, *args, **kwargs)` receives the number of examples, `info.batch_size`, the dimension of the
+        examples in each positional argument, or None, and the arguments with these dimensions. It returns a tuple of the
+        output and its dimensions. Without such a function, `vmap` calls the operator raises.
+        """
+
+        def register(function: Callable[..., Any]) -> Callable[..., Any]:
+            def vmap(info: Any, in_dims: tuple[Any, ...], *values: Any) -> Any:
+                positional, named = self._arguments(values)
+                return function(info, in_dims[: len(positional)], *positional, **named)
+
+            self._function.vmap = staticmethod(vmap)  # type: ignore[method-assign]
+            return function
+
+        return register if func is None else register(func)
+
     # --- running ---
 
+    def _arguments(self, values: tuple[Any, ...]) -> tuple[list[Any], dict[str, Any]]:
+        """Return the positional and the keyword-only arguments."""
+        pairs = list(zip(self._signature.parameters.values(), values, strict=True))
+        named = {p.name: v for p, v in pairs if p.kind is inspect.Parameter.KEYWORD_ONLY}
+        return [v for p, v in pairs if p.kind is not inspect.Parameter.KEYWORD_ONLY], named
+
     def _run(self, values: tuple[Any, ...]) -> Any:
-        parameters = list(self._signature.parameters.values())
-        positional = [
-            v for p, v in zip(parameters, values, strict=True) if p.kind is not inspect.Parameter.KEYWORD_ONLY
-        ]
-        named = {
-            p.name: v
-            for p, v in zip(parameters, values, strict=True)
-            if p.kind is inspect.Parameter.KEYWORD_ONLY
-        }
+        positional, named = self._arguments(values)
         kernel = self._kernel(values)
         result = kernel(*positional, **named) if _around is None else _around(self, kernel, positional, named)
         given: list[Tensor] = []
@@ -185,17 +203,10 @@ class CustomOpDef:
         def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
             if op._setup_context is None:
                 return
-            parameters = list(op._signature.parameters.values())
-            pairs = list(zip(parameters, inputs, strict=True))
-            given: dict[str, Any] = {
-                "ctx": ctx,
-                "inputs": tuple(v for p, v in pairs if p.kind is not inspect.Parameter.KEYWORD_ONLY),
-                "output": output,
-            }
+            positional, named = op._arguments(inputs)
+            given: dict[str, Any] = {"ctx": ctx, "inputs": tuple(positional), "output": output}
             if "keyword_only_inputs" in inspect.signature(op._setup_context).parameters:
-                given["keyword_only_inputs"] = {
-                    p.name: v for p, v in pairs if p.kind is inspect.Parameter.KEYWORD_ONLY
-                }
+                given["keyword_only_inputs"] = named
             op._setup_context(**given)
 
         def backward(ctx: Any, *grads: Any) -> Any:
@@ -391,3 +402,24 @@ def register_kernel(
         tensor([-1.])
     """
     return get_op(op).register_kernel(device_types, fn)
+
+
+def register_vmap(op: str | CustomOpDef, func: Callable[..., Any] | None = None, /) -> Any:
+    """Register a function that computes a batch of calls of a custom operator; see `CustomOpDef.register_vmap`.
+
+    Args:
+        op: the operator, or its name.
+        func: the function; without it a decorator is returned.
+
+    Example:
+        >>> @torch.library.custom_op("docs::reversed", mutates_args=())
+        ... def reversed(x: torch.Tensor) -> torch.Tensor:
+        ...     return torch.from_numpy(x.numpy()[::-1].copy())
+        >>> @torch.library.register_vmap("docs::reversed")
+        ... def _(info, in_dims, x):
+        ...     return x.movedim(in_dims[0], 0).flip(1), 0
+        >>> torch.vmap(reversed)(torch.tensor([[1, 2], [3, 4]]))
+        tensor([[2, 1],
+                [4, 3]])
+    """
+    return get_op(op).register_vmap(func)

@@ -96,9 +96,9 @@ void IndexExpression::add_tensor(Tensor t) {
     DType dtype = t.dtype();
     bool mask = dtype == DType::Bool || dtype == DType::UInt8;
     const bool is_number = t.dim() == 0 && t.device().type != DeviceType::Meta && !is_batched(t);
-    RL_CHECK(mask || dtype == DType::Int64 || dtype == DType::Int32 || (is_number && is_integral(dtype)), throw_index,
-             "index: tensors used as indices must be int64, int32 or bool, not %s%s", name(dtype),
-             is_integral(dtype) ? "\nhint: convert it with .long()" : "");
+    RL_CHECK(mask || dtype == DType::Int64 || dtype == DType::Int32 || (is_number && is_integral(dtype)),
+             throw_index, "index: tensors used as indices must be int64, int32 or bool, not %s%s",
+             name(dtype), is_integral(dtype) ? "\nhint: convert it with .long()" : "");
     if (is_number) {
         int64_t value = item(t).to<int64_t>();
         if (!mask) return push(Kind::Int, value, nullptr);

@@ -1,8 +1,8 @@
 // Replacement and growth of a tensor's memory.
 #include <algorithm>
 
-#include "bodies/resizing.h"
 #include "bodies/reshape.h"
+#include "bodies/resizing.h"
 #include "ops/memory_format.h"
 #include "ops/outputs.h"
 #include "ops/views.h"
@@ -48,8 +48,9 @@ Tensor resized(const Tensor& input, IntList size, MemoryFormat wanted) {
 Tensor resize_(const Tensor& input, IntList size, std::optional<std::string_view> format) {
     check_unrecorded("resize_", input);
     const MemoryFormat wanted = format ? memory_format("resize_", format) : MemoryFormat::Contiguous;
-    RL_CHECK(wanted != MemoryFormat::Preserve, throw_runtime,
-             "resize_(memory_format): must not be preserve_format, because new sizes have no strides to keep");
+    RL_CHECK(
+        wanted != MemoryFormat::Preserve, throw_runtime,
+        "resize_(memory_format): must not be preserve_format, because new sizes have no strides to keep");
     if (!format && std::ranges::equal(size, input.sizes())) return input;  // keeps its strides
     return resized(input, size, wanted);
 }
