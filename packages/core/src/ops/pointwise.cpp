@@ -466,9 +466,13 @@ Tensor pointwise_into(const PointwiseDesc& desc, const TensorOrScalar* inputs, c
         RL_CHECK(out.device() == general.device, throw_runtime,
                  "%s(out): out is on %s, the operands are on %s", desc.name, name(out.device()).c_str(),
                  name(general.device).c_str());
-        if (!std::equal(shape.begin(), shape.end(), out.sizes().begin(), out.sizes().end()) &&
-            shares_memory(desc, inputs, out)) {
-            // Resizing would free the memory of the operands.
+        // Resizing would free the memory of the operands.
+        const bool would_free =
+            !std::equal(shape.begin(), shape.end(), out.sizes().begin(), out.sizes().end()) &&
+            shares_memory(desc, inputs, out);
+        // The result is rounded to its dtype before it is converted to that of `out`.
+        const bool rounds = compute_dtype(general.result) != general.result && out.dtype() != general.result;
+        if (would_free || rounds) {
             check_out(desc.name, out, shape, general.result);
             Tensor result = general.allocate();
             general.run(params, result);

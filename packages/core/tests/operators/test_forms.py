@@ -10,6 +10,7 @@ import pytest
 import rushlight_core as core
 from rushlight_core.codegen.model import Op
 from rushlight_testing import Sample
+from rushlight_testing.dtypes import samples_of_dtype
 from rushlight_testing.operators import (
     TYPED_ERRORS,
     all_samples,
@@ -155,6 +156,33 @@ def test_out(op: Op) -> None:
         got = flat(call(op, sample, out=given))
         assert all(a is b for a, b in zip(got, outs, strict=True)), op.name
         assert_same(outs, wanted, f"{op.name}({sample.text}, out=)")
+
+
+WIDER = {
+    core.float16: core.float32, core.bfloat16: core.float32, core.float32: core.float64, core.complex64: core.complex128,
+    core.int32: core.int64, core.bool: core.float32,
+}  # fmt: skip
+NARROWER = {core.float64: core.float32, core.complex128: core.complex64}
+
+
+@pytest.mark.parametrize("op", ops_with(lambda op: "out" in op.variants and op.name != "view_copy.dtype"))
+def test_out_of_a_wider_dtype(op: Op) -> None:
+    """The result is computed and rounded as without out=, and then converted."""
+    for dtype in DTYPES:
+        for sample in samples_of_dtype(op, dtype):
+            if "dtype" in sample.kwargs:
+                continue  # out= must have this dtype
+            with_generator(op)
+            try:
+                wanted = [one.to(WIDER.get(one.dtype, one.dtype)) for one in flat(call(op, sample))]
+            except TYPED_ERRORS:
+                continue
+            outs = [core.empty(0, dtype=one.dtype) for one in wanted]
+            with_generator(op)
+            call(op, sample, out=outs[0] if len(outs) == 1 else tuple(outs))
+            # float64 has smaller tolerances than the dtype in which the result was computed.
+            got, exact = ([one.to(NARROWER.get(one.dtype, one.dtype)) for one in some] for some in (outs, wanted))
+            assert_same(got, exact, f"{op.name}({sample.text}, out=)")
 
 
 @pytest.mark.parametrize("op", ops_with(lambda op: "out" in op.variants))
