@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 from typing import Any
@@ -246,3 +247,41 @@ def test_layouts_do_not_change_steps(kind: Any, settings: dict[str, Any], order:
     steps[0].step()
     steps[-1].step()
     assert core.equal(others[-1], plain)
+
+
+ALL = sorted(
+    name for name, one in vars(optim).items() if isinstance(one, type) and issubclass(one, optim.Optimizer)
+)
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name != "Optimizer"])
+def test_states_of_older_versions_lack_options(name):
+    """An option that is not in the state has the value that does what the version without it did."""
+    param = nn.Parameter(core.ones(3, 3))
+    optimizer = getattr(optim, name)([param], lr=0.1)
+
+    def closure():
+        grad = 2 * param.detach()
+        param.grad = grad.to_sparse(1) if name == "SparseAdam" else grad
+        return (param.detach() ** 2).sum()
+
+    def step():
+        if name != "LBFGS":
+            closure()
+        optimizer.step(closure if name == "LBFGS" else None)
+
+    step()
+    state, start = copy.deepcopy(optimizer.state_dict()), param.detach().clone()
+    step()
+    expected = param.detach().clone()
+    for key, value in state["param_groups"][0].items():
+        if not (isinstance(value, bool) or value is None):
+            continue
+        older = copy.deepcopy(state)
+        del older["param_groups"][0][key]
+        with core.no_grad():
+            param.copy_(start)
+        optimizer.load_state_dict(older)
+        step()
+        if name != "Muon":  # whose option is on by default
+            assert core.equal(param.detach(), expected), key

@@ -100,6 +100,8 @@ def dtype_of_type(kind: Any) -> Any:
     """Return the dtype of a type or of its name, such as "torch.FloatTensor"; None for anything else."""
     if isinstance(kind, _TensorType):
         return kind.dtype
+    if kind is Tensor:
+        return _C.get_default_dtype()
     if isinstance(kind, str) and kind.startswith("torch."):
         return _DTYPES_BY_NAME.get(kind.removeprefix("torch."))
     return None

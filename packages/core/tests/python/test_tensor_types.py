@@ -55,6 +55,7 @@ def test_methods() -> None:
     t = core.ones(2)
     assert t.cfloat().dtype is core.complex64
     assert t.cdouble().dtype is core.complex128
+    assert t.int().type(core.Tensor).dtype is core.float32
     assert t.new_tensor([1], core.int64).dtype is core.int64
     assert (t.double().new(2, 3).shape, t.double().new(2, 3).dtype) == ((2, 3), core.float64)
     assert t.new().shape == (0,)

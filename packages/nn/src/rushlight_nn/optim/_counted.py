@@ -91,7 +91,6 @@ class CountedSteps(StateOptimizer):
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         for group in self.param_groups:
-            group.setdefault("maximize", False)
             for param in group["params"]:
                 own = self.state.get(param, {})
                 for key in own.keys() & self._numbers:

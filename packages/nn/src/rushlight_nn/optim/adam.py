@@ -205,11 +205,10 @@ class Adam(Optimizer):
         return result
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        for group in state["param_groups"]:
+            group.setdefault("decoupled_weight_decay", isinstance(self, AdamW))
         super().__setstate__(state)
         for group in self.param_groups:
-            group.setdefault("amsgrad", False)
-            group.setdefault("maximize", False)
-            group.setdefault("decoupled_weight_decay", isinstance(self, AdamW))
             self._share_counters(group["params"])
 
     def _share_counters(self, params: list[Any]) -> None:

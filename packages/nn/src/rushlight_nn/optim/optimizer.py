@@ -73,6 +73,14 @@ def _add_global_hook(table: HookTable, hook: Any) -> RemovableHandle:
     return table.add(hook)
 
 
+# Options that older versions of optimizers lack, whose states therefore have no entry for them, and the values with which
+# the optimizers do what these versions did.
+_LATER_OPTIONS = {
+    "adjust_lr_fn": None, "amsgrad": False, "capturable": False, "centered": False, "decoupled_weight_decay": False,
+    "differentiable": False, "foreach": None, "fused": None, "line_search_fn": None, "maximize": False, "nesterov": False,
+}  # fmt: skip
+
+
 class Optimizer:
     """The base of optimizers.
 
@@ -288,6 +296,9 @@ class Optimizer:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        for group in self.param_groups:
+            for key in self.defaults.keys() & _LATER_OPTIONS:
+                group.setdefault(key, _LATER_OPTIONS[key])
         self._come_to_life()
 
     # Hooks --------------------------------------------------------------------------------------------------
