@@ -53,6 +53,7 @@ void Pass::queue_callback(std::function<void()> callback) {
 
 void Pass::run_callbacks() {
     // A callback may queue another one.
+    Set current(current_pass, this);
     for (size_t i = 0;; ++i) {
         std::function<void()> next;
         {

@@ -25,6 +25,20 @@ def test_a_callback_runs_once_after_all_gradients() -> None:
     assert len(seen) == 1
 
 
+def test_a_callback_may_queue_another_one() -> None:
+    x, seen = core.ones(2, requires_grad=True), []
+
+    def first() -> None:
+        seen.append("first")
+        engine.queue_callback(lambda: seen.append("second"))
+
+    x.register_hook(lambda _: engine.queue_callback(first))
+    x.exp().sum().backward()
+    assert seen == ["first", "second"]
+    with pytest.raises(RuntimeError, match="no backward pass is running"):
+        engine.queue_callback(first)
+
+
 def test_an_error_in_the_pass_drops_the_callback_and_one_in_the_callback_is_raised() -> None:
     def fail() -> None:
         raise KeyError("from the callback")
