@@ -163,6 +163,61 @@ def test_a_result_without_gradient() -> None:
     assert not b.requires_grad
 
 
+def test_gradients_of_outputs_without_gradient() -> None:
+    """They are zeros of the output's shape and dtype, and None for an output that is not a tensor."""
+    seen = []
+
+    class Mixed(Function):
+        @staticmethod
+        def forward(ctx, x):
+            order, twice = x.argsort(), (2 * x).unsqueeze(0)
+            ctx.mark_non_differentiable(order, twice)
+            return 3 * x, order, twice, 5, None, "text"
+
+        @staticmethod
+        def backward(ctx, *grads):
+            seen.extend(grads)
+            return 3 * grads[0]
+
+    x = leaf(2)
+    Mixed.apply(x)[0].sum().backward()
+    _, order, twice, *rest = seen
+    assert (order.dtype, order.tolist()) == (core.int64, [0, 0])
+    assert (twice.dtype, twice.tolist()) == (x.dtype, [[0.0, 0.0]])
+    assert rest == [None, None, None]
+
+
+def test_vjp_is_another_name_of_backward() -> None:
+    class Double(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return 2 * x
+
+        @staticmethod
+        def vjp(ctx, grad):
+            return 2 * grad
+
+    class Triple(Double):
+        @staticmethod
+        def backward(ctx, grad):
+            return 3 * grad
+
+    for function, factor in ((Double, 2.0), (Triple, 3.0)):
+        x = leaf(2)
+        function.apply(x).sum().backward()
+        assert x.grad.tolist() == [factor, factor]
+    with pytest.raises(RuntimeError, match="Both: backward and vjp are two names of one method"):
+
+        class Both(Double):
+            @staticmethod
+            def backward(ctx, grad):
+                return grad
+
+            @staticmethod
+            def vjp(ctx, grad):
+                return grad
+
+
 @pytest.mark.parametrize(
     ("result", "error", "text"),
     [

@@ -14,8 +14,9 @@ class Function(FunctionCtx):
     """The base of custom operators: a subclass defines static methods, and is called by `apply`.
 
     A subclass defines either `forward(ctx, *args)`, or `forward(*args)` together with `setup_context(ctx, inputs,
-    output)`. It also defines `backward(ctx, *grad_outputs)`, which returns one gradient, or None, for each argument
-    of forward. The optional method `jvp` defines forward mode, and the optional method `vmap` defines how calls are
+    output)`. It also defines `backward(ctx, *grad_outputs)`, or by its other name `vjp`, which returns one gradient, or
+    None, for each argument of forward. A gradient that nothing has contributed to is zeros, or None if the output is not
+    a tensor. The optional method `jvp` defines forward mode, and the optional method `vmap` defines how calls are
     batched.
 
     Shape:
@@ -23,6 +24,7 @@ class Function(FunctionCtx):
 
     Raises:
         NotImplementedError: a method that is needed is not defined.
+        RuntimeError: a subclass defines both `backward` and `vjp`.
 
     Example:
         >>> class Exp(torch.autograd.Function):
@@ -50,6 +52,10 @@ class Function(FunctionCtx):
         super().__init_subclass__(**kwargs)
         if "_is_context" in cls.__dict__:
             return
+        if "vjp" in cls.__dict__:
+            if "backward" in cls.__dict__:
+                raise RuntimeError(f"{cls.__name__}: backward and vjp are two names of one method; define one of them")
+            cls.backward = cls.__dict__["vjp"]
         cls._splits_context = cls.setup_context is not Function.setup_context
         cls._has_jvp = cls.jvp is not Function.jvp
         # The class of the object that `grad_fn` returns. The class has the name of the operator's derivative.
@@ -73,6 +79,8 @@ class Function(FunctionCtx):
         raise NotImplementedError(
             "a Function needs a static method backward(ctx, *grad_outputs) to be differentiated"
         )
+
+    vjp = backward
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:

@@ -12,6 +12,7 @@
 #include <structmember.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "rushlight/autograd/saved.h"
 #include "rushlight/autograd/tangent.h"
@@ -96,9 +97,8 @@ class FunctionNode final : public Node {
         Object arguments(check(PyTuple_New(static_cast<Py_ssize_t>(grads.size()) + 1)));
         PyTuple_SET_ITEM(arguments.get(), 0, Py_NewRef(context_));
         for (size_t i = 0; i < grads.size(); ++i) {
-            if (!grads[i].defined() && context_of(context_)->materialize_grads &&
-                is_differentiable(shapes[i].dtype()))
-                grads[i] = ops::zeros(shapes[i].shape(), shapes[i].dtype(), shapes[i].device());
+            if (!grads[i].defined() && context_of(context_)->materialize_grads && shapes[i])
+                grads[i] = ops::zeros(shapes[i]->shape(), shapes[i]->dtype(), shapes[i]->device());
             PyTuple_SET_ITEM(arguments.get(), static_cast<Py_ssize_t>(i) + 1, check(wrap(grads[i])));
         }
         Object backward(
@@ -107,7 +107,7 @@ class FunctionNode final : public Node {
         take(result.get(), out);
     }
 
-    std::vector<SavedShape> shapes;  // shapes of the results
+    std::vector<std::optional<SavedShape>> shapes;  // shapes of the results that are tensors
     std::vector<SavedShape> argument_shapes;  // shapes of the arguments, one for each edge
 
   private:
@@ -358,8 +358,8 @@ PyObject* recorded_call(PyObject* cls, PyObject* args, Object& context) {
             RL_CHECK(is_argument || !dirty, throw_runtime,
                      "%s: mark_dirty() accepts only arguments of forward", Py_TYPE(context.get())->tp_name);
             auto index = static_cast<uint32_t>(i);
+            if (record) node->shapes[static_cast<size_t>(i)].emplace().save(t);
             if (record && !contains(c->non_differentiable, item) && is_differentiable(t.dtype())) {
-                node->shapes[static_cast<size_t>(i)].save(t);
                 if (dirty) {
                     check_inplace(node->name().c_str(), t);
                     rebase_history(t, owner, index);
