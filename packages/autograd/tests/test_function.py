@@ -187,6 +187,56 @@ def test_gradients_of_outputs_without_gradient() -> None:
     assert rest == [None, None, None]
 
 
+def test_a_result_that_is_returned_twice() -> None:
+    class Twice(Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = 2 * x
+            return y, y
+
+        @staticmethod
+        def backward(ctx, a, b):
+            return 2 * (a + b)
+
+    x = leaf(2)
+    a, b = Twice.apply(x)
+    assert a is b
+    (a + 3 * b).sum().backward()
+    assert x.grad.tolist() == [8.0, 8.0]
+
+    class InPlace(Twice):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x.mul_(2))
+            return x, x
+
+    with pytest.raises(RuntimeError, match="returned a tensor of mark_dirty\\(\\) more than once"):
+        InPlace.apply(leaf(2) * 1)
+
+
+def test_defaults_of_forward_are_inputs() -> None:
+    class Power(Function):
+        @staticmethod
+        def forward(x, exponent=3, *, scale=1.0):
+            return scale * x**exponent
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            x, ctx.exponent = inputs
+            ctx.save_for_backward(x)
+
+        @staticmethod
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            return ctx.exponent * x ** (ctx.exponent - 1) * grad, None
+
+    x = core.tensor([2.0, 3.0], requires_grad=True)
+    for arguments, expected in (((x,), [12.0, 27.0]), ((x, 2), [4.0, 6.0])):
+        assert grad(Power.apply(*arguments).sum(), x)[0].tolist() == expected
+    with pytest.raises(TypeError, match="missing 1 required positional argument"):
+        Power.apply()
+
+
 def test_vjp_is_another_name_of_backward() -> None:
     class Double(Function):
         @staticmethod

@@ -7,6 +7,7 @@ as pairs of real numbers.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -64,7 +65,7 @@ def gradcheck(
 
     Args:
         func: a function of tensors that returns a tensor or several; integer and bool outputs are ignored.
-        inputs: the tensors, float64 or complex128, some of which require grad.
+        inputs: the tensors, some of which require grad; there is a warning if these are not float64 or complex128.
         eps: the difference between the arguments.
         atol: absolute tolerance.
         rtol: relative tolerance.
@@ -83,7 +84,7 @@ def gradcheck(
 
     Raises:
         GradcheckError: a derivative is wrong.
-        ValueError: no input requires grad, an input has another dtype, or the options contradict each other.
+        ValueError: no input requires grad, or the options contradict each other.
 
     Example:
         >>> x = torch.tensor([0.1, 0.5], dtype=torch.float64, requires_grad=True)
@@ -106,8 +107,10 @@ def gradcheck(
         raise ValueError("gradcheck(inputs): at least one Tensor must require grad")
     for i in which:
         if args[i].dtype not in (core.float64, core.complex128):
-            raise ValueError(
-                f"gradcheck(inputs): input {i} is {args[i].dtype}; finite differences need float64 or complex128"
+            warnings.warn(
+                f"gradcheck(inputs): input {i} is {args[i].dtype}; finite differences are too inexact unless all inputs "
+                "are float64 or complex128",
+                stacklevel=2,
             )
     func, args = _as_real(func, args, which)
     check = _Check(func, args, eps, atol, rtol)
@@ -244,14 +247,13 @@ class _Check:
         """
         sides = []
         before = self.args[i].detach().clone()
-        with core.no_grad():
-            try:
-                for step in (self.eps, -self.eps):
-                    moved = [_copied_unless_leaf(x) for x in self.args]
-                    moved[i] = self.with_values(i, before + step * direction)
-                    sides.append([y.detach().clone() for y in _outputs(self.func, moved)])
-            finally:
-                self.with_values(i, before)
+        try:
+            for step in (self.eps, -self.eps):
+                moved = [_copied_unless_leaf(x) for x in self.args]
+                moved[i] = self.with_values(i, (before + step * direction).to(before.dtype))
+                sides.append([y.detach().clone() for y in _outputs(self.func, moved)])
+        finally:
+            self.with_values(i, before)
         return [(a - b) / (2 * self.eps) for a, b in zip(*sides, strict=True)]
 
     def with_values(self, i: int, values: Tensor) -> Tensor:

@@ -10,6 +10,19 @@ from rushlight_autograd._C import FunctionCtx, _function_apply
 from rushlight_core import no_grad
 
 
+_REQUIRED = object()
+
+
+def _defaults_of(forward: Callable[..., Any]) -> tuple[Any, ...]:
+    """Return the default of each positional argument, or _REQUIRED; an empty tuple if no argument has a default."""
+    import inspect  # takes long to import
+
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = [p for p in inspect.signature(forward).parameters.values() if p.kind in positional]
+    found = tuple(_REQUIRED if p.default is p.empty else p.default for p in parameters)
+    return found if any(one is not _REQUIRED for one in found) else ()
+
+
 class Function(FunctionCtx):
     """The base of custom operators: a subclass defines static methods, and is called by `apply`.
 
@@ -46,6 +59,9 @@ class Function(FunctionCtx):
 
     _splits_context = False
     _has_jvp = False
+    # The default of each argument of forward, _REQUIRED if it has none; only with `setup_context`, whose `inputs` contain
+    # the defaults.
+    _defaults: tuple[Any, ...] = ()
     _context_class: type
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -57,6 +73,7 @@ class Function(FunctionCtx):
                 raise RuntimeError(f"{cls.__name__}: backward and vjp are two names of one method; define one of them")
             cls.backward = cls.__dict__["vjp"]
         cls._splits_context = cls.setup_context is not Function.setup_context
+        cls._defaults = _defaults_of(cls.forward) if cls._splits_context else ()
         cls._has_jvp = cls.jvp is not Function.jvp
         # The class of the object that `grad_fn` returns. The class has the name of the operator's derivative.
         names = {
@@ -115,6 +132,9 @@ class Function(FunctionCtx):
     @classmethod
     def apply(cls, *args: Any) -> Any:
         """Run forward, and record it if an argument requires grad."""
+        missing = cls._defaults[len(args) :]
+        if missing and _REQUIRED not in missing:
+            args += missing
         return _function_apply(cls, args)
 
     @classmethod

@@ -6,7 +6,6 @@ import functools
 from abc import ABC
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from rushlight_autograd import _C
@@ -139,9 +138,7 @@ class saved_tensors_hooks:  # noqa: N801
     def __enter__(self) -> None:
         _push_saved_hooks(self.pack_hook, self.unpack_hook)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         _pop_saved_hooks()
 
 
@@ -299,9 +296,7 @@ class _Handles:
     def __enter__(self) -> _Handles:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.remove()
 
 

@@ -352,7 +352,14 @@ PyObject* recorded_call(PyObject* cls, PyObject* args, Object& context) {
         PyObject* item = PyTuple_GET_ITEM(outputs.get(), i);
         TensorImpl* impl = unwrap(item);
         Object result(Py_NewRef(item));
-        if (impl) {
+        Py_ssize_t first = 0;  // the first output that is this object
+        while (PyTuple_GET_ITEM(outputs.get(), first) != item) ++first;
+        if (impl && first < i) {
+            RL_CHECK(!contains(c->dirty, item), throw_runtime,
+                     "%s: forward returned a tensor of mark_dirty() more than once", Py_TYPE(context.get())->tp_name);
+            if (record) node->shapes[static_cast<size_t>(i)].emplace().save(Tensor::share(impl));
+            result = Object(Py_NewRef(PyTuple_GET_ITEM(results.get(), first)));
+        } else if (impl) {
             Tensor t = Tensor::share(impl);
             bool is_argument = contains(args, item), dirty = contains(c->dirty, item);
             RL_CHECK(is_argument || !dirty, throw_runtime,
