@@ -43,14 +43,33 @@ const TracerFunctions functions = {
 
 Stage stage_of(Level level) { return level == Level::Above ? Stage::Tracer : Stage::Recorder; }
 
-void attach(Level level) {
-    const Stage stage = stage_of(level);
-    RL_CHECK(!fallback_of(stage) || fallback_of(stage) == traced, throw_runtime,
-             "capture: the stage '%s' already has another provider",
-             level == Level::Above ? "tracer" : "recorder");
-    install_fallback(stage, traced);
-    set_tracer_functions(&functions);
-}
+// The provider of a stage while captures are under way, on any thread.
+class Provider {
+  public:
+    explicit Provider(Level level) : level_(level) {
+        std::lock_guard lock(mutex);
+        if (captures[index()] == 0) {
+            RL_CHECK(!fallback_of(stage_of(level)), throw_runtime,
+                     "capture: the stage '%s' has another provider\n"
+                     "hint: capture outside of autograd.graph.allow_mutation_on_saved_tensors",
+                     level == Level::Above ? "tracer" : "recorder");
+            install_fallback(stage_of(level), traced);
+            set_tracer_functions(&functions);
+        }
+        ++captures[index()];
+    }
+    Provider(const Provider&) = delete;
+    ~Provider() {
+        std::lock_guard lock(mutex);
+        if (--captures[index()] == 0) install_fallback(stage_of(level_), nullptr);
+    }
+
+  private:
+    size_t index() const { return level_ == Level::Above ? 0 : 1; }
+    static inline std::mutex mutex;
+    static inline size_t captures[2];
+    Level level_;
+};
 
 template <class F>
 void each_tensor(const Stack& stack, F&& take) {
@@ -657,13 +676,12 @@ Capture::~Capture() {
 
 void Capture::start() {
     const Level level = recorder_->level;
-    static std::once_flag attached[2];
-    std::call_once(attached[static_cast<int>(level)], attach, level);
     RL_CHECK(!recorder, throw_runtime, "capture: another capture is under way on this thread");
     RL_CHECK(!recorder_->started, throw_runtime, "capture: was started already");
     RL_CHECK(!(dispatch_state.on & (bit(Stage::Autocast) | bit(Stage::Batch))), throw_not_implemented,
              "capture: cannot begin under autocast or inside of vmap\n"
              "hint: use autocast and vmap inside of the captured function");
+    recorder_->provider = std::make_shared<Provider>(level);
     recorder_->started = true;
     recorder_->begin();
     watch_births(true);
@@ -681,6 +699,7 @@ void Capture::stop() {
     recorder = nullptr;
     capturing = {};
     dispatch_state.on &= ~bit(stage_of(recorder_->level));
+    recorder_->provider = nullptr;
     recorder_->stopped = true;
     recorder_->note_end();
     recorder_->undo();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -49,6 +50,7 @@ struct Recorder {
 
     const uint64_t number = ++last_number;
     bool started = false, stopped = false;
+    std::shared_ptr<void> provider;  // keeps the stage attached while the capture is under way
     bool watches = false;  // whether it uses the table of births, until the program is finished
     const Level level;
     mutable bool needs_below = false;  // whether the operation that raised an error needs Level::Below

@@ -303,3 +303,28 @@ def test_parts_of_larger_tensors_are_refused_if_the_rest_is_used() -> None:
 
     with pytest.raises(NotImplementedError, match="a part of a larger tensor"):
         torch.export.export(Model(), (torch.ones(1),))
+
+
+def test_captures_beside_mutations_of_saved_tensors() -> None:
+    """Both need the same stage of operators, one after the other."""
+
+    def gradient() -> Any:
+        x = torch.ones(3, requires_grad=True)
+        with torch.autograd.graph.allow_mutation_on_saved_tensors():
+            y = x.clone()
+            loss = (y**2).sum()
+            y.sin_()
+            loss.backward()
+        return x.grad
+
+    layer = nn.Linear(2, 2)
+    for _ in range(2):
+        assert gradient().tolist() == [2.0, 2.0, 2.0]
+        program = torch.export.export(layer, (torch.ones(1, 2),))
+        assert torch.equal(program.module()(torch.ones(1, 2)), layer(torch.ones(1, 2)))
+    with (
+        torch.autograd.graph.allow_mutation_on_saved_tensors(),
+        pytest.raises(RuntimeError, match="capture outside of autograd.graph.allow_mutation"),
+    ):
+        torch.export.export(layer, (torch.ones(1, 2),))
+    assert gradient().tolist() == [2.0, 2.0, 2.0]

@@ -10,7 +10,7 @@ from weakref import WeakSet
 
 from rushlight_autograd._C import _pop_saved_hooks, _push_saved_hooks
 from rushlight_core import Tensor, no_grad
-from rushlight_core.seams.stages import go_on, provide_stage, stage_off, stage_on
+from rushlight_core.seams.stages import go_on, provide_stage, stage_off, stage_on, withdraw_stage
 
 __all__ = ["allow_mutation_on_saved_tensors"]
 
@@ -64,7 +64,8 @@ class SavedBook:
 
 
 _active: threading.local = threading.local()
-_attached = False
+_lock = threading.Lock()
+_blocks = 0  # number of blocks in all threads; the first one attaches the provider, and the last one detaches it
 
 
 def _memory(tensor: Tensor) -> int:
@@ -88,12 +89,9 @@ def allow_mutation_on_saved_tensors() -> Iterator[SavedBook]:
         >>> x.grad
         tensor([2.7183, 2.7183])
     """
-    global _attached
     if getattr(_active, "book", None) is not None:
         raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
-    if not _attached:
-        provide_stage("tracer", _before_operator)
-        _attached = True
+    _count_block(1)
     book = _active.book = SavedBook()
     _push_saved_hooks(book.pack, book.unpack)
     try:
@@ -102,6 +100,17 @@ def allow_mutation_on_saved_tensors() -> Iterator[SavedBook]:
     finally:
         _pop_saved_hooks()
         _active.book = None
+        _count_block(-1)
+
+
+def _count_block(change: int) -> None:
+    global _blocks
+    with _lock:
+        if _blocks == 0:
+            provide_stage("tracer", _before_operator)
+        _blocks += change
+        if _blocks == 0:
+            withdraw_stage("tracer")
 
 
 def _before_operator(name: str, arguments: tuple[Any, ...], rest: int) -> Any:

@@ -9,7 +9,6 @@ from typing import Any
 from rushlight_autograd._C import FunctionCtx, _function_apply
 from rushlight_core import no_grad
 
-
 _REQUIRED = object()
 
 

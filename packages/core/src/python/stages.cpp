@@ -75,11 +75,23 @@ PyObject* provide_stage(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_CHECK(PyCallable_Check(args[1]), throw_type, "provide_stage(function): must be callable, not %s",
              Py_TYPE(args[1])->tp_name);
     RL_CHECK(!fallback_of(static_cast<Stage>(stage)), throw_runtime,
-             "provide_stage(stage): '%s' already has a provider, and a process can have only one",
+             "provide_stage(stage): '%s' already has a provider, and can have only one at a time",
              kStageNames[stage]);
     functions_of_stages[stage] = Py_NewRef(args[1]);
     install_fallback(static_cast<Stage>(stage),
                      fallback_for(stage, std::make_integer_sequence<int, kNumStages>()));
+    Py_RETURN_NONE;
+    RL_PY_CATCH
+}
+
+// _withdraw_stage(stage): ends what _provide_stage began.
+PyObject* withdraw_stage(PyObject*, PyObject* name) {
+    RL_PY_TRY
+    int stage = stage_of("withdraw_stage", name);
+    RL_CHECK(functions_of_stages[stage], throw_runtime,
+             "withdraw_stage(stage): '%s' has no provider that is written in Python", kStageNames[stage]);
+    install_fallback(static_cast<Stage>(stage), nullptr);
+    functions_of_stages[stage] = nullptr;
     Py_RETURN_NONE;
     RL_PY_CATCH
 }
@@ -191,6 +203,7 @@ PyCFunction fast(F* function) {
 }
 
 PyMethodDef functions[] = {{"_provide_stage", fast(provide_stage), METH_FASTCALL, nullptr},
+                           {"_withdraw_stage", withdraw_stage, METH_O, nullptr},
                            {"_call_from", fast(call_from), METH_FASTCALL, nullptr},
                            {"_set_stage_on", fast(set_stage_on), METH_FASTCALL, nullptr},
                            {"_set_stage_off", fast(set_stage_off), METH_FASTCALL, nullptr},

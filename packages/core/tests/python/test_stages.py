@@ -1,4 +1,4 @@
-"""The Python interface of stages: a tracer, in a separate process because a process has only one provider."""
+"""The Python interface of stages: a tracer, in a separate process because a stage has only one provider at a time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rushlight_core.seams import stages
 
 TRACER = """
 import rushlight_core as core
-from rushlight_core.seams.stages import go_on, provide_stage, stage_off, stage_on
+from rushlight_core.seams.stages import go_on, provide_stage, stage_off, stage_on, withdraw_stage
 
 seen = []
 
@@ -64,6 +64,21 @@ except RuntimeError as caught:
     assert "there is no operator" in str(caught)
 else:
     raise AssertionError
+try:
+    provide_stage("tracer", trace)
+except RuntimeError as caught:
+    assert "only one at a time" in str(caught)
+else:
+    raise AssertionError
+on.__exit__(None, None, None)
+withdraw_stage("tracer")
+seen.clear()
+with stage_on("tracer"):
+    x + 1
+assert not seen
+provide_stage("tracer", lambda name, args, rest: go_on(rest, "sub", *args))
+with stage_on("tracer"):
+    assert (x + x).sum() == 0
 print("traced")
 """
 
@@ -79,5 +94,7 @@ def test_bad_arguments_are_named() -> None:
         stages.provide_stage("nonsense", print)
     with pytest.raises(TypeError, match="must be callable"):
         stages.provide_stage("batch", 3)  # type: ignore[arg-type]
+    with pytest.raises(RuntimeError, match="'tracer' has no provider that is written in Python"):
+        stages.withdraw_stage("tracer")
     with pytest.raises(RuntimeError, match=r"call provide_state\(\) first"):
         stages.get_state(core.ones(1))

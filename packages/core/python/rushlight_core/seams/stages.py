@@ -8,7 +8,7 @@ a stage is a function that is passed to `provide_stage`. It is called with
 * a number that represents the remaining stages: `go_on(rest, name, *args)` passes the call on to these stages.
 
 The result of the function is the result of the operator. Providers in C++ install typed functions instead
-(rushlight/dispatch.h). A process has at most one provider of each stage.
+(rushlight/dispatch.h). A stage has at most one provider at a time.
 
 The provider of gradients (the stage "autograd") also calls `provide_state`, and attaches its state to tensors.
 """
@@ -30,13 +30,14 @@ __all__ = [
     "set_state",
     "stage_off",
     "stage_on",
+    "withdraw_stage",
 ]
 
 StageFunction = Callable[[str, tuple[Any, ...], int], Any]
 
 
 def provide_stage(stage: str, function: StageFunction) -> None:
-    """Attach the provider of a stage. It stays attached until the process ends.
+    """Attach the provider of a stage. It stays attached until :func:`withdraw_stage` detaches it.
 
     Args:
         stage: "autograd", "dual", "batch", "autocast", "tracer", or "recorder", which runs after the stages of gradients.
@@ -60,6 +61,24 @@ def provide_stage(stage: str, function: StageFunction) -> None:
             x + 1  # prints add
     """
     _C._provide_stage(stage, function)
+
+
+def withdraw_stage(stage: str) -> None:
+    """Detach the provider that :func:`provide_stage` has attached, so that the stage can have another provider.
+
+    Args:
+        stage: the name of the stage, which must be off in all threads.
+
+    Raises:
+        RuntimeError: the stage has no provider that is written in Python.
+        ValueError: there is no stage of that name.
+
+    Example::
+
+        provide_stage("tracer", log)
+        withdraw_stage("tracer")
+    """
+    _C._withdraw_stage(stage)
 
 
 def go_on(rest: int, name: str, *args: Any) -> Any:
