@@ -103,7 +103,7 @@ struct GemmKernels {
                         int64_t init);
     float (*dot_f32)(int64_t n, const float* x, int64_t x_stride, const float* y, int64_t y_stride);
     double (*dot_f64)(int64_t n, const double* x, int64_t x_stride, const double* y, int64_t y_stride);
-    void (*integer)(const IntegerGemm&, DType);
+    void (*integer)(KernelContext&, const IntegerGemm&, DType);
     // `has_pairs` returns whether this processor has the instruction that multiplies pairs of bfloat16. `pair_up`
     // combines two rows of n numbers into n pairs.
     bool (*has_pairs)();

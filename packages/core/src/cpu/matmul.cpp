@@ -102,7 +102,7 @@ void multiply_floating(KernelContext& ctx, DType dtype, const Product& p) {
     }
 }
 
-void multiply_integers(DType dtype, const Product& p) {
+void multiply_integers(KernelContext& ctx, DType dtype, const Product& p) {
     const IntegerGemm g{p.count,
                         p.m,
                         p.n,
@@ -122,7 +122,7 @@ void multiply_integers(DType dtype, const Product& p) {
                         p.init.batch,
                         p.init.row,
                         p.init.col};
-    gemm_kernels().integer(g, dtype);
+    gemm_kernels().integer(ctx, g, dtype);
 }
 
 // A view of the real or the imaginary parts of a complex view: every second number.
@@ -291,7 +291,7 @@ void multiply(KernelContext& ctx, const View& out, const View* input, const View
     if (out.dtype == DType::Bool && (out.numel == 0 || (p.k == 0 && !p.init.data))) return clear(out);
     RL_CHECK(is_integral(out.dtype), throw_not_implemented, "matmul: no kernel for dtype %s on the CPU",
              name(out.dtype));
-    multiply_integers(out.dtype, p);
+    multiply_integers(ctx, out.dtype, p);
 }
 
 void multiply_scaled(KernelContext& ctx, const View& out, const View* input, const View& a, const View& b,
@@ -385,16 +385,17 @@ void dot(KernelContext& ctx, const View& out, const View& x, const View& y) {
     } else {
         RL_CHECK(is_integral(out.dtype), throw_not_implemented, "dot: no kernel for dtype %s on the CPU",
                  name(out.dtype));
-        multiply_integers(out.dtype, {1,
-                                      1,
-                                      1,
-                                      n,
-                                      {x.data, 0, 0, x.stride(0)},
-                                      {y.data, 0, y.stride(0), 0},
-                                      {out.data, 0, 0, 0},
-                                      {nullptr, 0, 0, 0},
-                                      1,
-                                      0});
+        multiply_integers(ctx, out.dtype,
+                          {1,
+                           1,
+                           1,
+                           n,
+                           {x.data, 0, 0, x.stride(0)},
+                           {y.data, 0, y.stride(0), 0},
+                           {out.data, 0, 0, 0},
+                           {nullptr, 0, 0, 0},
+                           1,
+                           0});
     }
 }
 

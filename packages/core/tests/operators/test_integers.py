@@ -173,3 +173,42 @@ def test_losses_beside_integers(name: str) -> None:
     assert core.kl_div(
         core.tensor([3, 1], dtype=dtype), core.tensor([2, 1], dtype=dtype), 2, log_target=True
     ).item() == (pytest.approx(-math.exp(2)))
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_matrix_products_wrap_around(name: str) -> None:
+    random, info = np.random.default_rng(5), np.iinfo(name)
+
+    def matrix(*shape: int) -> np.ndarray[Any, Any]:
+        return random.integers(info.min, info.max, shape, name, endpoint=True)
+
+    # Rows in blocks and alone, columns in wide and narrow panels, and more steps than one panel holds.
+    sizes = [
+        (1, 1, 1),
+        (1, 40, 70),
+        (3, 5, 9),
+        (4, 1, 0),
+        (4, 65, 1),
+        (5, 130, 33),
+        (6, 64, 64),
+        (9, 200, 257),
+    ]
+    with np.errstate(over="ignore"):
+        for m, k, n in sizes:
+            a, b, c = matrix(m, k), matrix(k, n), matrix(m, n)
+            x, y, z = map(core.from_numpy, (a, b, c))
+            expected = a @ b
+            columns = core.zeros(k, 2 * n, dtype=y.dtype)
+            columns[:, ::2] = y
+            for left in (x, x.t().contiguous().t()):
+                for right in (y, y.t().contiguous().t(), columns[:, ::2]):
+                    np.testing.assert_array_equal((left @ right).numpy(), expected)
+            three, two = np.array(3, name), np.array(2, name)
+            np.testing.assert_array_equal(
+                core.addmm(z, x, y, beta=3, alpha=2).numpy(), three * c + two * expected
+            )
+            np.testing.assert_array_equal(core.addmm(z[:1], x, y).numpy(), c[:1] + expected)
+            np.testing.assert_array_equal((y.t() @ x[0]).numpy(), b.T @ a[0])
+            batch = core.stack([x, x, x]) @ core.stack([y, y, y])
+            np.testing.assert_array_equal(batch.numpy(), np.stack([expected] * 3))
+    assert (core.ones(4, 0, dtype=x.dtype) @ core.ones(0, 5, dtype=x.dtype)).eq(0).all()

@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "cpu/contiguous.h"
+#include "cpu/kernels/gemm_integer.h"
 #include "cpu/kernels/gemm_micro.h"
 #include "cpu/kernels/gemm_pack.h"
 #include "cpu/kernels/gemm_stream.h"
@@ -551,46 +552,6 @@ T dot(int64_t n, const T* x, int64_t x_stride, const T* y, int64_t y_stride) {
         s[0] += load(x + i, lanes) * load(y + i, lanes);
     }
     return sum((s[0] + s[1]) + (s[2] + s[3]));
-}
-
-// --- integers ----------------------------------------------------------------------------------------------
-
-// T is unsigned: in two's complement the product of signed integers has the same bits, and unsigned products wrap
-// around without overflow.
-template <class T>
-void integer_rows(const IntegerGemm& g, int64_t row_begin, int64_t row_end) {
-    const T alpha = static_cast<T>(g.alpha), beta = static_cast<T>(g.beta);
-    for (int64_t row = row_begin; row < row_end; ++row) {
-        const int64_t batch = row / g.m, i = row % g.m;
-        const T* a = static_cast<const T*>(g.a) + batch * g.a_batch + i * g.a_row;
-        const T* b = static_cast<const T*>(g.b) + batch * g.b_batch;
-        T* c = static_cast<T*>(g.c) + row * g.n;
-        const T* init =
-            static_cast<const T*>(g.init) + (g.init == nullptr ? 0 : batch * g.init_batch + i * g.init_row);
-        for (int64_t j = 0; j < g.n; ++j)
-            c[j] = g.init == nullptr ? T(0) : static_cast<T>(beta * init[j * g.init_col]);
-        for (int64_t k = 0; k < g.k; ++k) {
-            const T x = static_cast<T>(alpha * a[k * g.a_col]);
-            const T* b_row = b + k * g.b_row;
-            if (g.b_col == 1) {
-                for (int64_t j = 0; j < g.n; ++j) c[j] = static_cast<T>(c[j] + x * b_row[j]);
-            } else {
-                for (int64_t j = 0; j < g.n; ++j) c[j] = static_cast<T>(c[j] + x * b_row[j * g.b_col]);
-            }
-        }
-    }
-}
-
-void integer(const IntegerGemm& g, DType dtype) {
-    parallel_for(0, g.count * g.m, max(1, kFlopsPerThread / (g.n * g.k + 1)),
-                 [&](int64_t first, int64_t last) {
-                     switch (itemsize(dtype)) {
-                         case 1: return integer_rows<uint8_t>(g, first, last);
-                         case 2: return integer_rows<uint16_t>(g, first, last);
-                         case 4: return integer_rows<uint32_t>(g, first, last);
-                         default: return integer_rows<uint64_t>(g, first, last);
-                     }
-                 });
 }
 
 bool has_pairs() {
