@@ -131,3 +131,41 @@ def test_norms_of_complex_numbers_have_no_real_dtype(p: float) -> None:
         RuntimeError, match=r"norm\(dtype\): must be complex for a complex input, got float32"
     ):
         core.norm(core.ones(2, dtype=core.complex64), p, dtype=core.float32)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        (name, dtype)
+        for name in ("sum", "mean", "prod", "amax", "amin", "count_nonzero", "norm")
+        for dtype in ("float32", "float64", "int32", "int64", "uint32", "uint64")
+        if "float" in dtype or name not in ("mean", "norm")
+    ],
+)
+def test_rows_of_any_length_are_reduced_as_one_row(name: str, dtype: str) -> None:
+    """Several rows are reduced together in vectors; the bits must be those of a row alone and of a strided row."""
+    reduce = {"norm": lambda t: core.linalg.vector_norm(t, dim=-1)}.get(
+        name, lambda t: getattr(core, name)(t, -1)
+    )
+    functions = {"norm": np.linalg.norm, "amax": np.max, "amin": np.min}
+    function = functions.get(name) or getattr(np, name)
+    random = np.random.default_rng(4)
+    for n in (*range(1, 41), 47, 63, 64, 65, 71, 72, 88, 95, 96, 104, 127, 128, 129, 200, 2047, 2048, 2049):
+        array = random.integers(0, 5, (19, n)) if "int" in dtype else random.normal(size=(19, n)) * 1.5
+        array = array.astype(dtype)
+        if "float" in dtype:
+            array[3, n // 2], array[4, n - 1], array[5, 0], array[6] = np.nan, np.inf, -np.inf, -0.0
+        tensor = core.from_numpy(array)
+        got = reduce(tensor).numpy()
+        strided = core.zeros(19, 2 * n, dtype=tensor.dtype)
+        strided[:, ::2] = tensor
+        for other in (
+            reduce(strided[:, ::2]),
+            reduce(strided[:, ::2].contiguous()[2:]),
+            core.stack([reduce(row) for row in tensor]),
+        ):
+            assert got[19 - len(other) :].tobytes() == other.numpy().tobytes(), n
+        wide = array.astype(np.float64) if "float" in dtype else array.astype(np.int64)
+        with np.errstate(all="ignore"):
+            expected = function(wide, axis=1).astype(got.dtype)
+        np.testing.assert_allclose(got, expected, rtol=1e-6 if dtype == "float32" else 1e-12, atol=1e-12)

@@ -8,6 +8,7 @@
 //     Wide finish(Acc, int64_t n)      the result of n elements; index(Acc) returns a second result
 //     kIdentity                        whether a reduction of no elements has a result
 // and may have
+//     step and join of vectors         for reduce_rows.h: templates that are also defined for vectors
 //     Acc run(read, n, index)          the partial result of a run: read(i) returns element i, whose index is index + i
 //     T four(T, T, T, T)               combines four elements before step()
 //     Steps                            another reducer, whose start, step, join and run are used. Several reducers share
@@ -19,6 +20,7 @@
 
 #include "cpu/kernels/halves.h"
 #include "cpu/kernels/pointwise_loop.h"
+#include "cpu/kernels/reduce_rows.h"
 #include "cpu/reduce_table.h"
 #include "ops/reducers/accumulators.h"
 
@@ -52,7 +54,19 @@ struct ReduceLoop {
                         index);
             return;
         }
-        for (int64_t i = 0; i < count; ++i) {
+        int64_t i = 0;
+        if constexpr (kByRows) {
+            if (stride == size && n < Rows::kCount) {
+                for (; i + Rows::kShort <= count; i += Rows::kShort)
+                    Rows::short_rows(r, acc + i, in + i * step, step, n);
+            } else if constexpr (Rows::kVectors) {
+                if (stride == size && n <= kPart) {
+                    for (; i + Rows::kL <= count; i += Rows::kL)
+                        Rows::long_rows(r, acc + i, in + i * step, step, n);
+                }
+            }
+        }
+        for (; i < count; ++i) {
             const char* row = in + i * step;
             acc[i] = stride == size ? along(r, acc[i], reinterpret_cast<const Stored*>(row), n, index)
                                     : along_strided(r, acc[i], row, n, stride, index);
@@ -86,9 +100,19 @@ struct ReduceLoop {
     static constexpr bool kConverts = std::is_same_v<Stored, Half>;
     using Read = std::conditional_t<kConverts, float, Stored>;
 
+    using Rows = ReduceRows<R, T>;
+    static constexpr bool kRuns = requires(const R r, Reader<T, Read> read) { r.run(read, 0, 0); };
+    static constexpr bool kByRows = Rows::kFits && std::is_same_v<T, Stored> && !kRuns;
+
     [[gnu::noinline]] static Acc part(const R& r, Acc acc, const Stored* elements, int64_t n, int64_t index) {
         Read converted[kConverts ? kPart : 1];
-        return run(r, acc, Reader<T, Read>{row(elements, n, converted)}, n, index);
+        const Read* adjacent = row(elements, n, converted);
+        if constexpr (!kRuns && std::is_same_v<T, Read>) {
+            if constexpr (Rows::kVectors) {
+                if (n >= Rows::kCount) return r.join(acc, Rows::row(r, adjacent, n));
+            }
+        }
+        return run(r, acc, Reader<T, Read>{adjacent}, n, index);
     }
 
     static const Read* row(const Stored* elements, int64_t n, Read* converted) {

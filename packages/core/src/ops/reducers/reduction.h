@@ -40,6 +40,17 @@ using Byte = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
 template <class T>
 using WidenedBits = std::conditional_t<sizeof(T) == 8, typename BitsOf<T>::type, Byte<T>>;
 
+/// Converts a number, or each lane of a vector, to the type of a partial result.
+template <class A, class X>
+RL_HD_CALL inline A widened(X x) {
+#if !defined(__CUDACC__)
+    if constexpr (!std::is_convertible_v<X, A> && !std::is_constructible_v<A, X>)
+        return __builtin_convertvector(x, A);
+    else
+#endif
+        return static_cast<A>(x);
+}
+
 template <class T>
 struct SumOfHalves;
 
@@ -53,8 +64,14 @@ struct Sum {
     static constexpr bool kIdentity = true;
     explicit Sum(const Scalar*) {}
     RL_HD_CALL Acc start() const { return 0; }
-    RL_HD_CALL Acc step(Acc a, T x) const { return a + static_cast<Acc>(x); }
-    RL_HD_CALL Acc join(Acc a, Acc b) const { return a + b; }
+    template <class A, class X>
+    RL_HD_CALL A step(A a, X x) const {
+        return a + widened<A>(x);
+    }
+    template <class A>
+    RL_HD_CALL A join(A a, A b) const {
+        return a + b;
+    }
     RL_HD_CALL Wide finish(Acc a, int64_t) const { return static_cast<Wide>(a); }
 };
 
@@ -93,18 +110,25 @@ struct Prod {
     static constexpr bool kIdentity = true;
     explicit Prod(const Scalar*) {}
     RL_HD_CALL Acc start() const { return 1; }
-    RL_HD_CALL Acc step(Acc a, T x) const { return a * static_cast<Acc>(x); }
-    RL_HD_CALL Acc join(Acc a, Acc b) const { return a * b; }
+    template <class A, class X>
+    RL_HD_CALL A step(A a, X x) const {
+        return a * widened<A>(x);
+    }
+    template <class A>
+    RL_HD_CALL A join(A a, A b) const {
+        return a * b;
+    }
     RL_HD_CALL Wide finish(Acc a, int64_t) const { return static_cast<Wide>(a); }
 };
 
 RL_HD_CALL inline double squared(double x) { return x * x; }
 RL_HD_CALL inline double squared(Complex<double> z) { return z.re * z.re + z.im * z.im; }
-// The square of the absolute value. It is infinite if a part is infinite, even if the other part is NaN.
-RL_HD_CALL inline double squared_size(double x) { return x * x; }
-RL_HD_CALL inline double squared_size(Complex<double> z) {
+// Return a plus the square of the absolute value. The sum is rounded once, so that it does not depend on how a loop is compiled.
+// The square of a complex number is infinite if a part is infinite, even if the other part is NaN.
+RL_HD_CALL inline double with_square(double a, double x) { return std::fma(x, x, a); }
+RL_HD_CALL inline double with_square(double a, Complex<double> z) {
     const double sum = squared(z);
-    return sum != sum && (std::isinf(z.re) || std::isinf(z.im)) ? static_cast<double>(INFINITY) : sum;
+    return a + (sum != sum && (std::isinf(z.re) || std::isinf(z.im)) ? static_cast<double>(INFINITY) : sum);
 }
 
 /// The square root of the sum of squares.
@@ -115,7 +139,7 @@ struct Norm2 {
     static constexpr bool kIdentity = true;
     explicit Norm2(const Scalar*) {}
     RL_HD_CALL Acc start() const { return 0; }
-    RL_HD_CALL Acc step(Acc a, T x) const { return a + squared_size(Wider<T>(x)); }
+    RL_HD_CALL Acc step(Acc a, T x) const { return with_square(a, Wider<T>(x)); }
     RL_HD_CALL Acc join(Acc a, Acc b) const { return a + b; }
     RL_HD_CALL Wide finish(Acc a, int64_t) const { return std::sqrt(a); }
 };
@@ -141,11 +165,15 @@ struct Extreme {
     explicit Extreme(const Scalar*) {}
     RL_HD_CALL Acc start() const { return kLast<T, largest>; }
     // The first selection is one instruction, which selects `a` if a number is NaN.
-    RL_HD_CALL Acc step(Acc a, T x) const {
-        const T extreme = (largest ? a < x : x < a) ? x : a;
+    template <class A>
+    RL_HD_CALL A step(A a, A x) const {
+        const A extreme = (largest ? a < x : x < a) ? x : a;
         return x != x ? x : extreme;
     }
-    RL_HD_CALL Acc join(Acc a, Acc b) const { return step(a, b); }
+    template <class A>
+    RL_HD_CALL A join(A a, A b) const {
+        return step(a, b);
+    }
     RL_HD_CALL Wide finish(Acc a, int64_t) const { return a; }
 };
 template <class T>

@@ -1,0 +1,156 @@
+// Reductions of rows of adjacent elements with explicit vectors. Included by reduce_loop.h only.
+//
+// The compiler vectorises the loops of accumulators.h, but it keeps the accumulators in memory, which takes most of the time if
+// rows are short. Here they stay in registers. The end of a reduction is a sequence of dependent steps; it is executed for
+// several rows at a time, each lane of a vector for one row. The steps of each row are those of with_accumulators() in the same
+// order, so the results are equal bit for bit.
+#pragma once
+
+#include "cpu/kernels/simd.h"
+#include "ops/reducers/accumulators.h"
+
+namespace rushlight::cpu::RUSHLIGHT_CPU {
+namespace {
+
+/// Copies out[i * width + l] = in[i + l * step] for i < n and l < width. `width` is a multiple of the lanes of a vector of
+/// elements, which have 4 or 8 bytes. `step` counts bytes.
+template <int64_t width, class E>
+inline void transpose_rows(E* out, const char* in, int64_t step, int64_t n) {
+    using Lane = std::conditional_t<sizeof(E) == 4, float, double>;
+    constexpr int64_t side = kLanes<Lane>;
+    for (int64_t first = 0; first < width; first += side) {
+        for (int64_t i = 0; i < n; i += side) {
+            const int64_t count = n - i < side ? n - i : side;
+            Vec<Lane> square[side];
+            for (int64_t l = 0; l < side; ++l)
+                square[l] =
+                    load(reinterpret_cast<const Lane*>(in + (first + l) * step) + i, Lanes<Lane>(count));
+            transpose<Lane>(square);
+#pragma GCC unroll 16
+            for (int64_t k = 0; k < side; ++k)
+                if (k < count) store(reinterpret_cast<Lane*>(out + (i + k) * width + first), square[k]);
+        }
+    }
+}
+
+/// Reductions of rows of elements of type T by reducer R, if its partial results are numbers of 4 or 8 bytes.
+template <class R, class T>
+struct ReduceRows {
+    static constexpr bool kFits = false, kVectors = false;
+};
+template <class T>
+inline constexpr bool kFillsLane = std::is_arithmetic_v<T> && (sizeof(T) == 4 || sizeof(T) == 8);
+template <class R, class T>
+    requires(kFillsLane<typename R::Acc> && kFillsLane<T>)
+struct ReduceRows<R, T> {
+    using Acc = typename R::Acc;
+    using Lane = std::conditional_t<sizeof(T) < sizeof(Acc), T, Acc>;  // the narrower type
+
+    static constexpr bool kFits = true;
+    static constexpr int64_t kCount = reducers::kAccumulators<Acc>;
+    static constexpr int64_t kL = kVectorBytes / static_cast<int64_t>(sizeof(Acc));
+
+    typedef T Elements __attribute__((vector_size(kL * sizeof(T))));  // as many as a vector of Acc has lanes
+    /// Whether the reducer's functions are defined for vectors, too.
+    static constexpr bool kVectors = requires(const R r, Vec<Acc> a, Elements e) {
+        r.step(a, e);
+        r.join(a, a);
+    };
+
+    /// The number of rows of fewer than kCount elements that are reduced together.
+    static constexpr int64_t kShort = kVectorBytes / static_cast<int64_t>(sizeof(Lane));
+    static void short_rows(const R& r, Acc* acc, const char* in, int64_t step, int64_t n) {
+        alignas(64) T elements[kCount * kShort];
+        transpose_rows<kShort>(elements, in, step, n);
+        if constexpr (kVectors) {
+            Vec<Acc> sums[kShort / kL];
+            for (int64_t v = 0; v < kShort / kL; ++v) sums[v] = load(acc + v * kL);
+            for (int64_t i = 0; i < n; ++i) take<kShort / kL>(r, sums, elements + i * kShort);
+            for (int64_t v = 0; v < kShort / kL; ++v) store(acc + v * kL, sums[v]);
+        } else {
+            for (int64_t i = 0; i < n; ++i)
+                for (int64_t l = 0; l < kShort; ++l) acc[l] = r.step(acc[l], elements[i * kShort + l]);
+        }
+    }
+
+    /// Reduces kL rows of at least kCount elements.
+    static void long_rows(const R& r, Acc* acc, const char* in, int64_t step, int64_t n) {
+        alignas(64) Acc rows[kL * kL], sums[kL * kL];
+        for (int64_t l = 0; l < kL; ++l)
+            store(rows + l * kL, lanes_of_row(r, reinterpret_cast<const T*>(in + l * step), n));
+        transpose_rows<kL>(sums, reinterpret_cast<const char*>(rows), kVectorBytes, kL);
+        Vec<Acc> columns[kL];
+        for (int64_t i = 0; i < kL; ++i) columns[i] = load(sums + i * kL);
+        join_halves<kL>(r, columns);
+        store(acc, r.join(load(acc), columns[0]));
+    }
+
+    /// Reduces one row of at least kCount elements.
+    static Acc row(const R& r, const T* x, int64_t n) {
+        Acc lanes[kL];
+        store(lanes, lanes_of_row(r, x, n));
+        return reducers::fold<kL>(lanes, [&](Acc a, Acc b) { return r.join(a, b); });
+    }
+
+  private:
+    template <int64_t count>
+    RL_INLINE void join_halves(const R& r, Vec<Acc>* v) {
+        if constexpr (count > 1) {
+#pragma GCC unroll 8
+            for (int64_t k = 0; k < count / 2; ++k) v[k] = r.join(v[k], v[k + count / 2]);
+            join_halves<count / 2>(r, v);
+        }
+    }
+
+    template <int64_t count>
+    RL_INLINE void take(const R& r, Vec<Acc>* acc, const T* x) {
+#pragma GCC unroll 8
+        for (int64_t v = 0; v < count; ++v) {
+            Elements e;
+            __builtin_memcpy(&e, x + v * kL, sizeof e);
+            acc[v] = r.step(acc[v], e);
+        }
+    }
+
+    // Takes the first `count` elements into the first lanes, at most kL of them.
+    RL_INLINE void take_some(const R& r, Vec<Acc>& acc, const T* x, int64_t count) {
+        T padded[kL] = {};
+        for (int64_t k = 0; k < kL && k < count; ++k) padded[k] = x[k];
+        Vec<Acc> next = acc;
+        take<1>(r, &next, padded);
+        decltype(acc == acc) lane;
+        for (int64_t k = 0; k < kL; ++k) lane[k] = static_cast<std::remove_reference_t<decltype(lane[0])>>(k);
+        acc = lane < static_cast<std::remove_reference_t<decltype(lane[0])>>(count) ? next : acc;
+    }
+
+    template <int64_t count>
+    RL_INLINE void take_rest(const R& r, Vec<Acc>* acc, const T*& x, int64_t& n) {
+        if constexpr (count >= 8) {
+            if (n >= count) {
+                if constexpr (count >= kL) take<count / kL>(r, acc, x);
+                else take_some(r, acc[0], x, count);
+                x += count, n -= count;
+            }
+            take_rest<count / 2>(r, acc, x, n);
+        } else {
+#pragma GCC unroll 8
+            for (int64_t v = 0; v * kL < 8; ++v)
+                if (n > v * kL) take_some(r, acc[v], x + v * kL, n - v * kL);
+        }
+    }
+
+    RL_INLINE Vec<Acc> lanes_of_row(const R& r, const T* x, int64_t n) {
+        constexpr int64_t vectors = kCount / kL;
+        Vec<Acc> acc[vectors];
+#pragma GCC unroll 8
+        for (int64_t v = 0; v < vectors; ++v) acc[v] = broadcast<Acc>(r.start());
+#pragma GCC unroll 1
+        for (; n >= kCount; x += kCount, n -= kCount) take<vectors>(r, acc, x);
+        take_rest<kCount / 2>(r, acc, x, n);
+        join_halves<vectors>(r, acc);
+        return acc[0];
+    }
+};
+
+}  // namespace
+}  // namespace rushlight::cpu::RUSHLIGHT_CPU
