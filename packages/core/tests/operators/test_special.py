@@ -107,3 +107,52 @@ def test_shifted_arguments_are_not_rounded(degree: core.Tensor) -> None:
     got = special.shifted_chebyshev_polynomial_t(x, degree)
     assert got.dtype is core.result_type(x, degree)
     assert got.tolist() == (2 * x.to(got.dtype) - 1).tolist()
+
+
+def left_of_zero() -> Values:
+    """Return float32 numbers below 10: random ones, floats around each negative integer, and those around zeros of lgamma."""
+    random = np.random.default_rng(8)
+    parts = [random.uniform(-30, 10, 5000), -(10.0 ** random.uniform(-30, 6, 500))]
+    for n in range(0, -14, -1):
+        near = np.full(41, n, np.float32)
+        for k in range(1, 21):
+            near[20 + k] = np.nextafter(near[20 + k - 1], np.float32(np.inf))
+            near[20 - k] = np.nextafter(near[20 - k + 1], np.float32(-np.inf))
+        parts.append(near)
+    for zero in (-2.4570247, -2.7476828, -3.1435809, -3.9552942, -4.0393615, -4.9915447, -5.0082183):
+        parts.append(zero + np.linspace(-3e-3, 3e-3, 801))
+    return np.concatenate(parts).astype(np.float32)
+
+
+@pytest.mark.parametrize("name", ["lgamma", "digamma", "trigamma"])
+def test_gamma_functions_of_negative_float32(name: str) -> None:
+    """They are as accurate as float64, rounded once, also if only some elements of a block need the slower functions."""
+    function = {"trigamma": lambda t: core.polygamma(1, t)}.get(name) or getattr(core, name)
+    x = left_of_zero()
+    tensor = core.from_numpy(x)
+    wide = function(tensor.double()).numpy()
+    with np.errstate(over="ignore"):
+        wanted = wide.astype(np.float32)
+    got = function(tensor).numpy()
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(wanted))
+    finite = np.isfinite(wanted)
+    np.testing.assert_array_equal(got[~finite], wanted[~finite])
+    # Digamma has a bound relative to 1.
+    scale = np.maximum(np.abs(wide), 1) if name == "digamma" else np.abs(wide)
+    assert (np.abs(got - wide)[finite] <= 6e-8 * scale[finite] + 1e-44).all()
+    for layout in (tensor.clone(), core.stack([tensor, tensor], 1)[:, 0]):
+        np.testing.assert_array_equal(function(layout).numpy(), got)
+    if name != "trigamma":
+        np.testing.assert_array_equal(getattr(tensor.clone(), f"{name}_")().numpy(), got)
+    ends = core.tensor([0.0, -0.0, math.inf, -math.inf, math.nan, -3.0, 1e30, 3e38, -1e30])
+    np.testing.assert_array_equal(function(ends).numpy(), function(ends.double()).float().numpy())
+
+
+def test_trigamma_of_both_sides() -> None:
+    x = np.concatenate([POSITIVE, [0.0, math.inf, 1e-300]])
+    np.testing.assert_allclose(core.polygamma(1, core.from_numpy(x)).numpy(), scipy.special.polygamma(1, x), rtol=4e-15)
+    x = np.random.default_rng(9).uniform(-40, 0, 500)
+    left, right = core.from_numpy(x), core.from_numpy(1 - x)
+    reflected = math.pi**2 / np.sin(math.pi * (x - np.rint(x))) ** 2 - core.polygamma(1, right).numpy()
+    np.testing.assert_allclose(core.polygamma(1, left).numpy(), reflected, rtol=1e-14)
+    assert core.polygamma(1, core.tensor([-math.inf, math.nan], dtype=core.float64)).isnan().all()

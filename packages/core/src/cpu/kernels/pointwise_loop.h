@@ -29,7 +29,8 @@ struct Anything {
 
 // Note [Optional parts of a functor]
 // `moderate(values...)` returns whether operator() is valid for these values. `rare(values...)` computes the result
-// for other values, by a call that cannot be vectorised. `with_second(b, run)` calls `run` with a functor that
+// for other values, by a call that cannot be vectorised. `settled(result, values...)`, instead of moderate(), returns whether a
+// result of operator() is right; here operator() is called for all values. `with_second(b, run)` calls `run` with a functor that
 // takes only the first value; b is the second. This functor may be simpler than the general one. `with_others(b, c, run)`
 // does the same for the second and the third of three values. `OfBits<Half>` is a functor on the bits of half types, which
 // are then not converted to float and back.
@@ -99,6 +100,21 @@ struct Loop {
                     for (int64_t i = begin; i < end; ++i) out[i] = one(g, in[i]...);
                 }
             }
+        } else if constexpr (requires { g.settled(R(), in[0]...); }) {
+            constexpr int64_t kBlock = 256;
+            R results[kBlock];  // `out` may be an input, which rare() reads
+            for (int64_t begin = 0; begin < n; begin += kBlock) {
+                const int64_t count = begin + kBlock < n ? kBlock : n - begin;
+                bool settled = true;
+#pragma GCC ivdep
+                for (int64_t i = 0; i < count; ++i) results[i] = g(in[begin + i]...);
+                for (int64_t i = 0; i < count; ++i) settled &= g.settled(results[i], in[begin + i]...);
+                if (!settled) {
+                    for (int64_t i = 0; i < count; ++i)
+                        if (!g.settled(results[i], in[begin + i]...)) results[i] = g.rare(in[begin + i]...);
+                }
+                for (int64_t i = 0; i < count; ++i) out[begin + i] = results[i];
+            }
         } else {
             // The engine ensures that each input is the output itself or does not overlap it.
 #pragma GCC ivdep
@@ -110,7 +126,10 @@ struct Loop {
     static R one(const G& g, V... values) {
         if constexpr (requires { g.moderate(values...); })
             return g.moderate(values...) ? g(values...) : g.rare(values...);
-        else return g(values...);
+        else if constexpr (requires { g.settled(R(), values...); }) {
+            const R result = g(values...);
+            return g.settled(result, values...) ? result : g.rare(values...);
+        } else return g(values...);
     }
 
     template <bool still, class T>

@@ -25,9 +25,14 @@ inline unsigned blocks_for(int64_t n) {
 // On a GPU, a branch costs less than a second loop: Note [Optional parts of a functor].
 template <class F, class... V>
 __device__ auto value_of(const F& f, V... values) {
-    if constexpr (requires { f.rare(values...); })
+    if constexpr (requires { f.moderate(values...); }) {
         return f.moderate(values...) ? f(values...) : f.rare(values...);
-    else return f(values...);
+    } else if constexpr (requires { f.rare(values...); }) {
+        const auto result = f(values...);
+        return f.settled(result, values...) ? result : f.rare(values...);
+    } else {
+        return f(values...);
+    }
 }
 
 // --- Contiguous elements, in the loop's own dtypes ------------------------------------------------

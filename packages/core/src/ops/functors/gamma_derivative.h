@@ -23,7 +23,7 @@ inline namespace RUSHLIGHT_CPU {  // the namespace of the capability keeps the s
 RL_SPECIAL double gamma_derivative_series(double a, double y, bool curvature, bool quick) {
     const double z = std::exp(y), end = quick ? kQuick : 1e-17;
     // psi(a + 1) includes the first fraction, because psi(a) and 1/a would cancel for small a.
-    const double gap = (quick ? digamma_positive(static_cast<float>(a + 1)) : digamma(a + 1)) - y,
+    const double gap = (quick ? static_cast<double>(digamma(static_cast<float>(a + 1))) : digamma(a + 1)) - y,
                  bend = curvature ? polygamma(1, a + 1) : 0;
     double term = 1, fractions = 0, squares = 0, sum = 0, size = 0;
     for (double n = a + 1;; n += 1) {

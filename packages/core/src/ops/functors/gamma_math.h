@@ -31,7 +31,7 @@ RL_SPECIAL double digamma(double x) {
         6.299717236108931e-10, -1.080593028883266e-10,  1.853735192053638e-11,  -3.18023536582553e-12,
         5.456147570322795e-13, -9.360993131036438e-14,  1.606064636295075e-14,  -2.7555431377438815e-15,
         4.727736178601912e-16, -8.11148420346509e-17,   1.391707769474154e-17};
-    constexpr double kPi = 3.141592653589793, kRoot = 1.4616321449683622, kRootLow = 9.549995429965697e-17;
+    constexpr double kRoot = 1.4616321449683622, kRootLow = 9.549995429965697e-17;
     if (x == 0) return std::copysign(kInfinity, -x);
     double result = 0;
     if (x < 0) {
@@ -114,9 +114,23 @@ RL_SPECIAL double zeta(double s, double q) {
     return zeta_positive(s, fraction) + sign * (zeta_positive(s, 1 - fraction) - zeta_positive(s, 1 - q));
 }
 
+/// The derivative of digamma. Uses reflection (DLMF 5.15.6), the recurrence (5.15.5) and the series for large x (5.15.8).
+RL_SPECIAL double trigamma(double x) {
+    if (x < 0) {
+        const double ratio = kPi / sine_of_pi_times(x);
+        return ratio * ratio - trigamma(1 - x);
+    }
+    double sum = 0;
+    for (; x < 12; x += 1) sum += 1 / (x * x);
+    const double r = 1 / x, z = r * r;
+    return sum + r + 0.5 * z +
+           r * z * series(z, 1. / 6, -1. / 30, 1. / 42, -1. / 30, 5. / 66, -691. / 2730, 7. / 6);
+}
+
 /// The derivative of order n of digamma (DLMF 25.11.12).
 RL_SPECIAL double polygamma(double n, double x) {
     if (n == 0) return digamma(x);
+    if (n == 1) return trigamma(x);
     double sign = std::fmod(n, 2) == 0 ? -1 : 1;
     return x == kInfinity ? sign * 0.0 : sign * std::exp(lgamma(n + 1)) * zeta(n + 1, x);
 }

@@ -44,26 +44,40 @@ RL_SPECIAL_OVERLOADED(SpecialNdtri, ndtri)
 RL_SPECIAL_OVERLOADED(SpecialLogNdtr, log_ndtr)
 #undef RL_SPECIAL_OVERLOADED
 
-// For float: a vectorised function for positive numbers, and the general one for all others, Note [Optional parts of a
-// functor].
-#define RL_GAMMA_FUNCTION(Name, function)                                              \
-    template <class T>                                                                 \
-    struct Name {                                                                      \
-        explicit Name(const Scalar*) {}                                                \
-        RL_HD T operator()(T x) const { return math::function(x); }                    \
-    };                                                                                 \
-    template <>                                                                        \
-    struct Name<float> {                                                               \
-        explicit Name(const Scalar*) {}                                                \
-        RL_HD float operator()(float x) const { return math::function##_positive(x); } \
-        RL_HD bool moderate(float x) const { return math::positive(x); }               \
-        RL_HD_CALL float rare(float x) const {                                         \
-            return static_cast<float>(math::function(static_cast<double>(x)));         \
-        }                                                                              \
-    };
-RL_GAMMA_FUNCTION(Lgamma, lgamma)
-RL_GAMMA_FUNCTION(Digamma, digamma)
-#undef RL_GAMMA_FUNCTION
+// For float: vectorised functions. Results that they cannot compute, or not to the last digits, are computed by the functions
+// of double, Note [Optional parts of a functor].
+template <class T>
+struct Lgamma {
+    explicit Lgamma(const Scalar*) {}
+    RL_HD T operator()(T x) const { return math::lgamma(x); }
+    // Below -2 there are zeros between integers, near which the terms of the reflection cancel.
+    RL_HD bool settled(float result, float x) const
+        requires std::is_same_v<T, float>
+    {
+        const bool apart = x > -2.f, beyond = x < -10.f, known = result == result;
+        return (std::fabs(result) > 1e-3f) | (known & (apart | beyond));
+    }
+    RL_HD_CALL float rare(float x) const
+        requires std::is_same_v<T, float>
+    {
+        return static_cast<float>(math::lgamma(static_cast<double>(x)));
+    }
+};
+template <class T>
+struct Digamma {
+    explicit Digamma(const Scalar*) {}
+    RL_HD T operator()(T x) const { return math::digamma(x); }
+    RL_HD bool settled(float result, float) const
+        requires std::is_same_v<T, float>
+    {
+        return std::fabs(result) < INFINITY;
+    }
+    RL_HD_CALL float rare(float x) const
+        requires std::is_same_v<T, float>
+    {
+        return static_cast<float>(math::digamma(static_cast<double>(x)));
+    }
+};
 
 template <class T>
 struct Polygamma {
@@ -76,8 +90,8 @@ struct Polygamma<float> {
     double n;
     explicit Polygamma(const Scalar* p) : n(p[0].to<double>()) {}
     // Order 1 is vectorised, because it is the gradient of digamma.
-    RL_HD bool moderate(float x) const { return n == 1 && math::positive(x); }
-    RL_HD float operator()(float x) const { return math::trigamma_positive(x); }
+    RL_HD float operator()(float x) const { return math::trigamma(x); }
+    RL_HD bool settled(float result, float) const { return n == 1 && result == result; }
     RL_HD_CALL float rare(float x) const {
         return static_cast<float>(math::polygamma(n, static_cast<double>(x)));
     }

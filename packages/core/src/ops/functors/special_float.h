@@ -107,9 +107,6 @@ RL_HD inline float i1e(float x) {
     return static_cast<float>(i1e_fit(a) * (z > 1e100 ? 1e100 : z < -1e100 ? -1e100 : z));
 }
 
-/// Whether x is in the range in which the functions below are valid.
-RL_HD inline bool positive(float x) { return x > 0.f && x < 1e30f; }
-
 /// Stirling's series (DLMF 5.11.1), for y >= 8.
 RL_HD inline double stirling(double y) {
     double r = 1 / y, z = r * r;
@@ -126,46 +123,61 @@ RL_HD inline double lgamma_stirling(double x) {
     double moved = stirling(low ? x + 8 : x);
     return low ? moved - log(eight_factors(x)) : moved;
 }
-/// Near the zeros at 1 and 2 these terms cancel, so the series about 2 is used there (DLMF 5.7.3).
-RL_HD inline float lgamma_positive(float value) {
-    double x = static_cast<double>(value);
-    bool low = x < 8, first = x < 1.5;
-    double z = x - (first ? 1. : 2.);
+/// x minus the nearest integer. This difference keeps the digits of sines and tangents of multiples of pi.
+RL_HD inline double beyond_integer(double x) { return x - nearbyint(x); }
+constexpr double kPi = 3.141592653589793;
+/// The sine of pi x, without its sign.
+RL_HD inline double sine_of_pi_times(double x) {
+    double t = std::fabs(beyond_integer(x)), z = t * t;
+    return t * series(z, 3.1415926535897929, -5.1677127800497858, 2.5501640398618676,
+                      -0.59926452882522401, 0.082145878816310427, -0.0073703643265304157,
+                      0.00046598701580433779, -2.113362735205297e-5);
+}
+
+/// Near the zeros at 1 and 2 the terms of the recurrence cancel, so the series about 2 is used there (DLMF 5.7.3). Uses reflection
+/// for negative numbers (DLMF 5.5.3).
+RL_HD inline float lgamma(float value) {
+    double x = static_cast<double>(value), y = x < 0 ? 1 - x : x;
+    bool low = y < 8, first = y < 1.5;
+    double z = y - (first ? 1. : 2.);
     bool near = z > -0.25 && z < 0.25;
     double about_2 = z * series(z, 0.42278433509846713, 0.3224670334241132, -0.0673523010531981,
                                 0.0205808084277845, -0.0073855510286740, 0.0028905103307415,
                                 -0.0011927539117033, 0.0005096695247430, -0.0002231547584536);
-    double moved = near ? about_2 : stirling(low ? x + 8 : x);
-    double factors = near ? (first ? x : 1.) : low ? eight_factors(x) : 1.;
-    return static_cast<float>(moved - log(factors));
+    double moved = near ? about_2 : stirling(low ? y + 8 : y);
+    double factors = near ? (first ? y : 1.) : low ? eight_factors(y) : 1.;
+    double rest = log(x < 0 ? factors * kPi / sine_of_pi_times(x) : factors);
+    return static_cast<float>(x < 0 ? rest - moved : moved - rest);
 }
 
-/// The derivative of digamma (DLMF 5.15.8), moved by the recurrence in the same way.
-RL_HD inline float trigamma_positive(float value) {
-    double x = static_cast<double>(value);
-    bool low = x < 8;
+/// The derivative of digamma (DLMF 5.15.8), moved by the recurrence in the same way; DLMF 5.15.6 for negative numbers.
+RL_HD inline float trigamma(float value) {
+    double x = static_cast<double>(value), from = x < 0 ? 1 - x : x;
+    bool low = from < 8;
     double moved = 0;
     for (int k = 0; k < 8; k += 2) {
-        double a = (x + k) * (x + k), b = (x + k + 1) * (x + k + 1);
+        double a = (from + k) * (from + k), b = (from + k + 1) * (from + k + 1);
         moved += (a + b) / (a * b);
     }
-    double y = low ? x + 8 : x, r = 1 / y, z = r * r;
+    double y = low ? from + 8 : from, r = 1 / y, z = r * r;
     double tail =
         r + 0.5 * z + r * z * series(z, 1. / 6, -1. / 30, 1. / 42, -1. / 30, 5. / 66, -691. / 2730, 7. / 6);
-    return static_cast<float>(low ? moved + tail : tail);
+    double right = low ? moved + tail : tail, ratio = kPi / sine_of_pi_times(x);
+    return static_cast<float>(x < 0 ? ratio * ratio - right : right);
 }
 
-/// DLMF 5.11.2, moved by the recurrence in the same way. The fractions of the recurrence are added in pairs, which saves
-/// divisions.
-RL_HD inline float digamma_positive(float value) {
-    double x = static_cast<double>(value);
-    bool low = x < 8;
+/// DLMF 5.11.2, moved by the recurrence in the same way; DLMF 5.5.4 for negative numbers. The fractions of the recurrence are
+/// added in pairs, which saves divisions.
+RL_HD inline float digamma(float value) {
+    double x = static_cast<double>(value), from = x < 0 ? 1 - x : x;
+    bool low = from < 8;
     double moved = 0;
-    for (int k = 0; k < 8; k += 2) moved += (2 * x + (2 * k + 1)) / ((x + k) * (x + k + 1));
-    double y = low ? x + 8 : x, r = 1 / y, z = r * r;
+    for (int k = 0; k < 8; k += 2) moved += (2 * from + (2 * k + 1)) / ((from + k) * (from + k + 1));
+    double y = low ? from + 8 : from, r = 1 / y, z = r * r;
     double tail = z * series(z, 1. / 12, -1. / 120, 1. / 252, -1. / 240, 1. / 132, -691. / 32760, 1. / 12);
-    double result = log(y) - 0.5 * r - tail;
-    return static_cast<float>(low ? result - moved : result);
+    double right = log(y) - 0.5 * r - tail - (low ? moved : 0);
+    double reflected = right - kPi / tan(kPi * beyond_integer(x));
+    return static_cast<float>(x < 0 ? reflected : right);
 }
 
 }  // namespace math
