@@ -171,7 +171,10 @@ def _written_forms(op: Op, copy: str) -> list[str]:
         made = f"{_base(natural)}({', '.join([given, *others])})"
         copied = f'{copy}_inplace("{op.base}", {first}, {made})'
         written = f"composites::{op.body_name}_({', '.join(names)})"
-        lines += _function(form, [f"return {written if op.inplace_body else copied};"])
+        body = [f"return {written if op.inplace_body else copied};"]
+        if op.overwrites:
+            body = [f"if (!{first}.is_contiguous()) {body[0]}", *_overwriting(op)]
+        lines += _function(form, body)
     if form := _form(op, "Out"):
         lines += _function(form, _out_body(op, copy))
     return lines
@@ -413,11 +416,7 @@ def _custom(op: Op) -> list[str]:
         if op.aux and not aux:
             text.append(f"outs.drop_from({len(op.schema.returns)});")
         text.append(f'Launch launch("{op.base.lstrip("_")}", {_slots(op)});')
-        text += [f"launch.{'inputs' if a in lists else 'input'}({cpp_name(a.name)});" for a in tensors]
-        text += [
-            f"launch.{'complex_param' if a.name in op.castable else 'param'}({cpp_name(a.name)});"
-            for a in params
-        ]
+        text += _launched(op)
         if op.random:
             text.append(f"launch.random({generator});")
         if op.kind == "dynamic":
@@ -445,6 +444,30 @@ def _custom(op: Op) -> list[str]:
     if form := _form(op, "Aux"):
         lines += _function(form, body(True))
     return lines + _written_forms(op, "copy")
+
+
+def _overwriting(op: Op) -> list[str]:
+    """Return the body of the in-place form of an operator whose kernel may write its result over its first tensor."""
+    first = cpp_name(op.tensors[0].name)
+    return [
+        *_expecting(op)[1],
+        f"rules::{op.body_name}({op.schema.cpp_arguments()});",
+        f'Launch launch("{op.base.lstrip("_")}", {_slots(op)});',
+        *_launched(op),
+        f"launch.write({first});",
+        f"launch.run_over({first});",
+        f"return {first};",
+    ]
+
+
+def _launched(op: Op) -> list[str]:
+    """Return the statements that give the arguments of an operator to a kernel."""
+    lists = [a for a in op.tensors if a.type.name.endswith("[]")]
+    text = [f"launch.{'inputs' if a in lists else 'input'}({cpp_name(a.name)});" for a in op.tensors]
+    return text + [
+        f"launch.{'complex_param' if a.name in op.castable else 'param'}({cpp_name(a.name)});"
+        for a in _kernel_params(op)
+    ]
 
 
 def _create(op: Op) -> list[str]:

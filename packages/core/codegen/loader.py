@@ -212,6 +212,10 @@ def _op(path: Path, entry: dict[str, object]) -> Op:
         raise fail(f"the key 'expects' is not allowed for the kind {op.kind}")
     if op.inplace_body and (op.kind != "composite" or "inplace" not in op.variants):
         raise fail("the key 'inplace_body' is only allowed for composites with the variant inplace")
+    if op.overwrites and (op.kind != "custom" or "inplace" not in op.variants or op.aux):
+        raise fail(
+            "the key 'overwrites' is only allowed for custom kernels with the variant inplace and one result"
+        )
     try:
         checks_of(op)
         check_result(op)

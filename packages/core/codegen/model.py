@@ -76,6 +76,7 @@ class Op:
     ] = ()  # numbers that may be complex; for pointwise operators, in the operands' category
     none_is_default: tuple[str, ...] = ()  # arguments for which users may write None instead of the default
     inplace_body: bool = False  # composite: the in-place form has a body of its own, whose name ends with "_"
+    overwrites: bool = False  # custom: the kernel may write its result over a row-major first tensor
     wraps: bool = False  # pointwise: integers beyond the dtype's range wrap around
     aux: tuple[str, ...] = ()  # hidden results, computed if a formula needs them
     aliases: dict[str, str] = field(default_factory=dict, hash=False)  # other names of arguments: axis -> dim

@@ -32,8 +32,9 @@ void triangle(KernelContext& ctx, const View& out, const View& input, Kept kept)
             char* to = out.as<char>() + i * columns * size;
             const char* from = dense.as<char>() + i * columns * size;
             std::memset(to, 0, static_cast<size_t>(c.from * size));
-            std::memcpy(to + c.from * size, from + c.from * size,
-                        static_cast<size_t>((c.to - c.from) * size));
+            if (to != from)
+                std::memcpy(to + c.from * size, from + c.from * size,
+                            static_cast<size_t>((c.to - c.from) * size));
             std::memset(to + c.to * size, 0, static_cast<size_t>((columns - c.to) * size));
         }
     });

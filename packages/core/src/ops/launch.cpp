@@ -111,11 +111,20 @@ Launch::Results Launch::run(const Outputs& outputs) {
         first[i] = results[i].defined() ? results[i].impl()->view() : kAbsent;
     }
     if (!has_device_ && num_outputs > 0 && results[0].defined()) device_ = results[0].device();
-    if (device_.type == DeviceType::Meta) return results;
+    call(num_outputs);
+    return results;
+}
+
+void Launch::run_over(const Tensor& input) {
+    views_[Outputs::kMax - 1] = input.impl()->view();
+    call(1);
+}
+
+void Launch::call(int num_outputs) {
+    if (device_.type == DeviceType::Meta) return;
     RL_CHECK(count_ - Outputs::kMax <= UINT16_MAX, throw_runtime, "%s: more than %d tensors in one call", op_,
              UINT16_MAX);
     call(slots_.device, num_outputs);
-    return results;
 }
 
 }  // namespace rushlight

@@ -151,6 +151,8 @@ class Launch {
     }
 
     Results run(const Outputs& outputs);
+    /// Runs a kernel that has one output over a row-major input, which `write` was called for.
+    void run_over(const Tensor& input);
 
   private:
     static constexpr View kAbsent{nullptr, nullptr, nullptr, 0, -1, DType::Float32, 0};
@@ -183,6 +185,7 @@ class Launch {
         begin_write(op_, t);
     }
     void note_written(const Tensor& t);
+    void call(int num_outputs);
     // Calls the kernel with the outputs, which are stored before the inputs.
     void call(const std::atomic<KernelFn>* slots, int num_outputs);
     void grow();

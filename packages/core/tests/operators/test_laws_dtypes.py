@@ -53,6 +53,14 @@ def test_a_set_of_dtypes_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
             load_ops(tmp_path)
 
 
+def test_a_kernel_without_an_in_place_form_overwrites_nothing(tmp_path: Path) -> None:
+    entry = '- op: thing\n  doc: A thing.\n  signature: "(Tensor input) -> Tensor"\n  kind: {}\n  overwrites: true\n'
+    for kind in ("composite", "custom"):
+        (tmp_path / "family.yaml").write_text(entry.format(kind))
+        with pytest.raises(EntryError, match="only allowed for custom kernels with the variant inplace"):
+            load_ops(tmp_path)
+
+
 def test_a_body_of_a_form_that_is_not_there_is_refused(tmp_path: Path) -> None:
     entry = '- op: thing\n  doc: A thing.\n  signature: "(Tensor input) -> Tensor"\n  kind: {}\n  inplace_body: true\n'
     for kind in ("composite", "custom"):
