@@ -9,6 +9,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import rushlight_core as core
@@ -501,3 +502,37 @@ def test_inverse_from_a_factor_of_tiny_elements() -> None:
     assert found[0, 1].item() == pytest.approx(-1e30, rel=1e-5)
     assert found[1, 1].item() == pytest.approx(2e20, rel=1e-5)
     assert found[2, 2].item() == math.inf
+
+
+@pytest.mark.parametrize("name", ["tril", "triu"])
+@pytest.mark.parametrize("diagonal", [-9, -1, 0, 2, 9])
+def test_triangles_in_place(name: str, diagonal: int) -> None:
+    whole = np.arange(1.0, 181.0).reshape(3, 6, 10)
+    for view in (lambda t: t, lambda t: t.transpose(1, 2), lambda t: t[:, ::2, 1:], lambda t: t[1]):
+        tensor = core.tensor(whole)
+        part = view(tensor)
+        expected, version = getattr(np, name)(part.numpy().copy(), diagonal), tensor._version
+        outside = core.ones_like(tensor, dtype=core.bool)
+        view(outside).fill_(False)
+        kept = tensor[outside].clone()
+        assert getattr(part, f"{name}_")(diagonal) is part
+        np.testing.assert_array_equal(part.numpy(), expected)
+        assert core.equal(tensor[outside], kept)
+        assert tensor._version == version + 1
+    fixed = np.ones((3, 3))
+    fixed.flags.writeable = False
+    for tensor in (core.from_numpy(fixed), core.ones(3, 1).expand(3, 3)):
+        with pytest.raises(RuntimeError):
+            getattr(tensor, f"{name}_")(diagonal)
+        assert tensor.eq(1).all()
+
+
+def test_angles_of_real_numbers() -> None:
+    parts = [0.0, -0.0, 1.5, -1.5, 1e-45, -1e-45, math.inf, -math.inf, math.nan]
+    for dtype in (core.float16, core.bfloat16, core.float32, core.float64):
+        for x in (core.tensor(parts, dtype=dtype), core.tensor(parts * 30, dtype=dtype)[::2]):
+            got, pi = core.angle(x), core.tensor(math.pi, dtype=dtype)
+            assert got.dtype is dtype
+            expected = core.where(x.isnan(), x, core.where(x < 0, pi, core.zeros((), dtype=dtype)))
+            np.testing.assert_array_equal(got.double().numpy(), expected.double().numpy())
+    assert core.angle(core.tensor(-3)).item() == pytest.approx(math.pi)

@@ -2,12 +2,12 @@
 
 #include "bodies/complex.h"
 #include "rushlight/ops/_angle.h"
+#include "rushlight/ops/_angle_of_real.h"
 #include "rushlight/ops/_conj.h"
 #include "rushlight/ops/_sgn.h"
 #include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/broadcast_tensors.h"
 #include "rushlight/ops/cos.h"
-#include "rushlight/ops/isnan.h"
 #include "rushlight/ops/lt.h"
 #include "rushlight/ops/mul.h"
 #include "rushlight/ops/select.h"
@@ -16,7 +16,6 @@
 #include "rushlight/ops/stack.h"
 #include "rushlight/ops/view_as_complex.h"
 #include "rushlight/ops/view_as_real.h"
-#include "rushlight/ops/where.h"
 
 namespace rushlight::composites {
 namespace {
@@ -47,12 +46,9 @@ Tensor sgn_(const Tensor& input) { return is_complex(input.dtype()) ? ops::_sgn_
 
 Tensor angle(const Tensor& input) {
     if (is_complex(input.dtype())) return ops::_angle(input);
-    const DType dtype = is_floating(input.dtype()) ? input.dtype() : default_dtype();
-    const Tensor half_turn =
-        ops::mul(ops::_to_copy(ops::lt(input, Scalar(0)), dtype, std::nullopt), Scalar(std::numbers::pi));
-    // The angle is locally constant, so its gradient is zero. The product with 0 also propagates NaN.
-    return is_floating(input.dtype()) ? ops::where(ops::isnan(input), ops::mul(input, Scalar(0)), half_turn)
-                                      : half_turn;
+    if (is_floating(input.dtype())) return ops::_angle_of_real(input);
+    return ops::mul(ops::_to_copy(ops::lt(input, Scalar(0)), default_dtype(), std::nullopt),
+                    Scalar(std::numbers::pi));
 }
 
 Tensor complex(const Tensor& real, const Tensor& imag) {

@@ -26,6 +26,14 @@ struct Angle {
     explicit Angle(const Scalar*) {}
     RL_HD Real<T> operator()(T a) const { return math::fast_atan2(a.im, a.re); }
 };
+template <class T>
+struct AngleOfReal {
+    explicit AngleOfReal(const Scalar*) {}
+    RL_HD T operator()(T x) const {
+        const T angle = x < T(0) ? T(3.141592653589793) : T(0);
+        return x != x ? x : angle;
+    }
+};
 
 }  // namespace
 }  // namespace rushlight::functors

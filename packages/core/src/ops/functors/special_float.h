@@ -129,9 +129,9 @@ constexpr double kPi = 3.141592653589793;
 /// The sine of pi x, without its sign.
 RL_HD inline double sine_of_pi_times(double x) {
     double t = std::fabs(beyond_integer(x)), z = t * t;
-    return t * series(z, 3.1415926535897929, -5.1677127800497858, 2.5501640398618676,
-                      -0.59926452882522401, 0.082145878816310427, -0.0073703643265304157,
-                      0.00046598701580433779, -2.113362735205297e-5);
+    return t * series(z, 3.1415926535897929, -5.1677127800497858, 2.5501640398618676, -0.59926452882522401,
+                      0.082145878816310427, -0.0073703643265304157, 0.00046598701580433779,
+                      -2.113362735205297e-5);
 }
 
 /// Near the zeros at 1 and 2 the terms of the recurrence cancel, so the series about 2 is used there (DLMF 5.7.3). Uses reflection
