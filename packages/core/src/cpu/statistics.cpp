@@ -65,23 +65,37 @@ void choose_of_all(KernelContext& ctx, const View& out, const View& input, Rank 
 
 // --- counting ---
 
-// Increments counts[position(i)] for each i in [0, n), and ignores negative positions. Counts are integers, so they
-// do not depend on the number of threads.
+// Increments counts[position(i)] for each i in [begin, end), and ignores negative positions.
+template <class Count, class Position>
+void count_range(int64_t begin, int64_t end, Count* counts, Position position) {
+    for (int64_t i = begin; i < end; ++i)
+        if (int64_t at = position(i); at >= 0) ++counts[at];
+}
+
+// Does the same for [0, n) after setting the counts to 0. Counts are integers, so they do not depend on the number of threads.
 template <class Position>
 void count_positions(int64_t n, int64_t bins, int64_t* counts, Position position) {
     std::fill_n(counts, bins, 0);
+    // Equal positions in a row would wait for one another, so neighbours are counted in different tables.
+    constexpr int64_t kTables = 4, kSmall = 4096;
+    const bool small = bins <= kSmall && n > bins;
     const int64_t chunk = std::max<int64_t>(1 << 16, bins), chunks = (n + chunk - 1) / chunk;
-    if (chunks <= 1) {
-        for (int64_t i = 0; i < n; ++i)
-            if (int64_t at = position(i); at >= 0) ++counts[at];
-        return;
-    }
-    parallel_for(0, chunks, 1, [&](int64_t begin, int64_t end) {
-        std::vector<int64_t> own(static_cast<size_t>(bins));
-        for (int64_t i = begin * chunk; i < std::min(n, end * chunk); ++i)
-            if (int64_t at = position(i); at >= 0) ++own[static_cast<size_t>(at)];
-        for (int64_t b = 0; b < bins; ++b)
-            std::atomic_ref(counts[b]).fetch_add(own[static_cast<size_t>(b)], std::memory_order_relaxed);
+    if (chunks <= 1 && !small) return count_range(0, n, counts, position);
+    parallel_for(0, chunks, 1, [&](int64_t first, int64_t last) {
+        const int64_t begin = first * chunk, end = std::min(n, last * chunk), tables = small ? kTables : 1;
+        std::vector<int64_t> own(static_cast<size_t>(tables * bins));
+        int64_t i = begin;
+        if (small) {
+            for (; i + kTables <= end; i += kTables)
+                for (int64_t t = 0; t < kTables; ++t)
+                    if (int64_t at = position(i + t); at >= 0) ++own[static_cast<size_t>(t * bins + at)];
+        }
+        count_range(i, end, own.data(), position);
+        for (int64_t b = 0; b < bins; ++b) {
+            int64_t sum = 0;
+            for (int64_t t = 0; t < tables; ++t) sum += own[static_cast<size_t>(t * bins + b)];
+            std::atomic_ref(counts[b]).fetch_add(sum, std::memory_order_relaxed);
+        }
     });
 }
 
@@ -181,12 +195,18 @@ int64_t bincount_count(KernelContext& ctx, const View& input, const View&, int64
     const View row = contiguous_in(ctx, input, DType::Int64);
     ctx.kept = row.data;
     const auto* x = row.as<int64_t>();
-    int64_t least = 0, largest = -1;
-    for (int64_t i = 0; i < row.numel; ++i) {
-        least = std::min(least, x[i]);
-        largest = std::max(largest, x[i]);
+    // Several maxima, so that they do not wait for one another. The sign bit of `all` is set if a number is negative.
+    int64_t all = 0, largest = -1, maxima[] = {-1, -1, -1, -1}, i = 0;
+    for (; i + 4 <= row.numel; i += 4) {
+        for (int64_t k = 0; k < 4; ++k) maxima[k] = std::max(maxima[k], x[i + k]);
+        all |= (x[i] | x[i + 1]) | (x[i + 2] | x[i + 3]);
     }
-    if (least < 0) {
+    for (; i < row.numel; ++i) {
+        largest = std::max(largest, x[i]);
+        all |= x[i];
+    }
+    for (const int64_t m : maxima) largest = std::max(largest, m);
+    if (all < 0) {
         const int64_t* bad = std::find_if(x, x + row.numel, [](int64_t v) { return v < 0; });
         throw_runtime("bincount(input): must not be negative, found %lld at position %lld",
                       static_cast<long long>(*bad), static_cast<long long>(bad - x));

@@ -74,3 +74,20 @@ def test_gradient_refuses() -> None:
             core.gradient(x, **options)
     with pytest.raises(RuntimeError, match="samples"):
         core.gradient(core.ones(1))
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 7, 4099, 70_001, 200_003])
+@pytest.mark.parametrize("most", [0, 3, 1000, 5000, 300_000])
+def test_counts_of_integers(n: int, most: int) -> None:
+    x = np.random.default_rng(n).integers(0, most + 1, n)
+    for given in (x, x.astype("int32"), x[::2]):
+        got = core.bincount(core.tensor(given), minlength=5)
+        np.testing.assert_array_equal(got.numpy(), np.bincount(given, minlength=5))
+    for at in {0, n // 2, n - 1} if n else ():
+        bad = x.copy()
+        bad[at] = -7
+        with pytest.raises(RuntimeError, match=f"found -7 at position {at}"):
+            core.bincount(core.tensor(bad))
+    np.testing.assert_array_equal(
+        core.histc(core.tensor(x.astype("float64")), 10, 0, 100).numpy(), np.histogram(x, 10, (0, 100))[0]
+    )
