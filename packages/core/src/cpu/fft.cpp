@@ -1,14 +1,20 @@
 #include "cpu/fft.h"
 
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <utility>
+
 #include "cpu/contiguous.h"
 #include "cpu/odometer.h"
+#include "cpu/transpose.h"
 #include "rushlight/caller_locks.h"
 #include "rushlight/parallel.h"
 
 // Pocketfft's threads are disabled. Its cache of plans is disabled too, because a fork could happen while the
 // cache's lock is held.
 #define POCKETFFT_NO_MULTITHREADING
-#define POCKETFFT_CACHE_SIZE 0
+#define POCKETFFT_CACHE_2 *n 0
 #include "pocketfft/pocketfft_hdronly.h"
 
 namespace rushlight::cpu {
@@ -46,138 +52,283 @@ FftSequences sequences_of(KernelContext& ctx, const View& from, const View& to, 
             to.strides[dim]};
 }
 
-// Transforms sequences in groups, one for each lane of a vector, and the remaining ones individually.
-template <class T, class One, class Several>
-void each_group(const FftSequences& sequences, One one, Several several) {
-    constexpr auto kLanes = static_cast<int64_t>(pf::VLEN<T>::val);
-    const int64_t count = sequences.count;
-    const int64_t groups = (count + kLanes - 1) / kLanes;
-    constexpr int64_t kMany = 1 << 14;  // elements for one thread
-    constexpr int64_t kLong = 1 << 12;  // elements that take at least 10 microseconds
-    const int64_t grain = std::max<int64_t>(1, kMany / (sequences.n * kLanes));
-    // A single long sequence is not divided among threads, so parallel_for alone would not release the caller's
-    // locks.
-    const WithoutCallerLocks others_run(WithoutCallerLocks::While::Computing, sequences.n * count >= kLong);
-    parallel_for(0, groups, grain, [&](int64_t begin, int64_t end) {
-        for (int64_t group = begin; group < end; ++group) {
-            const int64_t first = group * kLanes;
-            if constexpr (kLanes > 1) {
-                if (first + kLanes <= count) {
-                    several(first);
-                    continue;
-                }
-            }
-            for (int64_t sequence = first; sequence < std::min(first + kLanes, count); ++sequence)
-                one(sequence);
+// Returns the twiddle factors for length n. A thread keeps those of the lengths that it used last, because computing them takes as
+// long as transforming a few sequences.
+template <class Plan>
+std::shared_ptr<const Plan> plan_of(int64_t n) {
+    constexpr int64_t kLongest = 1 << 15;
+    constexpr size_t kKept = 4;
+    if (n > kLongest) return std::make_shared<const Plan>(static_cast<size_t>(n));
+    thread_local std::pair<int64_t, std::shared_ptr<const Plan>> kept[kKept];
+    auto* found = std::find_if(kept, kept + kKept - 1, [n](const auto& one) { return one.first == n; });
+    if (found->first != n) *found = {n, std::make_shared<const Plan>(static_cast<size_t>(n))};
+    std::rotate(kept, found, found + 1);
+    return kept[0].second;
+}
+
+// Vectors whose lanes hold the elements of several sequences.
+template <class T>
+using Lanes = typename pf::VTYPE<T>::type;
+template <class T>
+inline constexpr int kLanes = static_cast<int>(pf::VLEN<T>::val);
+
+// The memory of up to kLanes sequences of T, of which a group of lanes is made. A lane without a sequence repeats the first one.
+template <class T, class Number>
+struct Group {
+    Number* start[kLanes<T>];
+    int count;
+    int64_t stride;
+    bool neighbours;  // whether the starts are adjacent numbers
+
+    Group(Number* data, const int64_t* starts, int64_t left, int64_t step)
+        : count(static_cast<int>(std::min<int64_t>(left, kLanes<T>))),
+          stride(step),
+          neighbours(count == kLanes<T>) {
+        for (int l = 0; l < kLanes<T>; ++l) {
+            start[l] = data + starts[l < count ? l : 0];
+            neighbours = neighbours && start[l] == start[0] + l;
         }
-    });
+    }
+};
+
+template <class V, class T>
+V load(const T* p) {
+    V v;
+    std::memcpy(&v, p, sizeof v);
+    return v;
+}
+template <class V, class T>
+void store(T* p, V v) {
+    std::memcpy(p, &v, sizeof v);
 }
 
-// Returns lane l of a vector, or the number itself if V is a scalar type.
+// Copies to[i] lane l = start[l][i] for i < n.
+template <class T, class Number>
+void rows_to_lanes(Lanes<T>* to, const Group<T, Number>& from, int64_t offset, int64_t n) {
+    constexpr int L = kLanes<T>;
+    const T* row[L];
+    for (int l = 0; l < L; ++l) row[l] = reinterpret_cast<const T*>(from.start[l]) + offset;
+    int64_t i = 0;
+    for (; i + L <= n; i += L) {
+        Lanes<T> square[L];
+        for (int l = 0; l < L; ++l) square[l] = load<Lanes<T>>(row[l] + i);
+        transpose_square<L>(square);
+        for (int k = 0; k < L; ++k) to[i + k] = square[k];
+    }
+    for (; i < n; ++i)
+        for (int l = 0; l < L; ++l) to[i][l] = row[l][i];
+}
+
+// Copies start[l][i] = from[i] lane l for i < n.
+template <class T, class Number>
+void lanes_to_rows(const Group<T, Number>& to, int64_t offset, const Lanes<T>* from, int64_t n) {
+    constexpr int L = kLanes<T>;
+    T* row[L];
+    for (int l = 0; l < L; ++l) row[l] = reinterpret_cast<T*>(to.start[l]) + offset;
+    int64_t i = 0;
+    for (; i + L <= n; i += L) {
+        Lanes<T> square[L];
+        for (int k = 0; k < L; ++k) square[k] = from[i + k];
+        transpose_square<L>(square);
+        for (int l = 0; l < to.count; ++l) store(row[l] + i, square[l]);
+    }
+    for (; i < n; ++i)
+        for (int l = 0; l < to.count; ++l) row[l][i] = from[i][l];
+}
+
+// Separates 2 kLanes numbers into those at even and at odd positions, and joins them again.
 template <class V>
-auto& lane(V& v, int64_t l) {
-    if constexpr (std::is_floating_point_v<V>) return v;
-    else return reinterpret_cast<std::remove_reference_t<decltype(v[0])>*>(&v)[l];
+pf::cmplx<V> separate(V a, V b) {
+    constexpr int L = sizeof(V) / sizeof(a[0]);
+    decltype(a == a) even, odd;
+    for (int l = 0; l < L; ++l) even[l] = 2 * l, odd[l] = 2 * l + 1;
+    return {__builtin_shuffle(a, b, even), __builtin_shuffle(a, b, odd)};
+}
+template <class T, class V>
+void store_joined(T* to, V re, V im) {
+    constexpr int L = sizeof(V) / sizeof(re[0]);
+    decltype(re == re) low, high;
+    for (int l = 0; l < L; ++l) low[l] = l / 2 + l % 2 * L, high[l] = low[l] + L / 2;
+    store(to, __builtin_shuffle(re, im, low));
+    store(to + L, __builtin_shuffle(re, im, high));
 }
 
-// Visits the elements of several sequences in the order of memory: along each sequence if its elements are
-// adjacent, otherwise across the sequences.
-template <class Body>
-void in_order(int64_t n, int64_t lanes, int64_t stride, Body body) {
-    if (stride == 1) {
-        for (int64_t l = 0; l < lanes; ++l)
-            for (int64_t i = 0; i < n; ++i) body(i, l);
-    } else {
-        for (int64_t i = 0; i < n; ++i)
-            for (int64_t l = 0; l < lanes; ++l) body(i, l);
+// Copy complex numbers between memory and lanes.
+template <class T>
+void gather(pf::cmplx<Lanes<T>>* to, const Group<T, const Complex<T>>& from, int64_t n) {
+    if (from.stride == 1) return rows_to_lanes<T>(reinterpret_cast<Lanes<T>*>(to), from, 0, 2 * n);
+    for (int64_t i = 0; i < n; ++i) {
+        if (from.neighbours) {
+            const T* x = reinterpret_cast<const T*>(from.start[0] + i * from.stride);
+            to[i] = separate(load<Lanes<T>>(x), load<Lanes<T>>(x + kLanes<T>));
+        } else {
+            for (int l = 0; l < kLanes<T>; ++l) {
+                const Complex<T> z = from.start[l][i * from.stride];
+                to[i].r[l] = z.re, to[i].i[l] = z.im;
+            }
+        }
+    }
+}
+template <class T>
+void scatter(const Group<T, Complex<T>>& to, const pf::cmplx<Lanes<T>>* from, int64_t n) {
+    if (to.stride == 1) return lanes_to_rows<T>(to, 0, reinterpret_cast<const Lanes<T>*>(from), 2 * n);
+    for (int64_t i = 0; i < n; ++i) {
+        if (to.neighbours) {
+            store_joined(reinterpret_cast<T*>(to.start[0] + i * to.stride), from[i].r, from[i].i);
+        } else {
+            for (int l = 0; l < to.count; ++l) to.start[l][i * to.stride] = {from[i].r[l], from[i].i[l]};
+        }
     }
 }
 
+// Copy real numbers between memory and lanes.
 template <class T>
-void c2c(const FftSequences& sequences, const Complex<T>* in, Complex<T>* out, double scale, bool forward) {
-    const auto n = static_cast<size_t>(sequences.n);
-    const pf::pocketfft_c<T> plan(n);
-    auto run = [&]<class V>(int64_t first, int64_t lanes, V) {
-        pf::arr<pf::cmplx<V>> buffer(n);
+void gather(Lanes<T>* to, const Group<T, const T>& from, int64_t n) {
+    if (from.stride == 1) return rows_to_lanes<T>(to, from, 0, n);
+    for (int64_t i = 0; i < n; ++i) {
+        if (from.neighbours) to[i] = load<Lanes<T>>(from.start[0] + i * from.stride);
+        else
+            for (int l = 0; l < kLanes<T>; ++l) to[i][l] = from.start[l][i * from.stride];
+    }
+}
+template <class T>
+void scatter(const Group<T, T>& to, const Lanes<T>* from, int64_t n) {
+    if (to.stride == 1) return lanes_to_rows<T>(to, 0, from, n);
+    for (int64_t i = 0; i < n; ++i) {
+        if (to.neighbours) store(to.start[0] + i * to.stride, from[i]);
+        else
+            for (int l = 0; l < to.count; ++l) to.start[l][i * to.stride] = from[i][l];
+    }
+}
+
+// Copy half spectra of n numbers between memory and pocketfft's order, which is r0 r1 i1 r2 i2 ...; for an even n the last real
+// part follows. Except for the imaginary part of the first number, this is also the order in memory.
+template <class T>
+void gather_half(Lanes<T>* to, const Group<T, const Complex<T>>& from, int64_t n) {
+    for (int l = 0; l < kLanes<T>; ++l) to[0][l] = from.start[l][0].re;
+    if (from.stride == 1) return rows_to_lanes<T>(to + 1, from, 2, n - 1);
+    for (int64_t i = 1; i < n; ++i)
+        for (int l = 0; l < kLanes<T>; ++l) {
+            const Complex<T> z = from.start[l][(i + 1) / 2 * from.stride];
+            to[i][l] = i % 2 ? z.re : z.im;
+        }
+}
+template <class T>
+void scatter_half(const Group<T, Complex<T>>& to, const Lanes<T>* from, int64_t n) {
+    for (int l = 0; l < to.count; ++l) to.start[l][0] = {from[0][l], T(0)};
+    if (to.stride == 1) {
+        lanes_to_rows<T>(to, 2, from + 1, n - 1);
+    } else {
+        for (int64_t k = 1; 2 * k < n; ++k)
+            for (int l = 0; l < to.count; ++l)
+                to.start[l][k * to.stride] = {from[2 * k - 1][l], from[2 * k][l]};
+    }
+    if (n % 2) return;
+    for (int l = 0; l < to.count; ++l) to.start[l][n / 2 * to.stride] = {from[n - 1][l], T(0)};
+}
+// Changes the sign of the imaginary parts.
+template <class V>
+void conjugate_half(V* half, int64_t n) {
+    for (int64_t i = 2; i < n; i += 2) half[i] = -half[i];
+}
+
+// Calls transform(first, left, memory) for groups of sequences, `left` of which are at most as many as there are lanes. The
+// memory has `size` elements for each lane.
+template <class T, class Transform>
+void each_group(KernelContext& ctx, const FftSequences& sequences, int64_t size, Transform transform) {
+    const int64_t count = sequences.count, groups = (count + kLanes<T> - 1) / kLanes<T>;
+    constexpr int64_t kMany = 1 << 14;  // elements for one thread
+    constexpr int64_t kLong = 1 << 12;  // elements that take at least 10 microseconds
+    const int64_t most = std::max<int64_t>(1, groups * sequences.n * kLanes<T> / kMany),
+                  workers = std::min<int64_t>({num_threads(), groups, most});
+    auto* memory = scratch<Lanes<T>>(ctx, workers * size);
+    // A single long sequence is not divided among threads, so parallel_for alone would not release the caller's
+    // locks.
+    const WithoutCallerLocks others_run(WithoutCallerLocks::While::Computing, sequences.n * count >= kLong);
+    parallel_for(0, workers, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t w = begin; w < end; ++w)
+            for (int64_t group = groups * w / workers; group < groups * (w + 1) / workers; ++group)
+                transform(group * kLanes<T>, count - group * kLanes<T>, memory + w * size);
+    });
+}
+
+// One sequence of a group takes less time in a scalar.
+constexpr int64_t kAlone = 1;
+
+template <class T>
+void c2c(KernelContext& ctx, const FftSequences& sequences, const Complex<T>* in, Complex<T>* out,
+         double scale, bool forward) {
+    const int64_t n = sequences.n;
+    const auto plan = plan_of<pf::pocketfft_c<T>>(n);
+    each_group<T>(ctx, sequences, 2 * n, [&](int64_t first, int64_t left, Lanes<T>* memory) {
         const int64_t *from = sequences.from + first, *to = sequences.to + first;
-        in_order(sequences.n, lanes, sequences.from_stride, [&](int64_t i, int64_t l) {
-            const Complex<T> x = in[from[l] + i * sequences.from_stride];
-            lane(buffer[static_cast<size_t>(i)].r, l) = x.re;
-            lane(buffer[static_cast<size_t>(i)].i, l) = x.im;
-        });
-        plan.exec(buffer.data(), static_cast<T>(scale), forward);
-        in_order(sequences.n, lanes, sequences.to_stride, [&](int64_t i, int64_t l) {
-            auto& z = buffer[static_cast<size_t>(i)];
-            out[to[l] + i * sequences.to_stride] = {lane(z.r, l), lane(z.i, l)};
-        });
-    };
-    each_group<T>(
-        sequences, [&](int64_t sequence) { run(sequence, 1, T()); },
-        [&](int64_t first) {
-            run(first, static_cast<int64_t>(pf::VLEN<T>::val), typename pf::VTYPE<T>::type());
-        });
-}
-
-// Pocketfft stores a half spectrum as r0 r1 i1 r2 i2 ..., and for an even n the last real part follows.
-template <class T>
-void r2c(const FftSequences& sequences, const T* in, Complex<T>* out, double scale, bool forward) {
-    const auto n = static_cast<size_t>(sequences.n);
-    const pf::pocketfft_r<T> plan(n);
-    const T sign = forward ? T(1) : T(-1);
-    auto run = [&]<class V>(int64_t first, int64_t lanes, V) {
-        pf::arr<V> buffer(n);
-        for (int64_t l = 0; l < lanes; ++l) {
-            const T* x = in + sequences.from[first + l];
-            for (int64_t i = 0; i < sequences.n; ++i)
-                lane(buffer[static_cast<size_t>(i)], l) = x[i * sequences.from_stride];
-        }
-        plan.exec(buffer.data(), static_cast<T>(scale), true);
-        for (int64_t l = 0; l < lanes; ++l) {
-            Complex<T>* y = out + sequences.to[first + l];
-            auto value = [&](int64_t i) { return lane(buffer[static_cast<size_t>(i)], l); };
-            y[0] = {value(0), T(0)};
-            for (int64_t k = 1; 2 * k < sequences.n; ++k)
-                y[k * sequences.to_stride] = {value(2 * k - 1), sign * value(2 * k)};
-            if (sequences.n % 2 == 0)
-                y[sequences.n / 2 * sequences.to_stride] = {value(sequences.n - 1), T(0)};
-        }
-    };
-    each_group<T>(
-        sequences, [&](int64_t sequence) { run(sequence, 1, T()); },
-        [&](int64_t first) {
-            run(first, static_cast<int64_t>(pf::VLEN<T>::val), typename pf::VTYPE<T>::type());
-        });
-}
-
-template <class T>
-void c2r(const FftSequences& sequences, const Complex<T>* in, T* out, double scale, bool forward) {
-    const auto n = static_cast<size_t>(sequences.n);
-    const pf::pocketfft_r<T> plan(n);
-    const T sign = forward ? T(-1) : T(1);
-    auto run = [&]<class V>(int64_t first, int64_t lanes, V) {
-        pf::arr<V> buffer(n);
-        for (int64_t l = 0; l < lanes; ++l) {
-            const Complex<T>* x = in + sequences.from[first + l];
-            auto value = [&](int64_t i) -> T& { return lane(buffer[static_cast<size_t>(i)], l); };
-            value(0) = x[0].re;
-            for (int64_t k = 1; 2 * k < sequences.n; ++k) {
-                value(2 * k - 1) = x[k * sequences.from_stride].re;
-                value(2 * k) = sign * x[k * sequences.from_stride].im;
+        if (left <= kAlone) {
+            auto* buffer = reinterpret_cast<pf::cmplx<T>*>(memory);
+            for (int64_t i = 0; i < n; ++i) {
+                const Complex<T> z = in[*from + i * sequences.from_stride];
+                buffer[i] = {z.re, z.im};
             }
-            if (sequences.n % 2 == 0) value(sequences.n - 1) = x[sequences.n / 2 * sequences.from_stride].re;
+            plan->exec(buffer, static_cast<T>(scale), forward);
+            for (int64_t i = 0; i < n; ++i) out[*to + i * sequences.to_stride] = {buffer[i].r, buffer[i].i};
+            return;
         }
-        plan.exec(buffer.data(), static_cast<T>(scale), false);
-        for (int64_t l = 0; l < lanes; ++l) {
-            T* y = out + sequences.to[first + l];
-            for (int64_t i = 0; i < sequences.n; ++i)
-                y[i * sequences.to_stride] = lane(buffer[static_cast<size_t>(i)], l);
+        auto* buffer = reinterpret_cast<pf::cmplx<Lanes<T>>*>(memory);
+        gather<T>(buffer, {in, from, left, sequences.from_stride}, n);
+        plan->exec(buffer, static_cast<T>(scale), forward);
+        scatter<T>({out, to, left, sequences.to_stride}, buffer, n);
+    });
+}
+
+template <class T>
+void r2c(KernelContext& ctx, const FftSequences& sequences, const T* in, Complex<T>* out, double scale,
+         bool forward) {
+    const int64_t n = sequences.n;
+    const auto plan = plan_of<pf::pocketfft_r<T>>(n);
+    each_group<T>(ctx, sequences, n, [&](int64_t first, int64_t left, Lanes<T>* memory) {
+        const int64_t *from = sequences.from + first, *to = sequences.to + first;
+        if (left <= kAlone) {
+            T* value = reinterpret_cast<T*>(memory);
+            for (int64_t i = 0; i < n; ++i) value[i] = in[*from + i * sequences.from_stride];
+            plan->exec(value, static_cast<T>(scale), true);
+            if (!forward) conjugate_half(value, n);
+            Complex<T>* y = out + *to;
+            y[0] = {value[0], T(0)};
+            for (int64_t k = 1; 2 * k < n; ++k) y[k * sequences.to_stride] = {value[2 * k - 1], value[2 * k]};
+            if (n % 2 == 0) y[n / 2 * sequences.to_stride] = {value[n - 1], T(0)};
+            return;
         }
-    };
-    each_group<T>(
-        sequences, [&](int64_t sequence) { run(sequence, 1, T()); },
-        [&](int64_t first) {
-            run(first, static_cast<int64_t>(pf::VLEN<T>::val), typename pf::VTYPE<T>::type());
-        });
+        gather<T>(memory, {in, from, left, sequences.from_stride}, n);
+        plan->exec(memory, static_cast<T>(scale), true);
+        if (!forward) conjugate_half(memory, n);
+        scatter_half<T>({out, to, left, sequences.to_stride}, memory, n);
+    });
+}
+
+template <class T>
+void c2r(KernelContext& ctx, const FftSequences& sequences, const Complex<T>* in, T* out, double scale,
+         bool forward) {
+    const int64_t n = sequences.n;
+    const auto plan = plan_of<pf::pocketfft_r<T>>(n);
+    each_group<T>(ctx, sequences, n, [&](int64_t first, int64_t left, Lanes<T>* memory) {
+        const int64_t *from = sequences.from + first, *to = sequences.to + first;
+        if (left <= kAlone) {
+            const Complex<T>* x = in + *from;
+            T* value = reinterpret_cast<T*>(memory);
+            value[0] = x[0].re;
+            for (int64_t i = 1; i < n; ++i) {
+                const Complex<T> z = x[(i + 1) / 2 * sequences.from_stride];
+                value[i] = i % 2 ? z.re : z.im;
+            }
+            if (forward) conjugate_half(value, n);
+            plan->exec(value, static_cast<T>(scale), false);
+            for (int64_t i = 0; i < n; ++i) out[*to + i * sequences.to_stride] = value[i];
+            return;
+        }
+        gather_half<T>(memory, {in, from, left, sequences.from_stride}, n);
+        if (forward) conjugate_half(memory, n);
+        plan->exec(memory, static_cast<T>(scale), false);
+        scatter<T>({out, to, left, sequences.to_stride}, memory, n);
+    });
 }
 
 }  // namespace
@@ -191,8 +342,8 @@ void fft_c2c(KernelContext& ctx, const View& out, const View& input, Ints dims, 
         if (n == 1 && scale == 1) continue;  // a single number is its own transform
         const FftSequences sequences = sequences_of(ctx, *from, out, dim, n);
         if (out.dtype == DType::Complex128)
-            c2c(sequences, from->as<Complex<double>>(), out.as<Complex<double>>(), scale, forward);
-        else c2c(sequences, from->as<Complex<float>>(), out.as<Complex<float>>(), scale, forward);
+            c2c(ctx, sequences, from->as<Complex<double>>(), out.as<Complex<double>>(), scale, forward);
+        else c2c(ctx, sequences, from->as<Complex<float>>(), out.as<Complex<float>>(), scale, forward);
         from = &out;
         scale = 1;
     }
@@ -205,8 +356,8 @@ void fft_r2c(KernelContext& ctx, const View& out, const View& input, int64_t dim
     if (dim < 0) dim += input.ndim;
     const FftSequences sequences = sequences_of(ctx, input, out, dim, input.sizes[dim]);
     if (input.dtype == DType::Float64)
-        r2c(sequences, input.as<double>(), out.as<Complex<double>>(), scale, forward);
-    else r2c(sequences, input.as<float>(), out.as<Complex<float>>(), scale, forward);
+        r2c(ctx, sequences, input.as<double>(), out.as<Complex<double>>(), scale, forward);
+    else r2c(ctx, sequences, input.as<float>(), out.as<Complex<float>>(), scale, forward);
 }
 
 void fft_c2r(KernelContext& ctx, const View& out, const View& input, int64_t dim, int64_t n, double scale,
@@ -215,8 +366,8 @@ void fft_c2r(KernelContext& ctx, const View& out, const View& input, int64_t dim
     if (dim < 0) dim += input.ndim;
     const FftSequences sequences = sequences_of(ctx, input, out, dim, n);
     if (out.dtype == DType::Float64)
-        c2r(sequences, input.as<Complex<double>>(), out.as<double>(), scale, forward);
-    else c2r(sequences, input.as<Complex<float>>(), out.as<float>(), scale, forward);
+        c2r(ctx, sequences, input.as<Complex<double>>(), out.as<double>(), scale, forward);
+    else c2r(ctx, sequences, input.as<Complex<float>>(), out.as<float>(), scale, forward);
 }
 
 }  // namespace rushlight::cpu

@@ -89,3 +89,31 @@ def test_istft_takes_its_sides_from_the_input() -> None:
     assert core.istft(half[:, :2], 8, window=window, length=30).shape == (30,)
     with pytest.raises(RuntimeError, match="must be positive"):
         core.istft(half, 8, window=window, length=0)
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 8, 9, 16, 30, 101, 1024])
+@pytest.mark.parametrize("count", [1, 2, 5, 8, 11, 16, 19])
+def test_sequences_side_by_side(n: int, count: int, wide: bool) -> None:
+    """Sequences are transformed in the lanes of vectors: any number of them, and in any layout."""
+    random = np.random.default_rng(n)
+    real, other = random.normal(size=(2, count, n)).astype("float64" if wide else "float32")
+    tolerance = {"rtol": 0, "atol": (1e-14 if wide else 4e-7) * n}
+    for transform in ("fft", "ifft", "rfft", "ihfft", "irfft", "hfft"):
+        x = real if transform in ("rfft", "ihfft") else (real + 1j * other).astype(f"complex{64 << wide}")
+        arguments = {"n": n} if transform in ("irfft", "hfft") else {}
+        expected = getattr(np.fft, transform)(x.astype(np.result_type(x, "float64")), **arguments)
+        ours, numbers = getattr(core.fft, transform), core.from_numpy(x)
+        apart = core.zeros(count, 2 * n, dtype=numbers.dtype)[:, ::2].copy_(numbers)
+        for given, dim in (
+            (numbers, 1),
+            (numbers.t().contiguous(), 0),
+            (core.stack([numbers.t(), numbers.t()], 1), 0),
+            (core.stack([numbers, numbers], 2), 1),
+            (apart, 1),
+        ):
+            got = ours(given, dim=dim, **arguments)
+            if given.dim() == 3:
+                got = got.select(1 if dim == 0 else 2, 1)
+            got = got.movedim(dim, 1) if got.dim() == 2 and dim == 0 else got
+            np.testing.assert_allclose(got.numpy(), expected, **tolerance, err_msg=f"{transform} {dim}")

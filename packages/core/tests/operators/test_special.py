@@ -110,7 +110,7 @@ def test_shifted_arguments_are_not_rounded(degree: core.Tensor) -> None:
 
 
 def left_of_zero() -> Values:
-    """Return float32 numbers below 10: random ones, floats around each negative integer, and those around zeros of lgamma."""
+    """Return float32 numbers below 10: random ones, and those around negative integers and zeros of lgamma."""
     random = np.random.default_rng(8)
     parts = [random.uniform(-30, 10, 5000), -(10.0 ** random.uniform(-30, 6, 500))]
     for n in range(0, -14, -1):
@@ -150,7 +150,9 @@ def test_gamma_functions_of_negative_float32(name: str) -> None:
 
 def test_trigamma_of_both_sides() -> None:
     x = np.concatenate([POSITIVE, [0.0, math.inf, 1e-300]])
-    np.testing.assert_allclose(core.polygamma(1, core.from_numpy(x)).numpy(), scipy.special.polygamma(1, x), rtol=4e-15)
+    np.testing.assert_allclose(
+        core.polygamma(1, core.from_numpy(x)).numpy(), scipy.special.polygamma(1, x), rtol=4e-15
+    )
     x = np.random.default_rng(9).uniform(-40, 0, 500)
     left, right = core.from_numpy(x), core.from_numpy(1 - x)
     reflected = math.pi**2 / np.sin(math.pi * (x - np.rint(x))) ** 2 - core.polygamma(1, right).numpy()

@@ -44,7 +44,7 @@ RL_INLINE void gather_row(T* to, const T* from, int64_t n, int64_t step, int64_t
         for (int64_t i = 0; i < n; ++i) to[i] = from[i * step];
         return;
     }
-    Vec<typename detail::IndexOf<T>::type> even;
+    LaneIndex<T> even;
 #pragma GCC unroll 16
     for (int l = 0; l < kL; ++l) even[l] = 2 * l;
     int64_t i = 0;
@@ -63,7 +63,7 @@ RL_INLINE void gather_row(T* to, const T* from, int64_t n, int64_t step, int64_t
 template <class T>
 RL_INLINE void interleave_row(T* to, const T* even, const T* odd, int64_t n, int64_t odd_count) {
     constexpr int kL = kLanes<T>;
-    Vec<typename detail::IndexOf<T>::type> low, high;
+    LaneIndex<T> low, high;
 #pragma GCC unroll 16
     for (int l = 0; l < kL; ++l) {
         low[l] = l / 2 + l % 2 * kL;

@@ -156,7 +156,7 @@ namespace detail {
 template <class T, int S, int kCount>
 RL_INLINE void add_pairs(Vec<T>* r) {
     constexpr int kL = kLanes<T>;
-    using Index = Vec<typename IndexOf<T>::type>;
+    using Index = LaneIndex<T>;
     Index low, high;
 #pragma GCC unroll 16
     for (int l = 0; l < kL; ++l) {

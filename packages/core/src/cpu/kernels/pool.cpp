@@ -62,7 +62,7 @@ struct Rows {
 // --- maximum -----------------------------------------------------------------------------------------------
 
 template <class T>
-using Index = typename detail::IndexOf<T>::type;
+using Index = std::remove_reference_t<decltype(LaneIndex<T>{}[0])>;
 template <class T>
 using IndexVec = Vec<Index<T>>;
 

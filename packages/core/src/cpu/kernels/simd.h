@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "cpu/capability.h"
+#include "cpu/transpose.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 
@@ -33,6 +34,9 @@ struct VectorOf {
 };
 template <class T>
 using Vec = typename VectorOf<T>::type;
+/// A vector of indices of lanes.
+template <class T>
+using LaneIndex = decltype(Vec<T>{} == Vec<T>{});
 template <class T>
 inline constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(T));
 
@@ -222,44 +226,10 @@ RL_INLINE double sum(Vec<double> v) {
     return _mm_cvtsd_f64(_mm_add_sd(q, _mm_unpackhi_pd(q, q)));
 }
 
-namespace detail {
-
-template <class T> struct IndexOf;
-template <> struct IndexOf<float> {
-    typedef int32_t type;
-};
-template <> struct IndexOf<double> {
-    typedef int64_t type;
-};
-
-template <class T, int S>
-RL_INLINE void transpose_step(Vec<T>* r) {
-    constexpr int kL = kLanes<T>;
-    using Index = Vec<typename IndexOf<T>::type>;
-    Index low{}, high{};
-#pragma GCC unroll 16
-    for (int l = 0; l < kL; ++l) {
-        low[l] = (l & S) ? kL + l - S : l;
-        high[l] = (l & S) ? kL + l : l + S;
-    }
-#pragma GCC unroll 16
-    for (int i = 0; i < kL; ++i) {
-        if (i & S) continue;
-        Vec<T> a = r[i], b = r[i + S];
-        r[i] = __builtin_shuffle(a, b, low);
-        r[i + S] = __builtin_shuffle(a, b, high);
-    }
-}
-
-}  // namespace detail
-
 /// Transposes a square of kLanes vectors.
 template <class T>
 RL_INLINE void transpose(Vec<T>* r) {
-    detail::transpose_step<T, 1>(r);
-    detail::transpose_step<T, 2>(r);
-    if constexpr (kLanes<T> > 4) detail::transpose_step<T, 4>(r);
-    if constexpr (kLanes<T> > 8) detail::transpose_step<T, 8>(r);
+    transpose_square<kLanes<T>>(r);
 }
 
 }  // namespace rushlight::cpu::RUSHLIGHT_CPU

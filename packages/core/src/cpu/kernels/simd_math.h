@@ -26,7 +26,7 @@ RL_INLINE Vec<T> exp(Vec<T> x) {
 /// Returns the largest lane.
 template <class T>
 RL_INLINE T largest(Vec<T> v) {
-    using Index = Vec<typename detail::IndexOf<T>::type>;
+    using Index = LaneIndex<T>;
 #pragma GCC unroll 4
     for (int step = kLanes<T> / 2; step > 0; step /= 2) {
         Index partner;
