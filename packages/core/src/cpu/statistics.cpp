@@ -86,9 +86,11 @@ void count_positions(int64_t n, int64_t bins, int64_t* counts, Position position
         std::vector<int64_t> own(static_cast<size_t>(tables * bins));
         int64_t i = begin;
         if (small) {
-            for (; i + kTables <= end; i += kTables)
+            for (; i + kTables <= end; i += kTables) {
+#pragma GCC unroll 4
                 for (int64_t t = 0; t < kTables; ++t)
                     if (int64_t at = position(i + t); at >= 0) ++own[static_cast<size_t>(t * bins + at)];
+            }
         }
         count_range(i, end, own.data(), position);
         for (int64_t b = 0; b < bins; ++b) {
@@ -198,6 +200,7 @@ int64_t bincount_count(KernelContext& ctx, const View& input, const View&, int64
     // Several maxima, so that they do not wait for one another. The sign bit of `all` is set if a number is negative.
     int64_t all = 0, largest = -1, maxima[] = {-1, -1, -1, -1}, i = 0;
     for (; i + 4 <= row.numel; i += 4) {
+#pragma GCC unroll 4
         for (int64_t k = 0; k < 4; ++k) maxima[k] = std::max(maxima[k], x[i + k]);
         all |= (x[i] | x[i + 1]) | (x[i + 2] | x[i + 3]);
     }
