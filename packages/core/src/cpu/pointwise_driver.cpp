@@ -121,18 +121,35 @@ void run(const PointwisePlan& plan) {
             steps[i] = plan.strides[i][last];
         }
         while (begin < end) {
-            int64_t n = std::min(row - index[last], end - begin);
-            inner(data, steps, n);
-            begin += n;
-            if (begin >= end) break;
-            // Moves to the next row: resets the column to 0 and increments the outer indices.
-            for (int i = 0; i < plan.num_operands; ++i) data[i] -= index[last] * steps[i];
-            index[last] = 0;
-            for (int d = last - 1; d >= 0; --d) {
-                for (int i = 0; i < plan.num_operands; ++i) data[i] += plan.strides[i][d];
-                if (++index[d] < plan.sizes[d]) break;
+            if (last > 0 && index[last] == 0 && end - begin >= row) {
+                // Whole rows, along the last dimension but one.
+                const int64_t rows = std::min(plan.sizes[last - 1] - index[last - 1], (end - begin) / row);
+                for (int64_t r = 0; r < rows; ++r) {
+                    if (inner.any) inner(data, steps, row);
+                    else plan.loop(data, steps, row, plan.params);
+                    for (int i = 0; i < plan.num_operands; ++i) data[i] += plan.strides[i][last - 1];
+                }
+                begin += rows * row;
+                index[last - 1] += rows;
+            } else {
+                const int64_t n = std::min(row - index[last], end - begin);
+                inner(data, steps, n);
+                begin += n;
+                if (begin >= end) break;
+                // Moves to the start of the next row.
+                for (int i = 0; i < plan.num_operands; ++i) data[i] -= index[last] * steps[i];
+                index[last] = 0;
+                if (last == 0) continue;
+                for (int i = 0; i < plan.num_operands; ++i) data[i] += plan.strides[i][last - 1];
+                ++index[last - 1];
+            }
+            // Increments the outer indices whose dimensions are at their ends.
+            for (int d = last - 1; d >= 0 && index[d] == plan.sizes[d]; --d) {
                 for (int i = 0; i < plan.num_operands; ++i) data[i] -= plan.sizes[d] * plan.strides[i][d];
                 index[d] = 0;
+                if (d == 0) break;
+                for (int i = 0; i < plan.num_operands; ++i) data[i] += plan.strides[i][d - 1];
+                ++index[d - 1];
             }
         }
     };
