@@ -536,3 +536,42 @@ def test_angles_of_real_numbers() -> None:
             expected = core.where(x.isnan(), x, core.where(x < 0, pi, core.zeros((), dtype=dtype)))
             np.testing.assert_array_equal(got.double().numpy(), expected.double().numpy())
     assert core.angle(core.tensor(-3)).item() == pytest.approx(math.pi)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_strided_operands_of_several_dimensions(threads: int) -> None:
+    """The parts of threads begin and end inside rows, and dimensions end at the same time."""
+    before = core.get_num_threads()
+    core.set_num_threads(threads)
+    try:
+        for shape in ((37, 41, 45), (3, 17, 5, 300), (2, 2, 2, 2, 15, 20, 60), (70_001, 2), (1, 66_000)):
+            a = np.arange(math.prod(shape), dtype=np.float64).reshape(shape)
+            b = np.arange(float(shape[-1]))
+            for axes in (None, [0, *range(len(shape) - 1, 0, -1)], [*range(1, len(shape)), 0]):
+                x = core.from_numpy(a) if axes is None else core.from_numpy(a).permute(axes)
+                y = a if axes is None else a.transpose(axes)
+                out = core.zeros(*y.shape, 2, dtype=core.float64)[..., 0]
+                core.add(x, x.flip(0), out=out)
+                np.testing.assert_array_equal(out.numpy(), y + np.flip(y, 0))
+                np.testing.assert_array_equal(x.contiguous().numpy(), y)
+                np.testing.assert_array_equal(x.to(core.float32).numpy(), y.astype(np.float32))
+            np.testing.assert_array_equal((core.from_numpy(a) * core.from_numpy(b)).numpy(), a * b)
+    finally:
+        core.set_num_threads(before)
+
+
+@pytest.mark.parametrize("width", [1, 7, 16, 63, 64, 65, 130, 200])
+@pytest.mark.parametrize("divisor", [1.0, 3.0])
+def test_bags_of_rows(width: int, divisor: float) -> None:
+    random = np.random.default_rng(width)
+    table, indices = random.normal(size=(9, width)), random.integers(0, 9, 40)
+    indices[:3] = 5  # all rows of a bag that has some are skipped
+    bags = np.repeat([1, 2, 4, 5, 6], [3, 1, 16, 18, 2])  # none in bags 0, 3 and 7
+    for skipped in (-1, 5):
+        rows = [table[[i for i in indices[bags == bag] if i != skipped]] for bag in range(8)]
+        for dtype in (core.float32, core.float64):
+            weight, given = core.tensor(table, dtype=dtype), (core.tensor(indices), core.tensor(bags))
+            got = core._embedding_bag(weight, *given, 8, divisor, skipped, False)
+            np.testing.assert_allclose(
+                got.double().numpy(), [r.sum(0) / divisor for r in rows], rtol=2e-6, atol=2e-6
+            )

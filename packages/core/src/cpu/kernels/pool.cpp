@@ -84,6 +84,13 @@ RL_INLINE void take_larger(Vec<T>& best, IndexVec<T>& position, Vec<T> v, IndexV
     position = (better & at) | (~better & position);
 }
 
+// Does the same without positions.
+template <class T>
+RL_INLINE void take_larger(Vec<T>& best, Vec<T> v) {
+    const IndexVec<T> better = (IndexVec<T>)(v > best) | (IndexVec<T>)(v != v);
+    best = better ? v : best;
+}
+
 // Loads the elements p[step * l], which may be adjacent, every second element, or any.
 template <class V, class E>
 RL_INLINE V strided(const E* p, int64_t step) {
@@ -104,7 +111,7 @@ RL_INLINE V strided(const E* p, int64_t step) {
     return low;
 }
 
-template <class T>
+template <class T, bool kIndices>
 void max_pool(KernelContext& ctx, const PoolGeometry& g, T* out, int64_t* indices, const T* in) {
     constexpr int kL = kLanes<T>;
     // The row of column maxima includes the padding on both sides, and slack for whole vectors of windows.
@@ -118,7 +125,7 @@ void max_pool(KernelContext& ctx, const PoolGeometry& g, T* out, int64_t* indice
         const T* x = in + plane * g.in_size();
         for (int64_t i = 0; i < length; ++i) {
             values[i] = -static_cast<T>(__builtin_inf());
-            positions[i] = nowhere;
+            if constexpr (kIndices) positions[i] = nowhere;
         }
         IndexVec<T> count;
 #pragma GCC unroll 16
@@ -132,20 +139,29 @@ void max_pool(KernelContext& ctx, const PoolGeometry& g, T* out, int64_t* indice
                 rows.each([&](int64_t r) {
                     const Vec<T> v =
                         j + kL <= width ? load(x + r * width + j) : load(x + r * width + j, lanes);
-                    take_larger<T, true>(best, position, v, static_cast<Index<T>>(r * width + j) + count);
+                    if constexpr (kIndices)
+                        take_larger<T, true>(best, position, v, static_cast<Index<T>>(r * width + j) + count);
+                    else take_larger<T>(best, v);
                 });
                 if (j + kL <= width) {
                     store(values + left + j, best);
-                    __builtin_memcpy(positions + left + j, &position, sizeof position);
+                    if constexpr (kIndices) __builtin_memcpy(positions + left + j, &position, sizeof position);
                 } else {
                     store(values + left + j, best, lanes);
-                    store(reinterpret_cast<T*>(positions + left + j), (Vec<T>)position, lanes);
+                    if constexpr (kIndices)
+                        store(reinterpret_cast<T*>(positions + left + j), (Vec<T>)position, lanes);
                 }
             }
             T* y = out + plane * g.out_size() + row * g.out[2];
             for (int64_t j = 0; j < g.out[2]; j += kL) {
                 const int64_t at = j * g.stride[2], n = min(kL, g.out[2] - j);
                 Vec<T> best = strided<Vec<T>>(values + at, g.stride[2]);
+                if constexpr (!kIndices) {
+                    for (int64_t k = 1; k < g.kernel[2]; ++k)
+                        take_larger<T>(best, strided<Vec<T>>(values + at + k * g.dilation[2], g.stride[2]));
+                    store(y + j, best, Lanes<T>(n));
+                    continue;
+                }
                 IndexVec<T> position = strided<IndexVec<T>>(positions + at, g.stride[2]);
                 for (int64_t k = 1; k < g.kernel[2]; ++k) {
                     const int64_t tap = at + k * g.dilation[2];
@@ -153,7 +169,6 @@ void max_pool(KernelContext& ctx, const PoolGeometry& g, T* out, int64_t* indice
                                           strided<IndexVec<T>>(positions + tap, g.stride[2]));
                 }
                 store(y + j, best, Lanes<T>(n));
-                if (indices == nullptr) continue;
                 Index<T> lanes[kL];
                 __builtin_memcpy(lanes, &position, sizeof position);
                 int64_t* to = indices + plane * g.out_size() + row * g.out[2] + j;
@@ -161,6 +176,12 @@ void max_pool(KernelContext& ctx, const PoolGeometry& g, T* out, int64_t* indice
             }
         }
     });
+}
+
+template <class T>
+void max_pool_of(KernelContext& ctx, const PoolGeometry& g, T* out, int64_t* indices, const T* in) {
+    if (indices == nullptr) max_pool<T, false>(ctx, g, out, nullptr, in);
+    else max_pool<T, true>(ctx, g, out, indices, in);
 }
 
 template <class T>
@@ -382,7 +403,7 @@ void adaptive_max(const PoolGeometry& g, T* out, int64_t* indices, const T* in) 
 
 template <class T>
 constexpr PoolLoops<T> table() {
-    return {max_pool<T>,         max_backward<T>,     average<T>,
+    return {max_pool_of<T>,         max_backward<T>,     average<T>,
             average_backward<T>, adaptive_average<T>, adaptive_average_backward<T>,
             adaptive_max<T>};
 }
