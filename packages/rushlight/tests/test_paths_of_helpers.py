@@ -76,24 +76,29 @@ def test_named_tuples_of_operators() -> None:
 
 @pytest.mark.parametrize("dims", [1, 2, 3])
 def test_gradients_of_convolutions(dims: int) -> None:
-    options = {"stride": 2, "padding": 1, "dilation": 2, "groups": 2}
-    x = torch.randn(2, 4, *[8] * dims, requires_grad=True)
+    of_input, of_weight = (getattr(torch.nn.grad, f"conv{dims}d_{name}") for name in ("input", "weight"))
+    batch = torch.randn(2, 4, *[8] * dims, requires_grad=True)
     weight = torch.randn(6, 2, *[3] * dims, requires_grad=True)
-    output = getattr(torch.nn.functional, f"conv{dims}d")(x, weight, **options)
-    grad = torch.randn(output.shape)
-    expected = torch.autograd.grad(output, (x, weight), grad)
-    of_input = getattr(torch.nn.grad, f"conv{dims}d_input")(x.shape, weight, grad, **options)
-    of_weight = getattr(torch.nn.grad, f"conv{dims}d_weight")(x, weight.shape, grad, **options)
-    torch.testing.assert_close(of_input, expected[0])
-    torch.testing.assert_close(of_weight, expected[1])
-    (again,) = torch.autograd.grad(of_weight.square().sum(), x)  # the gradients are themselves differentiable
-    assert again.shape == x.shape
-    with torch.no_grad():
-        assert not getattr(torch.nn.grad, f"conv{dims}d_input")(
-            x.shape, weight, grad, **options
-        ).requires_grad
-    with pytest.raises(RuntimeError, match="grad_output must have"):
-        getattr(torch.nn.grad, f"conv{dims}d_input")(x.shape, weight, grad[:1], **options)
+    for x, options in (
+        (batch, {"stride": 2, "padding": 1, "dilation": 2, "groups": 2}),
+        (batch[0], {"stride": 2, "groups": 2}),
+        (batch, {"padding": "same", "groups": 2}),
+        (batch, {"padding": [1] * dims, "stride": (2,) * dims, "groups": 2}),
+    ):
+        output = getattr(torch.nn.functional, f"conv{dims}d")(x, weight, **options)
+        grad = torch.randn(output.shape)
+        expected = torch.autograd.grad(output, (x, weight), grad)
+        torch.testing.assert_close(of_input(x.shape, weight, grad, **options), expected[0])
+        found = of_weight(x, weight.shape, grad, **options)
+        torch.testing.assert_close(found, expected[1])
+        (again,) = torch.autograd.grad(found.square().sum(), x)  # the gradients are themselves differentiable
+        assert again.shape == x.shape
+        with torch.no_grad():
+            assert not of_input(x.shape, weight, grad, **options).requires_grad
+        with pytest.raises(RuntimeError, match="grad_output must have"):
+            of_input(x.shape, weight, grad[:1], **options)
+    with pytest.raises(RuntimeError, match="dtypes"):
+        of_input(batch.shape, weight.double(), torch.randn(2, 6, *[6] * dims), groups=2)
 
 
 def test_flat_tensors() -> None:

@@ -41,8 +41,8 @@ void sum_rows(T* out, const T* table, int64_t pitch, int64_t width, const int64_
     const int64_t each = count == 0 ? 0 : starts[count] / count;
     parallel_for(0, count, (1 << 15) / ((each + 1) * width + 1) + 1, [&](int64_t first, int64_t last) {
         const int64_t end = starts[last];
-        const auto add_block = [&]<int kV>(std::integral_constant<int, kV>, int64_t b, int64_t begin, int64_t column,
-                                           int64_t in_last) {
+        const auto add_block = [&]<int kV>(std::integral_constant<int, kV>, int64_t b, int64_t begin,
+                                           int64_t column, int64_t in_last) {
             const Lanes<T> lanes(in_last);
             Vec<T> sums[kV] = {};
             for (int64_t i = begin; i < starts[b + 1]; ++i) {
@@ -71,9 +71,11 @@ void sum_rows(T* out, const T* table, int64_t pitch, int64_t width, const int64_
             int64_t begin = starts[b];
             while (begin < starts[b + 1] && indices[begin] == skip) ++begin;
             int64_t column = 0;
-            for (; column + kBlock <= width; column += kBlock) add_block(std::integral_constant<int, kVectors>(), b, begin, column, kL);
+            for (; column + kBlock <= width; column += kBlock)
+                add_block(std::integral_constant<int, kVectors>(), b, begin, column, kL);
             for (; column < width; column += kL)
-                add_block(std::integral_constant<int, 1>(), b, begin, column, width - column < kL ? width - column : kL);
+                add_block(std::integral_constant<int, 1>(), b, begin, column,
+                          width - column < kL ? width - column : kL);
         }
     });
 }

@@ -145,7 +145,8 @@ void max_pool(KernelContext& ctx, const PoolGeometry& g, T* out, int64_t* indice
                 });
                 if (j + kL <= width) {
                     store(values + left + j, best);
-                    if constexpr (kIndices) __builtin_memcpy(positions + left + j, &position, sizeof position);
+                    if constexpr (kIndices)
+                        __builtin_memcpy(positions + left + j, &position, sizeof position);
                 } else {
                     store(values + left + j, best, lanes);
                     if constexpr (kIndices)
@@ -403,7 +404,7 @@ void adaptive_max(const PoolGeometry& g, T* out, int64_t* indices, const T* in) 
 
 template <class T>
 constexpr PoolLoops<T> table() {
-    return {max_pool_of<T>,         max_backward<T>,     average<T>,
+    return {max_pool_of<T>,      max_backward<T>,     average<T>,
             average_backward<T>, adaptive_average<T>, adaptive_average_backward<T>,
             adaptive_max<T>};
 }

@@ -8,6 +8,7 @@ from typing import Any
 import rushlight_autograd as autograd
 import rushlight_core as core
 from rushlight_core import Tensor
+from rushlight_core._C import _call_boxed
 from rushlight_nn import functional as F
 
 __all__ = ["conv1d_input", "conv1d_weight", "conv2d_input", "conv2d_weight", "conv3d_input", "conv3d_weight"]
@@ -18,23 +19,55 @@ def _gradient(
     operands: tuple[Any, Any],
     wanted: int,
     grad_output: Tensor,
-    options: Any,
+    options: tuple[Any, Any, Any, int],
 ) -> Tensor:
     """Return the gradient for the operand that is given only by its sizes. A convolution is linear in both operands."""
-    differentiable = core.is_grad_enabled()
-    unknown = core.zeros(
-        operands[wanted], dtype=grad_output.dtype, device=grad_output.device, requires_grad=True
-    )
-    with core.enable_grad():
-        output = convolution(
-            *((unknown, operands[1]) if wanted == 0 else (operands[0], unknown)), None, *options
-        )
+    unknown = core.empty(operands[wanted], dtype=grad_output.dtype, device=grad_output.device)
+    input, weight = (unknown, operands[1]) if wanted == 0 else (operands[0], unknown)
+    # A convolution of shapes raises the errors of invalid operands and options.
+    output = convolution(input.detach().to("meta"), weight.detach().to("meta"), None, *options)
     if output.shape != grad_output.shape:
         raise RuntimeError(
             f"{convolution.__name__}: grad_output must have the shape of the result, {tuple(output.shape)}, "
             f"got {tuple(grad_output.shape)}"
         )
+    stride, padding, dilation, groups = options
+    dims = weight.dim() - 2
+    if isinstance(padding, str) or input.dim() != dims + 2 or not grad_output.is_floating_point():
+        return _gradient_of_result(convolution, input, weight, wanted, grad_output, options)
+    return _call_boxed(
+        "convolution_backward",
+        grad_output,
+        input,
+        weight,
+        *(_each(option, dims) for option in (stride, padding, dilation)),
+        False,
+        (0,) * dims,
+        groups,
+        (int(wanted == 0), int(wanted == 1), 0),
+    )[wanted]
+
+
+def _gradient_of_result(
+    convolution: Callable[..., Tensor],
+    input: Tensor,
+    weight: Tensor,
+    wanted: int,
+    grad_output: Tensor,
+    options: tuple[Any, Any, Any, int],
+) -> Tensor:
+    """Return the gradient from the convolution's result, for options that the gradient's operator does not take."""
+    differentiable = core.is_grad_enabled()
+    unknown = (input, weight)[wanted].zero_().requires_grad_()
+    with core.enable_grad():
+        output = convolution(input, weight, None, *options)
     return autograd.grad(output, unknown, grad_output, create_graph=differentiable)[0]
+
+
+def _each(option: Any, dims: int) -> tuple[int, ...]:
+    """Return an option for each of `dims` dimensions."""
+    values = (option,) if isinstance(option, int) else tuple(option)
+    return values * dims if len(values) == 1 else values
 
 
 def conv1d_input(
