@@ -33,6 +33,30 @@ inline void transpose_rows(E* out, const char* in, int64_t step, int64_t n) {
     }
 }
 
+/// Loads as many elements as a vector of A has lanes, and converts them. (For __builtin_convertvector, GCC converts each half of
+/// a vector and joins the halves.)
+template <class A, class T>
+RL_INLINE Vec<A> load_as(const T* p) {
+    if constexpr (sizeof(A) == sizeof(T)) {
+        static_assert(std::is_floating_point_v<A> == std::is_floating_point_v<T>);
+        return (Vec<A>)load(p);
+#if defined(__AVX512F__)
+    } else if constexpr (std::is_same_v<T, float>) {
+        return (Vec<A>)_mm512_cvtps_pd(_mm256_loadu_ps(p));
+    } else {
+        const __m256i narrow = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+        return (Vec<A>)(std::is_signed_v<T> ? _mm512_cvtepi32_epi64(narrow) : _mm512_cvtepu32_epi64(narrow));
+    }
+#else
+    } else if constexpr (std::is_same_v<T, float>) {
+        return (Vec<A>)_mm256_cvtps_pd(_mm_loadu_ps(p));
+    } else {
+        const __m128i narrow = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+        return (Vec<A>)(std::is_signed_v<T> ? _mm256_cvtepi32_epi64(narrow) : _mm256_cvtepu32_epi64(narrow));
+    }
+#endif
+}
+
 /// Reductions of rows of elements of type T by reducer R, if its partial results are numbers of 4 or 8 bytes.
 template <class R, class T>
 struct ReduceRows {
@@ -50,10 +74,9 @@ struct ReduceRows<R, T> {
     static constexpr int64_t kCount = reducers::kAccumulators<Acc>;
     static constexpr int64_t kL = kVectorBytes / static_cast<int64_t>(sizeof(Acc));
 
-    typedef T Elements __attribute__((vector_size(kL * sizeof(T))));  // as many as a vector of Acc has lanes
     /// Whether the reducer's functions are defined for vectors, too.
-    static constexpr bool kVectors = requires(const R r, Vec<Acc> a, Elements e) {
-        r.step(a, e);
+    static constexpr bool kVectors = requires(const R r, Vec<Acc> a) {
+        r.step(a, a);
         r.join(a, a);
     };
 
@@ -105,11 +128,7 @@ struct ReduceRows<R, T> {
     template <int64_t count>
     RL_INLINE void take(const R& r, Vec<Acc>* acc, const T* x) {
 #pragma GCC unroll 8
-        for (int64_t v = 0; v < count; ++v) {
-            Elements e;
-            __builtin_memcpy(&e, x + v * kL, sizeof e);
-            acc[v] = r.step(acc[v], e);
-        }
+        for (int64_t v = 0; v < count; ++v) acc[v] = r.step(acc[v], load_as<Acc>(x + v * kL));
     }
 
     // Takes the first `count` elements into the first lanes, at most kL of them.

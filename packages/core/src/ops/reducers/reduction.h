@@ -40,17 +40,6 @@ using Byte = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
 template <class T>
 using WidenedBits = std::conditional_t<sizeof(T) == 8, typename BitsOf<T>::type, Byte<T>>;
 
-/// Converts a number, or each lane of a vector, to the type of a partial result.
-template <class A, class X>
-RL_HD_CALL inline A widened(X x) {
-#if !defined(__CUDACC__)
-    if constexpr (!std::is_convertible_v<X, A> && !std::is_constructible_v<A, X>)
-        return __builtin_convertvector(x, A);
-    else
-#endif
-        return static_cast<A>(x);
-}
-
 template <class T>
 struct SumOfHalves;
 
@@ -66,7 +55,7 @@ struct Sum {
     RL_HD_CALL Acc start() const { return 0; }
     template <class A, class X>
     RL_HD_CALL A step(A a, X x) const {
-        return a + widened<A>(x);
+        return a + static_cast<A>(x);
     }
     template <class A>
     RL_HD_CALL A join(A a, A b) const {
@@ -112,7 +101,7 @@ struct Prod {
     RL_HD_CALL Acc start() const { return 1; }
     template <class A, class X>
     RL_HD_CALL A step(A a, X x) const {
-        return a * widened<A>(x);
+        return a * static_cast<A>(x);
     }
     template <class A>
     RL_HD_CALL A join(A a, A b) const {
