@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import numpy as np
@@ -223,3 +224,18 @@ def test_bits_of_what_has_none() -> None:
             ~t
         with pytest.raises(NotImplementedError):
             core.bitwise_not(t)
+
+
+def test_absolute_values_neither_overflow_nor_underflow() -> None:
+    parts = [0.0, -0.0, 3.0, -4.0, 1e-45, 1e-30, 1e30, -3e38, math.inf, -math.inf, math.nan]
+    pairs = [complex(a, b) for a in parts for b in parts]
+    for dtype in (core.complex64, core.complex128):
+        for x in (core.tensor(pairs, dtype=dtype), core.tensor(pairs * 2, dtype=dtype)[::2]):
+            z = x.numpy().astype("complex128")
+            with np.errstate(all="ignore"):
+                wanted = np.hypot(z.real, z.imag).astype(x.abs().numpy().dtype)
+                unit = (z.real / wanted) + 1j * (z.imag / wanted)
+            np.testing.assert_allclose(x.abs().numpy(), wanted, rtol=1.2e-7)
+            usual = np.isfinite(z.real) & np.isfinite(z.imag) & np.isfinite(wanted) & (wanted > 1e-37)
+            np.testing.assert_allclose(x.sgn().numpy()[usual], unit[usual], rtol=3e-7)
+    assert core.tensor([0j]).sgn().tolist() == [0j]

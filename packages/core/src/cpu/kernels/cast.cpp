@@ -8,11 +8,20 @@
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
 
+inline constexpr int64_t kBlock = 256;
+
 template <class To, class From>
 void cast_line(To* out, const From* in, int64_t n) {
     if constexpr ((std::is_same_v<To, Half> && std::is_same_v<From, float>) ||
                   (std::is_same_v<To, float> && std::is_same_v<From, Half>)) {
         convert_row(out, in, n);
+    } else if constexpr (std::is_same_v<To, Half> && std::is_same_v<From, double>) {
+        float block[kBlock];
+        for (int64_t at = 0; at < n; at += kBlock) {
+            const int64_t count = n - at < kBlock ? n - at : kBlock;
+            for (int64_t i = 0; i < count; ++i) block[i] = static_cast<float>(in[at + i]);
+            convert_row(out + at, block, count);
+        }
     } else {
 #pragma GCC ivdep
         for (int64_t i = 0; i < n; ++i) out[i] = cast_element<To>(in[i]);
@@ -58,7 +67,6 @@ template <class T>
 [[gnu::noinline]] void move(char* to, int64_t to_step, const char* from, int64_t from_step, int64_t n) {
     for (int64_t i = 0; i < n; ++i) __builtin_memcpy(to + i * to_step, from + i * from_step, sizeof(T));
 }
-inline constexpr int64_t kBlock = 256;
 template <class To, class From>
 void cast_float8(char* const* data, const int64_t* s, int64_t n, const Scalar*) {
     using Target = std::conditional_t<sizeof(To) == 1, uint8_t, float>;

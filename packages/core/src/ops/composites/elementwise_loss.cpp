@@ -72,8 +72,8 @@ Tensor l1_loss(const Tensor& input, const Tensor& target, int64_t reduction) {
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, int64_t reduction, double beta) {
     RL_CHECK(beta >= 0, throw_runtime, "smooth_l1_loss(beta): must be at least 0, got %g", beta);
     if (beta == 0) return reduce("smooth_l1_loss", distance("smooth_l1_loss", input, target), reduction);
-    return reduce("smooth_l1_loss", ops::mul(huber("smooth_l1_loss", input, target, beta), 1 / beta),
-                  reduction);
+    const Tensor losses = huber("smooth_l1_loss", input, target, beta);
+    return reduce("smooth_l1_loss", beta == 1 ? losses : ops::mul(losses, 1 / beta), reduction);
 }
 
 Tensor huber_loss(const Tensor& input, const Tensor& target, int64_t reduction, double delta) {

@@ -13,7 +13,7 @@ struct Sgn {
     explicit Sgn(const Scalar*) {}
     RL_HD T operator()(T a) const {
         Real<T> length = math::abs(a);
-        return length == Real<T>(0) ? T(0) : a / T(length);
+        return length == Real<T>(0) ? T(0) : T{a.re / length, a.im / length};
     }
 };
 template <class T>

@@ -54,9 +54,13 @@ RL_LIBRARY(acosh)
 RL_LIBRARY(atanh)
 #undef RL_LIBRARY
 
-template <class T>
-RL_HD_CALL inline T abs(Complex<T> z) {
-    return std::hypot(z.re, z.im);
+RL_HD inline double abs(Complex<double> z) { return std::hypot(z.re, z.im); }
+// Squares of floats are exact in double. The absolute value is infinite if a part is, even if the other part is NaN.
+RL_HD inline float abs(Complex<float> z) {
+    double x = static_cast<double>(z.re), y = static_cast<double>(z.im);
+    float length = static_cast<float>(sqrt(x * x + y * y));
+    bool infinite = std::fabs(z.re) == INFINITY || std::fabs(z.im) == INFINITY;
+    return infinite ? static_cast<float>(INFINITY) : length;
 }
 template <class T>
 RL_HD_CALL inline T arg(Complex<T> z) {

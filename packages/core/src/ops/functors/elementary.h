@@ -92,15 +92,20 @@ struct Logaddexp2 {
 template <class T>
 struct Hypot {
     explicit Hypot(const Scalar*) {}
-    // Squares of floats are exact in double. If an argument is infinite, the result is infinite, even if the other is NaN.
+    RL_HD T operator()(T a, T b) const { return math::abs(Complex<T>{a, b}); }
+};
+
+template <class T>
+struct OverSquares {
+    explicit OverSquares(const Scalar*) {}
     RL_HD T operator()(T a, T b) const {
+        const bool zero = a == T(0) && b == T(0);
         if constexpr (std::is_same_v<T, float>) {
-            double x = static_cast<double>(a), y = static_cast<double>(b);
-            float length = static_cast<float>(math::sqrt(x * x + y * y));
-            bool infinite = std::fabs(a) == INFINITY || std::fabs(b) == INFINITY;
-            return infinite ? static_cast<float>(INFINITY) : length;
+            double x = static_cast<double>(a), y = static_cast<double>(b), square = x * x + y * y;
+            return static_cast<float>(x / (zero ? 1 : square));
         } else {
-            return std::hypot(a, b);
+            const T length = zero ? T(1) : std::hypot(a, b);  // its square may overflow
+            return a / length / length;
         }
     }
 };
