@@ -579,7 +579,20 @@ def test_bags_of_rows(width: int, divisor: float) -> None:
 
 @pytest.mark.parametrize("n", [1, 15, 16, 17, 300])
 def test_float64_becomes_float16(n: int) -> None:
-    ends = [0.0, -0.0, 65504.0, 65519.0, 65520.0, -1e300, 5.9e-8, 2.9e-8, 1e-300, math.inf, math.nan, 1 + 2**-11]
+    ends = [
+        0.0,
+        -0.0,
+        65504.0,
+        65519.0,
+        65520.0,
+        -1e300,
+        5.9e-8,
+        2.9e-8,
+        1e-300,
+        math.inf,
+        math.nan,
+        1 + 2**-11,
+    ]
     wide = np.resize(np.array(ends), 2 * n)
     with np.errstate(over="ignore"):
         wanted = wide.astype(np.float32).astype(np.float16)
