@@ -19,6 +19,7 @@
 #include "rushlight/ops/nan_to_num.h"
 #include "rushlight/ops/narrow.h"
 #include "rushlight/ops/reshape.h"
+#include "rushlight/ops/select.h"
 #include "rushlight/ops/sub.h"
 #include "rushlight/ops/sum.h"
 
@@ -119,7 +120,14 @@ Tensor diff(const Tensor& given, int64_t n, int64_t dim, const Tensor& prepend, 
 
 Tensor trapezoid(const Tensor& y, Scalar dx, int64_t dim) {
     if (y.dim() > 0 && y.size(dim) == 0) return ops::sum(y, IntList(&dim, 1), false, y.dtype());
-    return halved(ops::sum(strips("trapezoid", y, dim, nullptr), IntList(&dim, 1)), dx);
+    if (y.dim() == 0 || y.dtype() == DType::Bool || y.size(dim) < 2)
+        return halved(ops::sum(strips("trapezoid", y, dim, nullptr), IntList(&dim, 1)), dx);
+    // Each sample belongs to two strips, except for the first and the last.
+    const Tensor samples = as_int64_if_integral(y);
+    const int64_t n = samples.size(dim);
+    const Tensor ends = ops::add(ops::select(samples, dim, 0), ops::select(samples, dim, n - 1));
+    const Tensor inner = ops::sum(ops::narrow(samples, dim, 1, n - 2), IntList(&dim, 1));
+    return halved(ops::add(ends, inner, Scalar(int64_t{2})), dx);
 }
 Tensor trapezoid_x(const Tensor& y, const Tensor& x, int64_t dim) {
     if (y.dim() > 0 && y.size(dim) == 0) return ops::sum(y, IntList(&dim, 1), false, y.dtype());
