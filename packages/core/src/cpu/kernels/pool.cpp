@@ -118,21 +118,34 @@ void max_pool(KernelContext& ctx, const PoolGeometry& g, T* out, int64_t* indice
     const int64_t width = g.in[2], left = g.padding[2];
     const int64_t reach = (g.out[2] + kL) * g.stride[2] + g.kernel[2] * g.dilation[2] + 2 * kL;
     const int64_t length = max(left + width, reach) + kL;
+    // Whether the column maxima are the elements themselves.
+    const bool copies =
+        !kIndices && g.kernel[0] == 1 && g.kernel[1] == 1 && g.padding[0] == 0 && g.padding[1] == 0;
     // A position after all others, so that any element is selected before it, even minus infinity.
     constexpr auto nowhere = static_cast<Index<T>>(~uint64_t{0} >> 1 >> (64 - 8 * sizeof(T)));
     run_planes<T>(ctx, g, 2 * length, [&](int64_t plane, T* values) {
         Index<T>* positions = reinterpret_cast<Index<T>*>(values + length);
         const T* x = in + plane * g.in_size();
-        for (int64_t i = 0; i < length; ++i) {
-            values[i] = -static_cast<T>(__builtin_inf());
-            if constexpr (kIndices) positions[i] = nowhere;
-        }
+        const auto leave_out = [&](int64_t begin, int64_t end) {
+            for (int64_t i = begin; i < end; ++i) {
+                values[i] = -static_cast<T>(__builtin_inf());
+                if constexpr (kIndices) positions[i] = nowhere;
+            }
+        };
+        leave_out(0, left);
+        leave_out(left + width, length);
         IndexVec<T> count;
 #pragma GCC unroll 16
         for (int l = 0; l < kL; ++l) count[l] = l;
         for (int64_t row = 0; row < g.out[0] * g.out[1]; ++row) {
             const Rows rows(g, row);
-            for (int64_t j = 0; j < width; j += kL) {
+            if (copies) {
+                rows.each([&](int64_t r) {
+                    map_row(values + left, width,
+                            [&](int64_t j, auto lanes) { return load(x + r * width + j, lanes); });
+                });
+            }
+            for (int64_t j = copies ? width : 0; j < width; j += kL) {
                 const Lanes<T> lanes(min(kL, width - j));
                 Vec<T> best = -static_cast<T>(__builtin_inf()) - Vec<T>{};
                 IndexVec<T> position = nowhere - IndexVec<T>{};
