@@ -107,9 +107,9 @@ RL_HD inline float i1e(float x) {
     return static_cast<float>(i1e_fit(a) * (z > 1e100 ? 1e100 : z < -1e100 ? -1e100 : z));
 }
 
-/// Stirling's series (DLMF 5.11.1), for y >= 8.
-RL_HD inline double stirling(double y) {
-    double r = 1 / y, z = r * r;
+/// Stirling's series (DLMF 5.11.1), for y >= 8 and r = 1 / y.
+RL_HD inline double stirling(double y, double r) {
+    double z = r * r;
     double tail =
         r * series(z, 1. / 12, -1. / 360, 1. / 1260, -1. / 1680, 1. / 1188, -691. / 360360, 1. / 156);
     return (y - 0.5) * log(y) - y + 0.9189385332046728 + tail;
@@ -120,7 +120,7 @@ RL_HD inline double eight_factors(double x) {
 }
 RL_HD inline double lgamma_stirling(double x) {
     bool low = x < 8;
-    double moved = stirling(low ? x + 8 : x);
+    double y = low ? x + 8 : x, moved = stirling(y, 1 / y);
     return low ? moved - log(eight_factors(x)) : moved;
 }
 /// x minus the nearest integer. This difference keeps the digits of sines and tangents of multiples of pi.
@@ -144,9 +144,11 @@ RL_HD inline float lgamma(float value) {
     double about_2 = z * series(z, 0.42278433509846713, 0.3224670334241132, -0.0673523010531981,
                                 0.0205808084277845, -0.0073855510286740, 0.0028905103307415,
                                 -0.0011927539117033, 0.0005096695247430, -0.0002231547584536);
-    double moved = near ? about_2 : stirling(low ? y + 8 : y);
+    // One division serves the series and the reflection.
+    double far = low ? y + 8 : y, sine = x < 0 ? sine_of_pi_times(x) : 1, inverse = 1 / (far * sine);
+    double moved = near ? about_2 : stirling(far, inverse * sine);
     double factors = near ? (first ? y : 1.) : low ? eight_factors(y) : 1.;
-    double rest = log(x < 0 ? factors * kPi / sine_of_pi_times(x) : factors);
+    double rest = log(x < 0 ? factors * kPi * (inverse * far) : factors);
     return static_cast<float>(x < 0 ? rest - moved : moved - rest);
 }
 
