@@ -86,7 +86,9 @@ def _along(values: Tensor, dim: int, spacing: Any, edge_order: int) -> Tensor:
         steps = (spacing[1:] - spacing[:-1]).view(-1, *[1] * (values.dim() - dim - 1))
         steps = steps if steps.is_floating_point() or steps.is_complex() else steps.to(values.dtype)
     else:
-        steps = _C.full((n - 1, *[1] * (values.dim() - dim - 1)), float(spacing), dtype=values.dtype)
+        distance = spacing if isinstance(spacing, complex) else float(spacing)
+        shape = (n - 1, *[1] * (values.dim() - dim - 1))
+        steps = _C.full(shape, distance, dtype=_C.result_type(values, distance))
 
     def step(i: int, count: int = 1) -> Tensor:
         return steps.narrow(0, i % (n - 1), count)
