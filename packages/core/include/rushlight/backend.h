@@ -43,7 +43,17 @@ inline constexpr uint32_t kBackendAbi = 2;
 
 /// Ok, or the value of an ErrorKind plus 1. Core raises an error of that kind with the text that was passed to
 /// `set_error`.
-enum class BackendStatus : int32_t { Ok, Runtime, Value, Type, Index, NotImplemented, OutOfMemory, Buffer };
+enum class BackendStatus : int32_t {
+    Ok,
+    Runtime,
+    Value,
+    Type,
+    Index,
+    NotImplemented,
+    OutOfMemory,
+    Buffer,
+    LinAlg = 9
+};
 
 enum class LogLevel : int32_t { Info, Warning };
 

@@ -10,7 +10,8 @@
 
 namespace rushlight::cuda {
 
-/// The kind of error. A bad index raises IndexError, all other causes raise RuntimeError.
+/// The kind of error. A bad index raises IndexError, the causes from NotFinite on raise LinAlgError, and all others raise
+/// RuntimeError.
 enum class Cause : uint32_t {
     Index,
     Negative,
@@ -21,18 +22,22 @@ enum class Cause : uint32_t {
     BadWeights,
     BadParameter,
     BadSequence,
-    BadPivot
+    BadPivot,
+    NotFinite,
+    NotConverged,
+    NotFullRank
 };
 
-/// Passed to kernels that check values. `position` is host memory that the device writes. If several threads write, one of
-/// the values is kept.
+/// Passed to kernels that check values. `position` is host memory that the device writes. The first error is kept, because
+/// later ones may follow from it. If several threads write at the same time, one of the values is kept.
 struct Alarm {
     uint64_t* position;
     uint32_t ticket;
 
 #if defined(__CUDACC__) || defined(RUSHLIGHT_CUDA_ON_HOST)
     __device__ void raise(Cause cause = Cause::Index) const {
-        *static_cast<volatile uint64_t*>(position) = static_cast<uint64_t>(cause) << 32 | ticket;
+        auto* const kept = static_cast<volatile uint64_t*>(position);
+        if (*kept == 0) *kept = static_cast<uint64_t>(cause) << 32 | ticket;
     }
     /// Returns `index`, or 0 if it is out of range, so that no memory outside of the tensor is read.
     __device__ int64_t checked(int64_t index, int64_t size) const {

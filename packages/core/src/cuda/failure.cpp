@@ -71,8 +71,20 @@ const char* said(Cause cause) {
         case Cause::BadParameter: return "a parameter of a distribution is out of range";
         case Cause::BadSequence: return "a length or a label of a sequence is out of range";
         case Cause::BadPivot: return "a pivot is not the number of a row";
+        case Cause::NotFinite: return "a matrix has elements that are not finite";
+        case Cause::NotConverged:
+            return "the eigenvalues or singular values of a matrix were not found: the iteration does not "
+                   "converge";
+        case Cause::NotFullRank:
+            return "a matrix does not have full rank\n"
+                   "hint: pass driver='gelsy', 'gelsd' or 'gelss', which do not require full rank";
         default: return "an index is out of range";
     }
+}
+
+BackendStatus status_of(Cause cause) {
+    if (cause == Cause::Index) return BackendStatus::Index;
+    return cause >= Cause::NotFinite ? BackendStatus::LinAlg : BackendStatus::Runtime;
 }
 
 std::string recently() {
@@ -135,7 +147,7 @@ void check_alarm(int32_t device) {
     char where[200] = "an earlier operator";
     if (known) host->describe(&call, where, sizeof where);
     const auto cause = static_cast<Cause>(given >> 32);
-    fail(cause == Cause::Index ? BackendStatus::Index : BackendStatus::Runtime, "%s: %s", where, said(cause));
+    fail(status_of(cause), "%s: %s", where, said(cause));
 }
 
 void fail(BackendStatus status, const char* format, ...) {

@@ -207,9 +207,9 @@ void check_backend(BackendStatus status, const Backend& backend, const char* wha
     std::string text = std::string(backend.name) + ": " + what + " failed";
     if (!backend_error.empty()) text += ": " + backend_error;
     backend_error.clear();
-    int kind = static_cast<int>(status) - 1;
-    bool known = kind >= 0 && kind <= static_cast<int>(ErrorKind::Buffer);
-    throw Error(known ? static_cast<ErrorKind>(kind) : ErrorKind::Runtime, text);
+    const bool known = (status >= BackendStatus::Runtime && status <= BackendStatus::Buffer) ||
+                       status == BackendStatus::LinAlg;
+    throw Error(known ? static_cast<ErrorKind>(static_cast<int>(status) - 1) : ErrorKind::Runtime, text);
 }
 
 const Backend& register_backend(const Backend& given) {
