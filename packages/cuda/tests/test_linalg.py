@@ -140,6 +140,15 @@ def test_singular_matrices(n):
     same(lambda b: torch.linalg.cholesky_ex(b)[1], b)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_reflections_of_tiny_columns(dtype):
+    tiny = 1e-310 if dtype in (torch.float64, torch.complex128) else 1e-40
+    a = values(dtype, 6, 3) * torch.tensor([1, tiny, tiny], dtype=dtype)
+    q, r = torch.linalg.qr(a.cuda())
+    torch.testing.assert_close((q.mH @ q).cpu(), torch.eye(3, dtype=dtype), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close((q @ r).cpu(), a, rtol=1e-5, atol=1e-5)
+
+
 def test_pivots_that_are_not_rows():
     with pytest.raises(RuntimeError, match="pivot"):
         torch.lu_unpack(torch.eye(3).cuda(), torch.tensor([1, 4, 3], dtype=torch.int32).cuda())

@@ -3,31 +3,12 @@
 // rest of the matrices.
 #include "cuda/alarm.h"
 #include "cuda/kernels.h"
-#include "cuda/kernels/matrices.cuh"
+#include "cuda/kernels/triangles.cuh"
 
 namespace rushlight::cuda {
 namespace {
 
 // --- P L U ------------------------------------------------------------------------------------------
-
-/// The magnitude by which pivots are compared, as in LAPACK.
-template <class T>
-__device__ Real<T> pivot_size(T x) {
-    if constexpr (kIsComplex<T>) return std::abs(x.re) + std::abs(x.im);
-    else return std::abs(x);
-}
-
-template <class T>
-struct Pivot {
-    Real<T> size;
-    int64_t row;
-};
-struct BetterPivot {
-    template <class P>
-    __device__ P operator()(const P& a, const P& b) const {
-        return b.size > a.size || (b.size == a.size && b.row < a.row) ? b : a;
-    }
-};
 
 /// Factorizes the columns from `first` to `last` of matrices with `m` rows. Rows are exchanged in these columns only.
 /// `singular` is the number, counted from 1, of the first column without a pivot, or 0.
@@ -91,46 +72,6 @@ struct ExchangeRows {
         }
     }
 };
-
-/// Solves with a block of `size` rows of a triangle, in place. A thread processes a column.
-template <class T>
-struct SolveBlock {
-    Matrices<T> a, x;
-    int64_t size, width;
-    bool upper, unit, conjugate;
-    __device__ void operator()(int64_t index) const {
-        const int64_t b = index / width, c = index % width;
-        for (int64_t k = 0; k < size; ++k) {
-            const int64_t i = upper ? size - 1 - k : k, begin = upper ? i + 1 : 0, end = upper ? size : i;
-            T value = x.at(b, i, c);
-            for (int64_t j = begin; j < end; ++j) value = value - element(b, i, j) * x.at(b, j, c);
-            x.at(b, i, c) = unit ? value : value / element(b, i, i);
-        }
-    }
-
-  private:
-    __device__ T element(int64_t b, int64_t i, int64_t j) const {
-        const T found = a.at(b, i, j);
-        return conjugate ? conjugated(found) : found;
-    }
-};
-
-/// Solves a X = x in place, for triangular matrices of n rows and `width` columns of x.
-template <class T>
-void queue_triangular(const KernelArgs& args, int64_t count, int64_t n, int64_t width, const Matrices<T>& a,
-                      const Matrices<T>& x, bool upper, bool unit, bool conjugate = false) {
-    if (width == 0) return;
-    const int64_t blocks = (n + kPanel - 1) / kPanel;
-    for (int64_t k = 0; k < blocks; ++k) {
-        const int64_t at = (upper ? blocks - 1 - k : k) * kPanel, size = n - at < kPanel ? n - at : kPanel;
-        queue_for_each(args, count * width,
-                       SolveBlock<T>{a.from(at, at), x.from(at, 0), size, width, upper, unit, conjugate});
-        const int64_t rest = upper ? 0 : at + size, rows = upper ? at : n - rest;
-        queue_update(args, count,
-                     SubtractProduct<T>{x.from(rest, 0), a.from(rest, at), x.from(at, 0), rows, width, size,
-                                        conjugate, false, false});
-    }
-}
 
 struct FillZeros {
     int32_t* out;
@@ -209,20 +150,6 @@ struct KeptFactors {
         pivots_out.finish();
     }
 };
-
-constexpr View kAbsent{nullptr, nullptr, nullptr, 0, -1, DType::Int32, 0};
-
-void queue_zeros_if_any(const View& v, KernelContext* context) {
-    if (v.defined() && v.numel > 0) queue_zeros(v, context);
-}
-
-template <class F>
-BackendStatus by_scalar(const KernelArgs* args, DType dtype, F&& f) {
-    return guarded([&] {
-        queue_of(*args);
-        by_element_type(Scalars{}, dtype, f);
-    });
-}
 
 // --- Determinants -----------------------------------------------------------------------------------
 
@@ -305,15 +232,6 @@ __global__ void __launch_bounds__(kThreads) cholesky_panel(const Matrices<T> a, 
     }
 }
 
-template <class T>
-struct ClearUpper {
-    T* data;
-    int64_t n;
-    __device__ void operator()(int64_t i) const {
-        if (i % n > i / n % n) data[i] = T(0);
-    }
-};
-
 /// Exchanges numbers from 0 to `rows` - 1 by pivots.
 struct FollowPivots {
     int64_t* order;
@@ -347,13 +265,6 @@ struct CheckPivots {
         if (!good) alarm.raise(Cause::BadPivot);
         out[i] = good ? pivots[i] : static_cast<int32_t>(i % n + 1);
     }
-};
-
-template <class T>
-struct FillIdentity {
-    T* data;
-    int64_t n;
-    __device__ void operator()(int64_t i) const { data[i] = T(i / n % n == i % n); }
 };
 
 }  // namespace
@@ -479,7 +390,7 @@ BackendStatus linalg_inv(const KernelArgs* args) {
         const DenseOut<int32_t> singular(args->context, info);
         made.f.queue_factorization(*args, singular.data());
         const DenseOut<T> to(args->context, inverse);
-        queue_for_each(*args, a.numel, FillIdentity<T>{to.data(), made.f.n});
+        queue_identity(*args, made.f.count, row_major(to.data(), a), made.f.n, made.f.n);
         made.f.queue_solution(*args, true, made.f.n, row_major(to.data(), a));
         to.finish();
         singular.finish();
