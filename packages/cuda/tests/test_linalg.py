@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 import rushlight as torch
@@ -140,6 +142,58 @@ def test_singular_matrices(n):
     same(lambda b: torch.linalg.cholesky_ex(b)[1], b)
 
 
+def symmetric(dtype: torch.dtype, size: tuple[int, ...], hermitian: bool) -> torch.Tensor:
+    """Return matrices that need pivots of one and of two rows."""
+    x = square(dtype, size)
+    x = x + (x.mH if hermitian else x.mT)
+    diagonal = torch.diag_embed(x.diagonal(0, -2, -1))
+    return x - diagonal + diagonal * (torch.arange(size[-1]) % 3 == 0)
+
+
+@pytest.mark.parametrize("hermitian", [False, True])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_symmetric_factorizations(dtype, size, layout, hermitian):
+    place = LAYOUTS[layout]
+    a = symmetric(dtype, size, hermitian)
+    assert a.numel() == 0 or size[-1] < 17 or bool((torch.linalg.ldl_factor(a).pivots < 0).any())
+    same(lambda a: torch.linalg.ldl_factor_ex(place(a), hermitian=hermitian), a)
+    right = values(dtype, *size, 3)
+    factors, pivots = torch.linalg.ldl_factor(a, hermitian=hermitian)
+    same(
+        lambda f, p, b: torch.linalg.ldl_solve(place(f), p, place(b), hermitian=hermitian),
+        factors,
+        pivots,
+        right,
+    )
+
+
+def test_symmetric_factorization_reads_the_lower_triangle():
+    a = symmetric(torch.float64, (6,), True)
+    same(torch.linalg.ldl_factor_ex, a.tril() + torch.full_like(a, math.nan).triu(1).nan_to_num(7.0))
+
+
+def test_symmetric_matrices_that_are_singular():
+    a = symmetric(torch.complex128, (4, 7), False)
+    a[1, 3], a[1, :, 3] = 0, 0
+    a[2] = 0
+    a[3, 5, 5] = math.nan
+    same(lambda a: torch.linalg.ldl_factor_ex(a)[1:], a[:3])
+    assert torch.linalg.ldl_factor_ex(a.cuda()).info.cpu()[3] > 0
+    with pytest.raises(torch.linalg.LinAlgError):
+        torch.linalg.ldl_factor_ex(a.cuda(), check_errors=True)
+
+
+@pytest.mark.parametrize("pivots", [[1, 9, 3], [1, 2, -3], [0, 2, 3], [-1, 2, 3], [-2, -9, 3]])
+def test_ldl_pivots_that_are_not_rows(pivots):
+    with pytest.raises(RuntimeError, match="pivot"):
+        torch.linalg.ldl_solve(
+            torch.eye(3).cuda(), torch.tensor(pivots, dtype=torch.int32).cuda(), torch.ones(3, 2).cuda()
+        )
+        torch.cuda.synchronize()
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_reflections_of_tiny_columns(dtype):
     tiny = 1e-310 if dtype in (torch.float64, torch.complex128) else 1e-40
@@ -166,8 +220,11 @@ def test_pivots_that_are_not_rows():
         lambda a: torch.linalg.solve(a, a.mT @ a),
         lambda a: torch.linalg.qr(a)[0],
         lambda a: torch.linalg.lu(a)[2],
+        lambda a: torch.linalg.ldl_solve(
+            *torch.linalg.ldl_factor(a.detach(), hermitian=True), a @ a, hermitian=True
+        ),
     ],
-    ids=["det", "inv", "cholesky", "slogdet", "solve", "qr", "lu"],
+    ids=["det", "inv", "cholesky", "slogdet", "solve", "qr", "lu", "ldl_solve"],
 )
 def test_gradients(call, dtype):
     seen = []

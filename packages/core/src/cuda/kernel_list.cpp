@@ -162,6 +162,8 @@ constexpr NamedKernel kOthers[] = {
     {"geqrf", geqrf},
     {"_householder_product", householder_product},
     {"_ormqr", ormqr},
+    {"_linalg_ldl_factor", linalg_ldl},
+    {"_linalg_ldl_solve", linalg_ldl_solve},
     {"_cdist_rows", cdist_rows},
     {"_cdist_gradient", cdist_gradient},
     {"hash_tensor.dim", hash_tensor},

@@ -214,6 +214,10 @@ BackendStatus geqrf(const KernelArgs* args);
 BackendStatus householder_product(const KernelArgs* args);
 BackendStatus ormqr(const KernelArgs* args);
 
+// kernels/ldl.cu
+BackendStatus linalg_ldl(const KernelArgs* args);
+BackendStatus linalg_ldl_solve(const KernelArgs* args);
+
 // kernels/metric.cu
 BackendStatus cdist_rows(const KernelArgs* args);
 BackendStatus cdist_gradient(const KernelArgs* args);
