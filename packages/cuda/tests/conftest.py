@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -21,14 +22,15 @@ import rushlight_core as core
 HERE = Path(__file__).resolve().parent
 CORE = HERE.parent.parent / "core"
 OPERATORS = (
-    "add mul div sub eq lt where abs relu square cos sin threshold_backward sum mean amax any argmax max.dim var "
+    "add mul div sub eq lt where abs relu square cos sin threshold_backward sum mean amax any all argmax max.dim var "
     "hardtanh hardtanh_backward _gelu gelu_backward remainder floor_divide _norm2 clamp_max reciprocal "
     "floor round gt ge le tanh tanh_backward _sgn sign max bitwise_not logical_and logical_or logical_not fmod "
-    "clamp_min _clamp isnan isfinite _nan_to_num exp log neg pow _conj"
+    "clamp_min _clamp maximum isnan isfinite _nan_to_num exp log neg pow _conj"
 )
 FLAGS = ["-std=c++20", "-O0", "-fPIC", "-fvisibility=hidden", "-w", "-x", "c++", "-DRUSHLIGHT_CUDA_ON_HOST",
          "-DRUSHLIGHT_CUDA_OLDEST=90", "-DRUSHLIGHT_CPU=cuda_device",
-         "-DRUSHLIGHT_CUDA_COLUMN_BYTES=4096", "-DRUSHLIGHT_CUDA_SCORE_BYTES=4096"]  # fmt: skip
+         "-DRUSHLIGHT_CUDA_COLUMN_BYTES=4096", "-DRUSHLIGHT_CUDA_SCORE_BYTES=4096",
+         "-DRUSHLIGHT_CUDA_BLOCK_ORDER=16"]  # fmt: skip
 
 
 def build(folder: Path) -> Path:
@@ -66,6 +68,14 @@ def build(folder: Path) -> Path:
         [compiler, "-shared", "-o", str(plugin), *objects, "-Wl,--no-undefined", "-lpthread"], check=True
     )
     return plugin
+
+
+@pytest.fixture
+def without_kernel(driver: ctypes.CDLL) -> Callable[[core.Tensor], core.Tensor]:
+    """An operator of one tensor for which the tested plug-in has no kernel. A plug-in of all operators has none."""
+    if "digamma" in core._C._kernels("cuda"):
+        pytest.skip("the plug-in has kernels for all operators")
+    return core.digamma
 
 
 @pytest.fixture(scope="session")

@@ -218,6 +218,15 @@ BackendStatus ormqr(const KernelArgs* args);
 BackendStatus linalg_ldl(const KernelArgs* args);
 BackendStatus linalg_ldl_solve(const KernelArgs* args);
 
+// kernels/eigh.cu
+BackendStatus linalg_eigh(const KernelArgs* args);
+
+// kernels/eig.cu
+BackendStatus linalg_eig(const KernelArgs* args);
+
+// kernels/svd.cu
+BackendStatus linalg_svd(const KernelArgs* args);
+
 // kernels/metric.cu
 BackendStatus cdist_rows(const KernelArgs* args);
 BackendStatus cdist_gradient(const KernelArgs* args);

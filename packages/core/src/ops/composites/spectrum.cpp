@@ -63,8 +63,14 @@ bool reads_upper(const char* op, std::string_view triangle) {
     return upper;
 }
 
-void check_driver(const char* op, const std::optional<std::string_view>& driver) {
-    RL_CHECK(!driver, throw_runtime, "%s(driver): can be chosen on CUDA devices only, got '%.*s'", op,
+// The drivers are those of cuSOLVER. The kernels of a CUDA device use the same method for all of them.
+void check_driver(const char* op, const Tensor& a, const std::optional<std::string_view>& driver) {
+    if (!driver) return;
+    RL_CHECK(a.device().type == DeviceType::CUDA, throw_runtime,
+             "%s(driver): can be chosen on CUDA devices only, got '%.*s'", op,
+             static_cast<int>(driver->size()), driver->data());
+    RL_CHECK(*driver == "gesvd" || *driver == "gesvdj" || *driver == "gesvda", throw_runtime,
+             "%s(driver): must be 'gesvd', 'gesvdj' or 'gesvda', got '%.*s'", op,
              static_cast<int>(driver->size()), driver->data());
 }
 
@@ -214,13 +220,13 @@ std::tuple<Tensor, Tensor> eig_forward(const Tensor& tangent, const Tensor& eige
 std::tuple<Tensor, Tensor, Tensor> linalg_svd(const Tensor& A, bool full_matrices,
                                               std::optional<std::string_view> driver) {
     check_matrix("linalg.svd", "A", A);
-    check_driver("linalg.svd", driver);
+    check_driver("linalg.svd", A, driver);
     return ops::_linalg_svd(A, full_matrices, true);
 }
 
 Tensor linalg_svdvals(const Tensor& A, std::optional<std::string_view> driver) {
     check_matrix("linalg.svdvals", "A", A);
-    check_driver("linalg.svdvals", driver);
+    check_driver("linalg.svdvals", A, driver);
     return std::get<1>(ops::_linalg_svd(A, false, differentiated(A)));
 }
 
