@@ -203,6 +203,47 @@ def test_reflections_of_tiny_columns(dtype):
     torch.testing.assert_close((q @ r).cpu(), a, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    "shape", [(1, 1), (5, 3), (3, 5), (6, 6), (2, 20, 18), (2, 3, 40), (40, 6), (0, 3), (3, 0), (0, 2, 2)]
+)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_least_squares(dtype, shape, layout):
+    place = LAYOUTS[layout]
+    a, right = values(dtype, *shape), values(dtype, *shape[:-1], 4)
+    for driver in ("gels", "gelsy", "gelsd", "gelss"):
+        same(lambda a, b, d=driver: torch.linalg.lstsq(place(a), place(b), driver=d), a, right)
+    if min(shape) < 3:
+        return
+    low = values(dtype, *shape[:-1], 2) @ values(dtype, *shape[:-2], 2, shape[-1])
+    for driver in ("gelsy", "gelsd", "gelss"):
+        same(lambda a, b, d=driver: torch.linalg.lstsq(place(a), place(b), 1e-3, driver=d), low, right)
+
+
+@pytest.mark.parametrize("driver", ["gelsy", "gelsd", "gelss"])
+@pytest.mark.parametrize("rcond", [None, -1.0, 0.0, 0.25, 0.3, 0.7, 1.0])
+def test_rank_of_least_squares(driver, rcond):
+    a = torch.diag(torch.tensor([1.0, 0.5, 0.25, 0.1]))[:, [2, 0, 3, 1]]
+    same(lambda a, b: torch.linalg.lstsq(a, b, rcond, driver=driver), a, torch.eye(4))
+    if rcond is None:
+        a[:, 0] = 0
+        same(lambda a, b: torch.linalg.lstsq(a, b, driver=driver), a, torch.eye(4))
+
+
+def test_least_squares_without_a_solution():
+    b = torch.ones(2, 1)
+    singular, broken = torch.tensor([[1.0, 0.0], [0.0, 0.0]]), torch.tensor([[1.0, math.nan], [0.0, 1.0]])
+    for a, right, driver, text in [
+        (singular, b, "gels", "full rank"),
+        (broken, b, "gels", "not finite"),
+        (broken, b, "gelsy", "not finite"),
+        (torch.eye(2), b * math.inf, "gelsd", "not finite"),
+    ]:
+        with pytest.raises(torch.linalg.LinAlgError, match=text):
+            torch.linalg.lstsq(a.cuda(), right.cuda(), driver=driver)
+            torch.cuda.synchronize()
+
+
 def test_pivots_that_are_not_rows():
     with pytest.raises(RuntimeError, match="pivot"):
         torch.lu_unpack(torch.eye(3).cuda(), torch.tensor([1, 4, 3], dtype=torch.int32).cuda())
@@ -220,11 +261,13 @@ def test_pivots_that_are_not_rows():
         lambda a: torch.linalg.solve(a, a.mT @ a),
         lambda a: torch.linalg.qr(a)[0],
         lambda a: torch.linalg.lu(a)[2],
+        lambda a: torch.linalg.lstsq(a, a.mT @ a)[0],
+        lambda a: torch.linalg.lstsq(a[..., :3], a.mT @ a)[0],
         lambda a: torch.linalg.ldl_solve(
             *torch.linalg.ldl_factor(a.detach(), hermitian=True), a @ a, hermitian=True
         ),
     ],
-    ids=["det", "inv", "cholesky", "slogdet", "solve", "qr", "lu", "ldl_solve"],
+    ids=["det", "inv", "cholesky", "slogdet", "solve", "qr", "lu", "lstsq", "lstsq tall", "ldl_solve"],
 )
 def test_gradients(call, dtype):
     seen = []

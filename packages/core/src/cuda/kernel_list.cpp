@@ -164,6 +164,7 @@ constexpr NamedKernel kOthers[] = {
     {"_ormqr", ormqr},
     {"_linalg_ldl_factor", linalg_ldl},
     {"_linalg_ldl_solve", linalg_ldl_solve},
+    {"_linalg_lstsq", linalg_lstsq},
     {"_linalg_eigh", linalg_eigh},
     {"_linalg_svd", linalg_svd},
     {"_linalg_eig", linalg_eig},

@@ -218,6 +218,9 @@ BackendStatus ormqr(const KernelArgs* args);
 BackendStatus linalg_ldl(const KernelArgs* args);
 BackendStatus linalg_ldl_solve(const KernelArgs* args);
 
+// kernels/least_squares.cu
+BackendStatus linalg_lstsq(const KernelArgs* args);
+
 // kernels/eigh.cu
 BackendStatus linalg_eigh(const KernelArgs* args);
 
