@@ -17,6 +17,7 @@ import rushlight_core as core
 import rushlight_core._C as _C
 from rushlight_core.codegen.loader import load_ops
 from rushlight_core.codegen.model import Op
+from rushlight_testing import laws
 from rushlight_testing.samples import Sample, arguments_of, samples_of
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "flat",
     "inplace",
     "is_random",
+    "law_holds",
     "map_tensors",
     "operators",
     "tensors_in",
@@ -232,6 +234,31 @@ def to_numpy(value: Any, wide: bool) -> Any:
     if value.is_complex():
         return value.to(core.complex128).numpy() if wide else value.numpy()
     return value.to(core.int64).numpy() if wide and value.dtype != core.bool else np.asarray(value.numpy())
+
+
+def law_holds(op: Op, text: str, sample: Sample, results: Any) -> bool:
+    """Return whether a law of an operator's entry is true for the results of a sample.
+
+    Args:
+        op: the operator's entry.
+        text: one of the entry's laws, an expression of the arguments and of `result`.
+        sample: the arguments.
+        results: the results that the operator returned for them.
+
+    Example:
+        >>> svd = next(op for op in operators() if op.name == "linalg_svd")
+        >>> sample = next(all_samples(svd))
+        >>> all(law_holds(svd, law, sample, call(svd, sample)) for law in svd.law)
+        True
+    """
+    names = {name: getattr(laws, name) for name in dir(laws) if not name.startswith("_")}
+    names |= {"np": np, "torch": core}
+    names |= {name: to_numpy(value, wide=False) for name, value in arguments_of(op, sample).items()}
+    several = isinstance(results, (tuple, list))
+    names["result"] = (
+        tuple(to_numpy(r, wide=False) for r in results) if several else to_numpy(results, wide=False)
+    )
+    return bool(eval(text, names))
 
 
 def assert_same(a: Any, b: Any, text: str) -> None:
