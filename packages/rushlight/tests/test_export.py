@@ -324,7 +324,7 @@ def test_captures_beside_mutations_of_saved_tensors() -> None:
         assert torch.equal(program.module()(torch.ones(1, 2)), layer(torch.ones(1, 2)))
     with (
         torch.autograd.graph.allow_mutation_on_saved_tensors(),
-        pytest.raises(RuntimeError, match="capture outside of autograd.graph.allow_mutation"),
+        pytest.raises(RuntimeError, match="hint: capture outside of"),
     ):
         torch.export.export(layer, (torch.ones(1, 2),))
     assert gradient().tolist() == [2.0, 2.0, 2.0]

@@ -65,7 +65,9 @@ class SavedBook:
 
 _active: threading.local = threading.local()
 _lock = threading.Lock()
-_blocks = 0  # number of blocks in all threads; the first one attaches the provider, and the last one detaches it
+_blocks = (
+    0  # number of blocks in all threads; the first one attaches the provider, and the last one detaches it
+)
 
 
 def _memory(tensor: Tensor) -> int:

@@ -69,7 +69,9 @@ class Function(FunctionCtx):
             return
         if "vjp" in cls.__dict__:
             if "backward" in cls.__dict__:
-                raise RuntimeError(f"{cls.__name__}: backward and vjp are two names of one method; define one of them")
+                raise RuntimeError(
+                    f"{cls.__name__}: backward and vjp are two names of one method; define one of them"
+                )
             cls.backward = cls.__dict__["vjp"]
         cls._splits_context = cls.setup_context is not Function.setup_context
         cls._defaults = _defaults_of(cls.forward) if cls._splits_context else ()

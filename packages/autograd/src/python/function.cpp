@@ -356,7 +356,8 @@ PyObject* recorded_call(PyObject* cls, PyObject* args, Object& context) {
         while (PyTuple_GET_ITEM(outputs.get(), first) != item) ++first;
         if (impl && first < i) {
             RL_CHECK(!contains(c->dirty, item), throw_runtime,
-                     "%s: forward returned a tensor of mark_dirty() more than once", Py_TYPE(context.get())->tp_name);
+                     "%s: forward returned a tensor of mark_dirty() more than once",
+                     Py_TYPE(context.get())->tp_name);
             if (record) node->shapes[static_cast<size_t>(i)].emplace().save(Tensor::share(impl));
             result = Object(Py_NewRef(PyTuple_GET_ITEM(results.get(), first)));
         } else if (impl) {

@@ -181,7 +181,9 @@ def test_out_of_a_wider_dtype(op: Op) -> None:
             with_generator(op)
             call(op, sample, out=outs[0] if len(outs) == 1 else tuple(outs))
             # float64 has smaller tolerances than the dtype in which the result was computed.
-            got, exact = ([one.to(NARROWER.get(one.dtype, one.dtype)) for one in some] for some in (outs, wanted))
+            got, exact = (
+                [one.to(NARROWER.get(one.dtype, one.dtype)) for one in some] for some in (outs, wanted)
+            )
             assert_same(got, exact, f"{op.name}({sample.text}, out=)")
 
 
