@@ -87,7 +87,12 @@ NewTensor arange_start(Scalar start, Scalar end, Scalar step, std::optional<DTyp
 
 NewTensor linspace(Scalar start, Scalar end, int64_t steps, std::optional<DType> dtype,
                    std::optional<Device> device) {
-    return between("linspace", start, end, steps, dtype, device).written_by(steps_kernel, {start, end});
+    NewTensor made = between("linspace", start, end, steps, dtype, device);
+    if (dtype && is_integral(*dtype)) {  // raises if an end that is used is out of range
+        if (steps > 0) element_of("linspace", "start", start, *dtype);
+        if (steps > 1) element_of("linspace", "end", end, *dtype);
+    }
+    return made.written_by(steps_kernel, {start, end});
 }
 NewTensor linspace_tensors(const TensorOrScalar& start, const TensorOrScalar& end, int64_t steps,
                            std::optional<DType> dtype, std::optional<Device> device) {
