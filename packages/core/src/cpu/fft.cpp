@@ -1,6 +1,7 @@
 #include "cpu/fft.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -59,11 +60,14 @@ std::shared_ptr<const Plan> plan_of(int64_t n) {
     constexpr int64_t kLongest = 1 << 15;
     constexpr size_t kKept = 4;
     if (n > kLongest) return std::make_shared<const Plan>(static_cast<size_t>(n));
-    thread_local std::pair<int64_t, std::shared_ptr<const Plan>> kept[kKept];
-    auto* found = std::find_if(kept, kept + kKept - 1, [n](const auto& one) { return one.first == n; });
+    using Kept = std::array<std::pair<int64_t, std::shared_ptr<const Plan>>, kKept>;
+    // On the heap, because a library that is loaded late has little memory for the variables of a thread.
+    thread_local const auto kept = std::make_unique<Kept>();
+    const auto first = kept->begin();
+    const auto found = std::find_if(first, first + kKept - 1, [n](const auto& one) { return one.first == n; });
     if (found->first != n) *found = {n, std::make_shared<const Plan>(static_cast<size_t>(n))};
-    std::rotate(kept, found, found + 1);
-    return kept[0].second;
+    std::rotate(first, found, found + 1);
+    return first->second;
 }
 
 // Vectors whose lanes hold the elements of several sequences.
