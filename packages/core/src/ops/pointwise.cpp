@@ -470,9 +470,11 @@ Tensor pointwise_into(const PointwiseDesc& desc, const TensorOrScalar* inputs, c
         const bool would_free =
             !std::equal(shape.begin(), shape.end(), out.sizes().begin(), out.sizes().end()) &&
             shares_memory(desc, inputs, out);
-        // The result is rounded to its dtype before it is converted to that of `out`.
-        const bool rounds = compute_dtype(general.result) != general.result && out.dtype() != general.result;
-        if (would_free || rounds) {
+        // The result is rounded to its dtype before it is converted to that of `out`. Loops of the CPU do this, except those
+        // of halves.
+        const bool converts = out.dtype() != general.result;
+        const bool rounds = compute_dtype(general.result) != general.result || general.device.type != DeviceType::CPU;
+        if (would_free || (converts && rounds)) {
             check_out(desc.name, out, shape, general.result);
             Tensor result = general.allocate();
             general.run(params, result);

@@ -522,6 +522,8 @@ def test_triangles_in_place(name: str, diagonal: int) -> None:
     fixed = np.ones((3, 3))
     fixed.flags.writeable = False
     for tensor in (core.from_numpy(fixed), core.ones(3, 1).expand(3, 3)):
+        if tensor.is_contiguous() and tensor.device.type != "cpu":
+            continue  # a copy of the array, which can be written
         with pytest.raises(RuntimeError):
             getattr(tensor, f"{name}_")(diagonal)
         assert tensor.eq(1).all()
