@@ -72,7 +72,7 @@ class Function(FunctionCtx):
                 raise RuntimeError(
                     f"{cls.__name__}: backward and vjp are two names of one method; define one of them"
                 )
-            cls.backward = cls.__dict__["vjp"]
+            cls.backward = cls.__dict__["vjp"]  # type: ignore[method-assign]
         cls._splits_context = cls.setup_context is not Function.setup_context
         cls._defaults = _defaults_of(cls.forward) if cls._splits_context else ()
         cls._has_jvp = cls.jvp is not Function.jvp

@@ -64,7 +64,8 @@ std::shared_ptr<const Plan> plan_of(int64_t n) {
     // On the heap, because a library that is loaded late has little memory for the variables of a thread.
     thread_local const auto kept = std::make_unique<Kept>();
     const auto first = kept->begin();
-    const auto found = std::find_if(first, first + kKept - 1, [n](const auto& one) { return one.first == n; });
+    const auto found =
+        std::find_if(first, first + kKept - 1, [n](const auto& one) { return one.first == n; });
     if (found->first != n) *found = {n, std::make_shared<const Plan>(static_cast<size_t>(n))};
     std::rotate(first, found, found + 1);
     return first->second;

@@ -473,7 +473,8 @@ Tensor pointwise_into(const PointwiseDesc& desc, const TensorOrScalar* inputs, c
         // The result is rounded to its dtype before it is converted to that of `out`. Loops of the CPU do this, except those
         // of halves.
         const bool converts = out.dtype() != general.result;
-        const bool rounds = compute_dtype(general.result) != general.result || general.device.type != DeviceType::CPU;
+        const bool rounds =
+            compute_dtype(general.result) != general.result || general.device.type != DeviceType::CPU;
         if (would_free || (converts && rounds)) {
             check_out(desc.name, out, shape, general.result);
             Tensor result = general.allocate();
