@@ -57,6 +57,18 @@ def test_conversions_of_packed_sequences(name):
     assert converted.batch_sizes.tolist() == [2, 1, 1]
 
 
+def test_packing_with_another_default_device():
+    """The sizes of batches and the lengths stay on the CPU."""
+    parts = [core.arange(6.0, device="cpu").view(3, 2), core.ones(1, 2, device="cpu")]
+    with core.device("meta"):
+        packed = rnn.pack_sequence(parts)
+        assert packed.batch_sizes.tolist() == [2, 1, 1]
+        padded, lengths = rnn.pad_packed_sequence(packed)
+        assert lengths.tolist() == [3, 1]
+        again = rnn.pack_padded_sequence(padded, [3, 1])
+    assert again.data.tolist() == packed.data.tolist()
+
+
 def test_packing_and_padding():
     parts = [core.arange(6.0).view(3, 2), core.ones(1, 2), core.zeros(2, 2)]
     padded = rnn.pad_sequence(parts, batch_first=True, padding_value=-1)

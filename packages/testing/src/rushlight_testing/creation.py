@@ -92,11 +92,13 @@ def _limits(dtype: Any, low: float | None, high: float | None) -> tuple[float, f
     """Return the limits of the values within the range of a dtype. The upper limit is excluded."""
     least: float
     most: float
+    first: float
+    last: float
     if dtype == core.bool:
         least, most, first, last = 0, 2, 0, 2
     elif dtype.is_floating_point or dtype.is_complex:
-        info = core.finfo(dtype)
-        least, most, first, last = info.min, info.max, -9, 9
+        range_of = core.finfo(dtype)
+        least, most, first, last = range_of.min, range_of.max, -9, 9
     else:
         info = core.iinfo(dtype)
         # The numbers are drawn in int64.

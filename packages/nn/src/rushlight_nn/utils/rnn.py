@@ -164,7 +164,8 @@ def pack_padded_sequence(
         >>> nn.utils.rnn.pack_padded_sequence(padded, [3, 2], batch_first=True).data
         tensor([1, 4, 2, 5, 3])
     """
-    lengths = core.as_tensor(lengths, dtype=core.int64)
+    given = lengths.device if isinstance(lengths, Tensor) else "cpu"
+    lengths = core.as_tensor(lengths, dtype=core.int64, device=given)
     if lengths.device.type != "cpu" or lengths.dim() != 1:
         raise RuntimeError(
             f"pack_padded_sequence(lengths): needs a list or a tensor of one dimension on the CPU, got shape "
@@ -200,7 +201,7 @@ def pack_padded_sequence(
             live -= 1
         sizes.append(live)
     data = core.cat([input[step, :size] for step, size in enumerate(sizes)])
-    return PackedSequence(data, core.tensor(sizes, dtype=core.int64), order)
+    return PackedSequence(data, core.tensor(sizes, dtype=core.int64, device="cpu"), order)
 
 
 def pad_packed_sequence(
@@ -241,10 +242,10 @@ def pad_packed_sequence(
         time = total_length
     batch = sizes[0]
     # The row of `data` for each step of each sequence. Padding is read from a row that is added at the end.
-    table = core.full((time, batch), data.shape[0], dtype=core.int64)
+    table = core.full((time, batch), data.shape[0], dtype=core.int64, device="cpu")
     start = 0
     for step, size in enumerate(sizes):
-        table[step, :size] = core.arange(start, start + size)
+        table[step, :size] = core.arange(start, start + size, device="cpu")
         start += size
     padding = core.full((1, *data.shape[1:]), padding_value, dtype=data.dtype, device=data.device)
     padded = core.cat([data, padding]).index_select(0, table.reshape(-1).to(data.device))
@@ -343,7 +344,7 @@ def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> P
         >>> output.data.shape, hidden.shape
         (torch.Size([6, 20]), torch.Size([1, 2, 20]))
     """
-    lengths = core.tensor([part.shape[0] for part in sequences], dtype=core.int64)
+    lengths = core.tensor([part.shape[0] for part in sequences], dtype=core.int64, device="cpu")
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 
