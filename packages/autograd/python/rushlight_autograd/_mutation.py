@@ -65,9 +65,8 @@ class SavedBook:
 
 _active: threading.local = threading.local()
 _lock = threading.Lock()
-_blocks = (
-    0  # number of blocks in all threads; the first one attaches the provider, and the last one detaches it
-)
+# The number of open blocks in all threads. The first one attaches the provider, and the last one detaches it.
+_blocks = 0
 
 
 def _memory(tensor: Tensor) -> int:

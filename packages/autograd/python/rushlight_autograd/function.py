@@ -133,9 +133,8 @@ class Function(FunctionCtx):
     @classmethod
     def apply(cls, *args: Any) -> Any:
         """Run forward, and record it if an argument requires grad."""
-        missing = cls._defaults[len(args) :]
-        if missing and _REQUIRED not in missing:
-            args += missing
+        if len(args) < len(cls._defaults) and _REQUIRED not in cls._defaults[len(args) :]:
+            args += cls._defaults[len(args) :]
         return _function_apply(cls, args)
 
     @classmethod

@@ -135,7 +135,7 @@ class CustomOpDef:
 
         `func(info, in_dims, *args, **kwargs)` receives the number of examples, `info.batch_size`, the dimension of the
         examples in each positional argument, or None, and the arguments with these dimensions. It returns a tuple of the
-        output and its dimensions. Without such a function, `vmap` calls the operator raises.
+        output and its dimensions. Without such a function, calls of the operator inside `vmap` raise a RuntimeError.
         """
 
         def register(function: Callable[..., Any]) -> Callable[..., Any]:

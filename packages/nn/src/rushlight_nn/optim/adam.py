@@ -205,8 +205,6 @@ class Adam(Optimizer):
         return result
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        for group in state["param_groups"]:
-            group.setdefault("decoupled_weight_decay", isinstance(self, AdamW))
         super().__setstate__(state)
         for group in self.param_groups:
             self._share_counters(group["params"])
@@ -254,6 +252,8 @@ class AdamW(Adam):
         >>> [group["weight_decay"] for group in optimizer.param_groups]
         [0.1, 0.0]
     """
+
+    _later_options = {**Adam._later_options, "decoupled_weight_decay": True}
 
     def __init__(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from types import MethodType
 from weakref import WeakSet
@@ -73,14 +73,6 @@ def _add_global_hook(table: HookTable, hook: Any) -> RemovableHandle:
     return table.add(hook)
 
 
-# Options that older versions of optimizers lack, whose states therefore have no entry for them, and the values with which
-# the optimizers do what these versions did.
-_LATER_OPTIONS = {
-    "adjust_lr_fn": None, "amsgrad": False, "capturable": False, "centered": False, "decoupled_weight_decay": False,
-    "differentiable": False, "foreach": None, "fused": None, "line_search_fn": None, "maximize": False, "nesterov": False,
-}  # fmt: skip
-
-
 class Optimizer:
     """The base of optimizers.
 
@@ -119,6 +111,12 @@ class Optimizer:
     state: defaultdict[Tensor, dict[str, Any]]
     param_groups: list[dict[str, Any]]
     defaults: dict[str, Any]
+
+    # Options that states of older versions lack, and the values with which the optimizer does what these versions did.
+    _later_options: Mapping[str, Any] = {
+        "amsgrad": False, "capturable": False, "centered": False, "decoupled_weight_decay": False,
+        "differentiable": False, "foreach": None, "fused": None, "line_search_fn": None, "maximize": False,
+    }  # fmt: skip
 
     # Number of steps, if `step` counts them. A scheduler warns if it is stepped before the optimizer.
     _step_count: int | None = None
@@ -297,8 +295,9 @@ class Optimizer:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         for group in self.param_groups:
-            for key in self.defaults.keys() & _LATER_OPTIONS:
-                group.setdefault(key, _LATER_OPTIONS[key])
+            for key, value in self._later_options.items():
+                if key in self.defaults:
+                    group.setdefault(key, value)
         self._come_to_life()
 
     # Hooks --------------------------------------------------------------------------------------------------

@@ -45,6 +45,7 @@ class SGD(Optimizer):
     """
 
     _step_count: int = 0
+    _later_options = {**Optimizer._later_options, "nesterov": False}
 
     def __init__(
         self,
