@@ -84,8 +84,13 @@ def render(rows: Iterable[Row]) -> str:
     text = table(HEADER, lines)
     for (threads, what), values in sorted(ratios.items()):
         mean = float(np.exp(np.mean(np.log(values))))
-        text += f"\n\n{threads} threads, {len(values)} models: {mean:.2f} {what} (geometric mean)"
+        which = f"{_counted(threads, 'thread')}, {_counted(len(values), 'model')}"
+        text += f"\n\n{which}: {mean:.2f} {what} (geometric mean)"
     return text
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _cells(row: Row, mode: str, result: Row) -> list[str]:

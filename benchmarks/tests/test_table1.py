@@ -179,7 +179,7 @@ def test_a_table_puts_the_groups_of_a_model_together() -> None:
     assert "**2.00** (2.00 to 2.00)" in text
     assert "rushlight / the fastest with malloc tuned, torch fused+malloc" in text
     assert "**1.50** (1.50 to 1.50)" in text
-    assert "1 threads, 1 models: 2.00 times the fastest of the others" in text
+    assert "1 thread, 1 model: 2.00 times the fastest of the others" in text
     assert "0.50 of PyTorch's peak memory" in text
     assert len([line for line in text.splitlines() if "| rushlight |" in " ".join(line.split())]) == 1
 

@@ -90,6 +90,10 @@ def main() -> None:
         plain = torch.zeros(3)
         batches = list(DataLoader([plain], 1, pin_memory=True, collate_fn=lambda samples: samples[0]))
         found["original"] = [plain.is_pinned(), batches[0].is_pinned()]
+        packed = torch.nn.utils.rnn.pack_sequence([plain[:1], plain[:2]], enforce_sorted=False)
+        pinned = packed.pin_memory()
+        parts = (pinned, pinned.sorted_indices, pinned.unsorted_indices, pinned.batch_sizes)
+        found["packed"] = [packed.is_pinned(), *(part.is_pinned() for part in parts)]
         found["warnings"] = [str(warning.message) for warning in said]
     print(json.dumps(found))
 
@@ -121,6 +125,10 @@ def test_only_what_is_asked_for_is_pinned(seen: dict[str, Any]) -> None:
     assert seen["not asked for"] == [False] * 3
     assert seen["original"] == [False, True]
     assert seen["warnings"] == []
+
+
+def test_packed_sequences(seen: dict[str, Any]) -> None:
+    assert seen["packed"] == [False, True, True, True, False]
 
 
 if __name__ == "__main__":

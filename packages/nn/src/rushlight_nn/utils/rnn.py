@@ -107,8 +107,9 @@ class PackedSequence(_Fields):
         return self.data.is_pinned()
 
     def pin_memory(self) -> PackedSequence:
-        """Return the packed sequence with `data` in pinned memory."""
-        return type(self)(self.data.pin_memory(), *self[1:])
+        """Return the packed sequence with `data` and the indices in pinned memory."""
+        orders = (None if t is None else t.pin_memory() for t in self[2:])
+        return type(self)(self.data.pin_memory(), self.batch_sizes, *orders)
 
     def cpu(self) -> PackedSequence:
         return self.to("cpu")
@@ -164,8 +165,8 @@ def pack_padded_sequence(
         >>> nn.utils.rnn.pack_padded_sequence(padded, [3, 2], batch_first=True).data
         tensor([1, 4, 2, 5, 3])
     """
-    given = lengths.device if isinstance(lengths, Tensor) else "cpu"
-    lengths = core.as_tensor(lengths, dtype=core.int64, device=given)
+    device = lengths.device if isinstance(lengths, Tensor) else "cpu"
+    lengths = core.as_tensor(lengths, dtype=core.int64, device=device)
     if lengths.device.type != "cpu" or lengths.dim() != 1:
         raise RuntimeError(
             f"pack_padded_sequence(lengths): needs a list or a tensor of one dimension on the CPU, got shape "
