@@ -13,12 +13,12 @@ namespace {
 
 // Converts n elements of a row-major array to another dtype.
 void convert(void* out, DType to, const void* in, DType from, int64_t n) {
-    const CastTable::Loop loop = cast_loop(to, from);
+    const LoopFn loop = cast_loop(to, from);
     const int64_t strides[] = {static_cast<int64_t>(itemsize(to)), static_cast<int64_t>(itemsize(from))};
     parallel_for(0, n, 1 << 15, [&](int64_t first, int64_t last) {
         char* const data[] = {static_cast<char*>(out) + first * strides[0],
                               static_cast<char*>(const_cast<void*>(in)) + first * strides[1]};
-        loop(data, strides, last - first, nullptr);
+        run_row(loop, data, strides, last - first);
     });
 }
 

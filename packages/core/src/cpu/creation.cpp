@@ -27,7 +27,7 @@ Element element(Scalar value, DType dtype) {
     }
     char* const data[] = {made.bytes, wide.bytes};
     const int64_t strides[] = {0, 0};
-    cast_loop(dtype, value.dtype())(data, strides, 1, nullptr);
+    run_row(cast_loop(dtype, value.dtype()), data, strides, 1);
     return made;
 }
 
@@ -49,7 +49,7 @@ void generate(const View& out, DType wide, F value) {
             for (int64_t i = 0; i < n; ++i) block[i] = value(at + i);
             char* const data[] = {out.as<char>() + at * step, reinterpret_cast<char*>(block)};
             const int64_t strides[] = {step, sizeof(T)};
-            loop(data, strides, n, nullptr);
+            run_row(loop, data, strides, n);
         }
     });
 }

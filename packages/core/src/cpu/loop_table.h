@@ -6,9 +6,17 @@
 
 namespace rushlight {
 
-/// Processes `n` elements. `data` and `strides` (in bytes) list the outputs first, then the inputs. All inputs have
-/// the loop's compute dtype, except those that a functor takes as bool.
-using LoopFn = void (*)(char* const* data, const int64_t* strides, int64_t n, const Scalar* params);
+/// Processes `rows` rows of `n` elements. `data` lists the outputs first, then the inputs, and so do `strides` and
+/// `row_strides`, the distances in bytes between neighbours in a row and between rows. All inputs have the loop's compute
+/// dtype, except those that a functor takes as bool.
+using LoopFn = void (*)(char* const* data, const int64_t* strides, int64_t n, const int64_t* row_strides,
+                        int64_t rows, const Scalar* params);
+
+/// Calls a loop for one row.
+inline void run_row(LoopFn loop, char* const* data, const int64_t* strides, int64_t n,
+                    const Scalar* params = nullptr) {
+    loop(data, strides, n, strides, 1, params);
+}
 
 /// The loops of one operator, indexed by compute dtype. The entry of an unsupported dtype is null.
 struct LoopTable {

@@ -15,6 +15,29 @@ void sort_dimensions(PointwisePlan& plan) {
         }
 }
 
+namespace {
+
+// Rows of fewer elements than kShort are computed in columns of at least kLong elements.
+constexpr int64_t kShort = 5, kLong = 32;
+
+bool is_short(int64_t row) { return row < kShort; }
+
+// If the innermost dimension is short, makes the nearest long dimension the innermost, because the overhead per row would
+// exceed the work.
+void set_columns(PointwisePlan& plan) {
+    const int last = plan.ndim - 1;
+    if (!is_short(plan.sizes[last])) return;
+    for (int d = last - 1; d >= 0; --d) {
+        if (plan.sizes[d] < kLong) continue;
+        std::rotate(plan.sizes + d, plan.sizes + d + 1, plan.sizes + last + 1);
+        for (int i = 0; i < plan.num_operands; ++i)
+            std::rotate(plan.strides[i] + d, plan.strides[i] + d + 1, plan.strides[i] + last + 1);
+        return;
+    }
+}
+
+}  // namespace
+
 void coalesce(PointwisePlan& plan) {
     int kept = 0;
     for (int d = 0; d < plan.ndim; ++d) {
@@ -31,19 +54,8 @@ void coalesce(PointwisePlan& plan) {
         for (int i = 0; i < plan.num_operands; ++i) plan.strides[i][0] = 0;
         kept = 1;
     }
-    // For rows of a few elements, the overhead per row exceeds the work, so the longest dimension is made the
-    // innermost.
-    constexpr int64_t kShort = 13, kLong = 32;
-    const int last = kept - 1;
-    if (plan.sizes[last] < kShort) {
-        const int longest = static_cast<int>(std::max_element(plan.sizes, plan.sizes + kept) - plan.sizes);
-        if (plan.sizes[longest] >= kLong) {
-            std::swap(plan.sizes[last], plan.sizes[longest]);
-            for (int i = 0; i < plan.num_operands; ++i)
-                std::swap(plan.strides[i][last], plan.strides[i][longest]);
-        }
-    }
     plan.ndim = kept;
+    set_columns(plan);
 }
 
 namespace {
@@ -51,7 +63,7 @@ namespace {
 // Number of elements that are converted at a time. The blocks of all operands fit in the first-level cache.
 constexpr int64_t kBlock = 512;
 
-// Runs the loop over a part of the innermost dimension, and converts operands whose dtype is not the loop's.
+// Runs the loop over rows of the innermost dimension, and converts operands whose dtype is not the loop's.
 struct Inner {
     const PointwisePlan& plan;
     bool cast[kMaxOperands];
@@ -68,31 +80,146 @@ struct Inner {
         }
     }
 
-    void operator()(char* const* data, const int64_t* strides, int64_t n) const {
-        if (!any) return plan.loop(data, strides, n, plan.params);
-        alignas(64) char buffer[kMaxOperands][kBlock * 16];
-        for (int64_t at = 0; at < n; at += kBlock) {
-            int64_t count = std::min(kBlock, n - at);
-            char* block[kMaxOperands];
-            int64_t step[kMaxOperands];
-            for (int i = 0; i < plan.num_operands; ++i) {
-                char* here = data[i] + at * strides[i];
-                block[i] = cast[i] ? buffer[i] : here;
-                step[i] = cast[i] ? static_cast<int64_t>(itemsize(plan.loop_dtype[i])) : strides[i];
-                if (cast[i] && i > 0) {
-                    char* pair[2] = {buffer[i], here};
-                    int64_t pair_steps[2] = {step[i], strides[i]};
-                    to_loop[i](pair, pair_steps, count, nullptr);
-                }
-            }
-            plan.loop(block, step, count, plan.params);
-            if (cast[0]) {
-                char* pair[2] = {data[0] + at * strides[0], buffer[0]};
-                int64_t pair_steps[2] = {strides[0], step[0]};
-                to_loop[0](pair, pair_steps, count, nullptr);
+    // Computes `rows` rows of `n` elements.
+    void operator()(char* const* data, const int64_t* strides, int64_t n, const int64_t* row_strides,
+                    int64_t rows) const {
+        if (!any) return plan.loop(data, strides, n, row_strides, rows, plan.params);
+        if (n * rows <= kBlock) return convert_and_run(data, strides, n, row_strides, rows);
+        const int64_t width = std::min(n, kBlock), height = kBlock / width;
+        for (int64_t row = 0; row < rows; row += height) {
+            for (int64_t at = 0; at < n; at += width) {
+                char* block[kMaxOperands];
+                for (int i = 0; i < plan.num_operands; ++i)
+                    block[i] = data[i] + row * row_strides[i] + at * strides[i];
+                convert_and_run(block, strides, std::min(width, n - at), row_strides,
+                                std::min(height, rows - row));
             }
         }
     }
+
+    // The same for at most kBlock elements, some of whose operands are converted.
+    void convert_and_run(char* const* data, const int64_t* strides, int64_t n, const int64_t* row_strides,
+                         int64_t rows) const {
+        alignas(64) char buffer[kMaxOperands][kBlock * 16];
+        char* block[kMaxOperands];
+        int64_t step[kMaxOperands], row_step[kMaxOperands];
+        for (int i = 0; i < plan.num_operands; ++i) {
+            block[i] = data[i];
+            step[i] = strides[i];
+            row_step[i] = row_strides[i];
+            if (!cast[i]) continue;
+            const auto size = static_cast<int64_t>(itemsize(plan.loop_dtype[i]));
+            block[i] = buffer[i];
+            if (i > 0 && strides[i] == 0) {  // one value for each row
+                step[i] = 0;
+                row_step[i] = size;
+                char* pair[2] = {block[i], data[i]};
+                const int64_t pair_steps[2] = {size, row_strides[i]};
+                run_row(to_loop[i], pair, pair_steps, rows);
+                continue;
+            }
+            step[i] = size;
+            row_step[i] = n * size;
+            if (i == 0) continue;
+            char* pair[2] = {block[i], data[i]};
+            const int64_t pair_steps[2] = {step[i], strides[i]},
+                          pair_row_steps[2] = {row_step[i], row_strides[i]};
+            to_loop[i](pair, pair_steps, n, pair_row_steps, rows, nullptr);
+        }
+        plan.loop(block, step, n, row_step, rows, plan.params);
+        if (cast[0]) {
+            char* pair[2] = {data[0], block[0]};
+            const int64_t pair_steps[2] = {strides[0], step[0]},
+                          pair_row_steps[2] = {row_strides[0], row_step[0]};
+            to_loop[0](pair, pair_steps, n, pair_row_steps, rows, nullptr);
+        }
+    }
+};
+
+// Walks over the elements in row-major order of the plan's sizes.
+class Walk {
+  public:
+    explicit Walk(const PointwisePlan& plan) : plan_(plan), inner_(plan), last_(plan.ndim - 1) {
+        for (int i = 0; i < plan.num_operands; ++i) {
+            strides_[i] = plan.strides[i][last_];
+            row_strides_[i] = last_ > 0 ? plan.strides[i][last_ - 1] : 0;
+        }
+    }
+
+    // Computes elements [begin, end).
+    void elements(int64_t begin, int64_t end) const {
+        const int64_t row = plan_.sizes[last_];
+        int64_t index[kMaxDims];
+        char* data[kMaxOperands];
+        int64_t rest = begin;
+        for (int d = last_; d >= 0; --d) {
+            index[d] = rest % plan_.sizes[d];
+            rest /= plan_.sizes[d];
+        }
+        move_to(index, plan_.ndim, data);
+        if (last_ == 0) return inner_(data, strides_, end - begin, row_strides_, 1);
+        while (begin < end) {
+            if (index[last_] == 0 && end - begin >= row) {
+                // Whole rows, along the last dimension but one.
+                const int64_t rows = std::min(plan_.sizes[last_ - 1] - index[last_ - 1], (end - begin) / row);
+                inner_(data, strides_, row, row_strides_, rows);
+                for (int i = 0; i < plan_.num_operands; ++i) data[i] += rows * row_strides_[i];
+                begin += rows * row;
+                index[last_ - 1] += rows;
+            } else {
+                const int64_t n = std::min(row - index[last_], end - begin);
+                inner_(data, strides_, n, row_strides_, 1);
+                begin += n;
+                if (begin >= end) break;
+                // Moves to the start of the next row.
+                for (int i = 0; i < plan_.num_operands; ++i) data[i] -= index[last_] * strides_[i];
+                index[last_] = 0;
+                for (int i = 0; i < plan_.num_operands; ++i) data[i] += row_strides_[i];
+                ++index[last_ - 1];
+            }
+            // Increments the outer indices whose dimensions are at their ends.
+            for (int d = last_ - 1; d >= 0 && index[d] == plan_.sizes[d]; --d) {
+                for (int i = 0; i < plan_.num_operands; ++i) data[i] -= plan_.sizes[d] * plan_.strides[i][d];
+                index[d] = 0;
+                if (d == 0) break;
+                for (int i = 0; i < plan_.num_operands; ++i) data[i] += plan_.strides[i][d - 1];
+                ++index[d - 1];
+            }
+        }
+    }
+
+    // Computes groups [begin, end) of neighbouring columns. A group stays in the cache while its short columns' elements are
+    // computed, and no two threads write to one column.
+    void columns(int64_t begin, int64_t end) const {
+        const int64_t length = plan_.sizes[last_], groups = (length + kColumns - 1) / kColumns;
+        for (int64_t group = begin; group < end; ++group) {
+            int64_t index[kMaxDims], rest = group / groups;
+            for (int d = last_ - 2; d >= 0; --d) {
+                index[d] = rest % plan_.sizes[d];
+                rest /= plan_.sizes[d];
+            }
+            char* data[kMaxOperands];
+            move_to(index, last_ - 1, data);
+            const int64_t first = group % groups * kColumns;
+            for (int i = 0; i < plan_.num_operands; ++i) data[i] += first * strides_[i];
+            inner_(data, strides_, std::min(kColumns, length - first), row_strides_, plan_.sizes[last_ - 1]);
+        }
+    }
+
+    static constexpr int64_t kColumns = 512;
+
+  private:
+    void move_to(const int64_t* index, int ndim, char** data) const {
+        for (int i = 0; i < plan_.num_operands; ++i) {
+            data[i] = plan_.data[i];
+            for (int d = 0; d < ndim; ++d) data[i] += index[d] * plan_.strides[i][d];
+        }
+    }
+
+    const PointwisePlan& plan_;
+    const Inner inner_;
+    const int last_;
+    int64_t strides_[kMaxOperands], row_strides_[kMaxOperands];
 };
 
 }  // namespace
@@ -101,60 +228,21 @@ void run(const PointwisePlan& plan) {
     int64_t total = 1;
     for (int d = 0; d < plan.ndim; ++d) total *= plan.sizes[d];
     if (total == 0) return;
-    Inner inner(plan);
     const int last = plan.ndim - 1;
-    const int64_t row = plan.sizes[last];
-
-    // Processes elements [begin, end), counted in row-major order of the plan's sizes.
-    auto body = [&](int64_t begin, int64_t end) {
-        int64_t index[kMaxDims];
-        char* data[kMaxOperands];
-        int64_t steps[kMaxOperands];
-        int64_t rest = begin;
-        for (int d = last; d >= 0; --d) {
-            index[d] = rest % plan.sizes[d];
-            rest /= plan.sizes[d];
-        }
-        for (int i = 0; i < plan.num_operands; ++i) {
-            data[i] = plan.data[i];
-            for (int d = 0; d <= last; ++d) data[i] += index[d] * plan.strides[i][d];
-            steps[i] = plan.strides[i][last];
-        }
-        while (begin < end) {
-            if (last > 0 && index[last] == 0 && end - begin >= row) {
-                // Whole rows, along the last dimension but one.
-                const int64_t rows = std::min(plan.sizes[last - 1] - index[last - 1], (end - begin) / row);
-                for (int64_t r = 0; r < rows; ++r) {
-                    if (inner.any) inner(data, steps, row);
-                    else plan.loop(data, steps, row, plan.params);
-                    for (int i = 0; i < plan.num_operands; ++i) data[i] += plan.strides[i][last - 1];
-                }
-                begin += rows * row;
-                index[last - 1] += rows;
-            } else {
-                const int64_t n = std::min(row - index[last], end - begin);
-                inner(data, steps, n);
-                begin += n;
-                if (begin >= end) break;
-                // Moves to the start of the next row.
-                for (int i = 0; i < plan.num_operands; ++i) data[i] -= index[last] * steps[i];
-                index[last] = 0;
-                if (last == 0) continue;
-                for (int i = 0; i < plan.num_operands; ++i) data[i] += plan.strides[i][last - 1];
-                ++index[last - 1];
-            }
-            // Increments the outer indices whose dimensions are at their ends.
-            for (int d = last - 1; d >= 0 && index[d] == plan.sizes[d]; --d) {
-                for (int i = 0; i < plan.num_operands; ++i) data[i] -= plan.sizes[d] * plan.strides[i][d];
-                index[d] = 0;
-                if (d == 0) break;
-                for (int i = 0; i < plan.num_operands; ++i) data[i] += plan.strides[i][d - 1];
-                ++index[d - 1];
-            }
-        }
-    };
-    if (total <= kGrain) body(0, total);
-    else parallel_for(0, total, kGrain, body);
+    if (last == 0 && total <= kGrain) {
+        int64_t strides[kMaxOperands];
+        for (int i = 0; i < plan.num_operands; ++i) strides[i] = plan.strides[i][0];
+        return Inner(plan)(plan.data, strides, total, strides, 1);
+    }
+    const Walk walk(plan);
+    if (last > 0 && is_short(plan.sizes[last - 1]) && plan.strides[0][last] > plan.strides[0][last - 1]) {
+        const int64_t length = plan.sizes[last], height = plan.sizes[last - 1];
+        const int64_t groups = total / (length * height) * ((length + Walk::kColumns - 1) / Walk::kColumns);
+        const int64_t grain = std::max<int64_t>(1, kGrain / (std::min(length, Walk::kColumns) * height));
+        return parallel_for(0, groups, grain, [&](int64_t begin, int64_t end) { walk.columns(begin, end); });
+    }
+    if (total <= kGrain) return walk.elements(0, total);
+    parallel_for(0, total, kGrain, [&](int64_t begin, int64_t end) { walk.elements(begin, end); });
 }
 
 }  // namespace rushlight::cpu

@@ -152,7 +152,7 @@ class Walk {
         if (!writes_output) {
             char* data[2] = {out, buffer};
             int64_t strides[2] = {inner_out_ * size, wide};
-            (cast_ ? cast_ : cast_loop(p_.out_dtype, loops_.wide))(data, strides, tile.count, nullptr);
+            run_row(cast_ ? cast_ : cast_loop(p_.out_dtype, loops_.wide), data, strides, tile.count);
         }
         if (second && !writes_second)
             for (int64_t i = 0; i < tile.count; ++i)

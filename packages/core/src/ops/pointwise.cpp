@@ -124,13 +124,13 @@ struct Fast {
         strides[0] = static_cast<int64_t>(itemsize(result));
         int64_t n = out.numel();
         if (n <= cpu::kGrain) {
-            if (n) loop(data, strides, n, params);
+            if (n) run_row(loop, data, strides, n, params);
             return;
         }
         parallel_for(0, n, cpu::kGrain, [&](int64_t begin, int64_t end) {
             char* here[kMaxOperands];
             for (int i = 0; i <= desc.num_inputs; ++i) here[i] = data[i] + begin * strides[i];
-            loop(here, strides, end - begin, params);
+            run_row(loop, here, strides, end - begin, params);
         });
     }
 

@@ -168,7 +168,7 @@ Tensor reduce(const ReduceDesc& desc, const Tensor& input, std::optional<IntList
             if (!same) {
                 char* pair[2] = {data, wide};
                 int64_t strides[2] = {0, 0};
-                cpu::cast_loop(result, loops.wide)(pair, strides, 1, nullptr);
+                run_row(cpu::cast_loop(result, loops.wide), pair, strides, 1);
             }
             return out;
         }

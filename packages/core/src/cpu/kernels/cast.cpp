@@ -29,27 +29,33 @@ void cast_line(To* out, const From* in, int64_t n) {
 }
 
 template <class To, class From>
-void cast(char* const* data, const int64_t* s, int64_t n, const Scalar*) {
-    if (s[0] == static_cast<int64_t>(sizeof(To)) && s[1] == static_cast<int64_t>(sizeof(From))) {
-        cast_line(reinterpret_cast<To*>(data[0]), reinterpret_cast<const From*>(data[1]), n);
-        return;
-    }
-    if constexpr (std::is_same_v<To, From>) {
-        if (s[0] == static_cast<int64_t>(sizeof(To)) && s[1] == 0) {  // one value for all elements
-            const To value = *reinterpret_cast<const To*>(data[1]);
-            To* out = reinterpret_cast<To*>(data[0]);
-#pragma GCC ivdep
-            for (int64_t i = 0; i < n; ++i) out[i] = value;
-            return;
+void cast(char* const* data, const int64_t* s, int64_t n, const int64_t* row_strides, int64_t rows,
+          const Scalar*) {
+    const bool dense_out = s[0] == static_cast<int64_t>(sizeof(To));
+    for (int64_t r = 0; r < rows; ++r) {
+        char* const out = data[0] + r * row_strides[0];
+        const char* const in = data[1] + r * row_strides[1];
+        if (dense_out && s[1] == static_cast<int64_t>(sizeof(From))) {
+            cast_line(reinterpret_cast<To*>(out), reinterpret_cast<const From*>(in), n);
+            continue;
         }
+        if constexpr (std::is_same_v<To, From>) {
+            if (dense_out && s[1] == 0) {  // one value for all elements
+                const To value = *reinterpret_cast<const To*>(in);
+                To* to = reinterpret_cast<To*>(out);
+#pragma GCC ivdep
+                for (int64_t i = 0; i < n; ++i) to[i] = value;
+                continue;
+            }
+        }
+        for (int64_t i = 0; i < n; ++i)
+            *reinterpret_cast<To*>(out + i * s[0]) =
+                cast_element<To>(*reinterpret_cast<const From*>(in + i * s[1]));
     }
-    for (int64_t i = 0; i < n; ++i)
-        *reinterpret_cast<To*>(data[0] + i * s[0]) =
-            cast_element<To>(*reinterpret_cast<const From*>(data[1] + i * s[1]));
 }
 
 template <class To>
-constexpr void row(CastTable::Loop* r) {
+constexpr void row(LoopFn* r) {
     r[0] = cast<To, bool>, r[1] = cast<To, uint8_t>, r[2] = cast<To, int8_t>, r[3] = cast<To, int16_t>;
     r[4] = cast<To, int32_t>, r[5] = cast<To, int64_t>, r[6] = cast<To, Half>, r[7] = cast<To, BFloat16>;
     r[8] = cast<To, float>, r[9] = cast<To, double>;
@@ -68,7 +74,7 @@ template <class T>
     for (int64_t i = 0; i < n; ++i) __builtin_memcpy(to + i * to_step, from + i * from_step, sizeof(T));
 }
 template <class To, class From>
-void cast_float8(char* const* data, const int64_t* s, int64_t n, const Scalar*) {
+void cast_float8_row(char* const* data, const int64_t* s, int64_t n) {
     using Target = std::conditional_t<sizeof(To) == 1, uint8_t, float>;
     using Source = std::conditional_t<sizeof(From) == 1, uint8_t, float>;
     constexpr auto to_size = static_cast<int64_t>(sizeof(To)), from_size = static_cast<int64_t>(sizeof(From));
@@ -83,29 +89,41 @@ void cast_float8(char* const* data, const int64_t* s, int64_t n, const Scalar*) 
         move<Target>(data[0] + at * s[0], s[0], reinterpret_cast<const char*>(out), to_size, m);
     }
 }
+template <class To, class From>
+void cast_float8(char* const* data, const int64_t* s, int64_t n, const int64_t* row_strides, int64_t rows,
+                 const Scalar*) {
+    for (int64_t r = 0; r < rows; ++r) {
+        char* const row[] = {data[0] + r * row_strides[0], data[1] + r * row_strides[1]};
+        cast_float8_row<To, From>(row, s, n);
+    }
+}
 
 // Conversions of float8 to other dtypes, and from them, are made of two.
-void in_two_steps(CastTable::Loop from_source, CastTable::Loop to_target, char* const* data, const int64_t* s,
-                  int64_t n) {
+void in_two_steps(LoopFn from_source, LoopFn to_target, char* const* data, const int64_t* s, int64_t n,
+                  const int64_t* row_strides, int64_t rows) {
     float block[kBlock];
-    for (int64_t at = 0; at < n; at += kBlock) {
-        const int64_t m = n - at < kBlock ? n - at : kBlock;
-        char* const read[] = {reinterpret_cast<char*>(block), data[1] + at * s[1]};
-        char* const written[] = {data[0] + at * s[0], reinterpret_cast<char*>(block)};
-        const int64_t read_steps[] = {sizeof(float), s[1]}, written_steps[] = {s[0], sizeof(float)};
-        from_source(read, read_steps, m, nullptr);
-        to_target(written, written_steps, m, nullptr);
+    for (int64_t r = 0; r < rows; ++r) {
+        for (int64_t at = 0; at < n; at += kBlock) {
+            const int64_t m = n - at < kBlock ? n - at : kBlock;
+            char* const read[] = {reinterpret_cast<char*>(block), data[1] + r * row_strides[1] + at * s[1]};
+            char* const written[] = {data[0] + r * row_strides[0] + at * s[0],
+                                     reinterpret_cast<char*>(block)};
+            const int64_t read_steps[] = {sizeof(float), s[1]}, written_steps[] = {s[0], sizeof(float)};
+            run_row(from_source, read, read_steps, m);
+            run_row(to_target, written, written_steps, m);
+        }
     }
 }
 template <class To, class From>
-constexpr CastTable::Loop one_step() {
+constexpr LoopFn one_step() {
     if constexpr (is_float8(DTypeOf<To>::value) || is_float8(DTypeOf<From>::value))
         return cast_float8<To, From>;
     else return cast<To, From>;
 }
 template <class To, class From>
-void cast_by_float(char* const* data, const int64_t* s, int64_t n, const Scalar*) {
-    in_two_steps(one_step<float, From>(), one_step<To, float>(), data, s, n);
+void cast_by_float(char* const* data, const int64_t* s, int64_t n, const int64_t* row_strides, int64_t rows,
+                   const Scalar*) {
+    in_two_steps(one_step<float, From>(), one_step<To, float>(), data, s, n, row_strides, rows);
 }
 
 using NotFloat8 = Types<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t, Half,

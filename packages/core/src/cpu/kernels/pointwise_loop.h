@@ -38,36 +38,59 @@ template <class F, class R, class... In>
 struct Loop {
     static constexpr int kInputs = sizeof...(In);
 
-    static void run(char* const* data, const int64_t* strides, int64_t n, const Scalar* params) {
+    static void run(char* const* data, const int64_t* strides, int64_t n, const int64_t* row_strides,
+                    int64_t rows, const Scalar* params) {
         const F f(params);
-        run(f, data, strides, n, std::index_sequence_for<In...>{});
+        run(f, data, strides, n, {row_strides, rows}, std::index_sequence_for<In...>{});
     }
 
+  private:
+    struct Rows {
+        const int64_t* strides;
+        int64_t count;
+    };
+
     template <size_t... I>
-    static void run(const F& f, char* const* data, const int64_t* s, int64_t n, std::index_sequence<I...>) {
+    static void run(const F& f, char* const* data, const int64_t* s, int64_t n, Rows rows,
+                    std::index_sequence<I...> inputs) {
         constexpr int64_t size[] = {static_cast<int64_t>(sizeof(In))...};
         // Bit i is set if input i has the same value for all elements. For such inputs, loops are compiled for two
         // and three inputs of which the first varies, and for two inputs of which only the first is constant.
         unsigned held = ((s[1 + I] == 0 ? 1u << I : 0u) | ...);
         bool dense =
             s[0] == static_cast<int64_t>(sizeof(R)) && ((s[1 + I] == size[I] || s[1 + I] == 0) && ...);
-        if (dense && held == 0) return pass<0>(f, data, n, std::index_sequence<I...>{});
+        if (dense && held == 0) return each_row<0>(f, data, n, rows, inputs);
         if constexpr (kInputs == 2) {
-            if (dense && held == 1) return pass<1>(f, data, n, std::index_sequence<I...>{});
+            if (dense && held == 1) return each_row<1>(f, data, n, rows, inputs);
         }
         if constexpr (kInputs == 2 || kInputs == 3) {
-            if (dense && held == 2) return pass<2>(f, data, n, std::index_sequence<I...>{});
+            if (dense && held == 2) return each_row<2>(f, data, n, rows, inputs);
         }
         if constexpr (kInputs == 3) {
-            if (dense && held == 4) return pass<4>(f, data, n, std::index_sequence<I...>{});
-            if (dense && held == 6) return pass<6>(f, data, n, std::index_sequence<I...>{});
+            if (dense && held == 4) return each_row<4>(f, data, n, rows, inputs);
+            if (dense && held == 6) return each_row<6>(f, data, n, rows, inputs);
         }
-        for (int64_t i = 0; i < n; ++i)
-            *reinterpret_cast<R*>(data[0] + i * s[0]) =
-                one(f, *reinterpret_cast<const In*>(data[1 + I] + i * s[1 + I])...);
+        for (int64_t r = 0; r < rows.count; ++r) {
+            char* const out = data[0] + r * rows.strides[0];
+            const char* const in[] = {data[1 + I] + r * rows.strides[1 + I]...};
+            for (int64_t i = 0; i < n; ++i)
+                *reinterpret_cast<R*>(out + i * s[0]) =
+                    one(f, *reinterpret_cast<const In*>(in[I] + i * s[1 + I])...);
+        }
     }
 
-  private:
+    template <unsigned held, size_t... I>
+    static void each_row(const F& f, char* const* data, int64_t n, Rows rows,
+                         std::index_sequence<I...> inputs) {
+        char* row[] = {data[0], data[1 + I]...};
+        for (int64_t left = rows.count;;) {
+            pass<held>(f, row, n, inputs);
+            if (--left <= 0) return;
+            row[0] += rows.strides[0];
+            ((row[1 + I] += rows.strides[1 + I]), ...);
+        }
+    }
+
     template <unsigned held, size_t... I>
     static void pass(const F& f, char* const* data, int64_t n, std::index_sequence<I...>) {
         R* out = reinterpret_cast<R*>(data[0]);

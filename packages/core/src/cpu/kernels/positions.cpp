@@ -133,11 +133,14 @@ void add_rows(const IndexRows& r, RowRange range, void* to, const void* from) {
 }
 
 template <class T>
-void backwards(char* const* data, const int64_t*, int64_t n, const Scalar*) {
-    T* out = reinterpret_cast<T*>(data[0]);
-    const T* in = reinterpret_cast<const T*>(data[1]);
+void backwards(char* const* data, const int64_t*, int64_t n, const int64_t* row_strides, int64_t rows,
+               const Scalar*) {
+    for (int64_t r = 0; r < rows; ++r) {
+        T* out = reinterpret_cast<T*>(data[0] + r * row_strides[0]);
+        const T* in = reinterpret_cast<const T*>(data[1] + r * row_strides[1]);
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) out[i] = in[-i];
+        for (int64_t i = 0; i < n; ++i) out[i] = in[-i];
+    }
 }
 LoopFn copy_backwards(size_t itemsize) {
     return with_size(itemsize, []<class T>(T) -> LoopFn { return backwards<T>; });

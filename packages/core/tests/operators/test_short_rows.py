@@ -1,0 +1,99 @@
+"""Elementwise operators over rows of few elements, of which several rows are computed by one call of a loop."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+LENGTHS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 16, 31, 33, 65]
+COUNTS = [1, 3, 31, 32, 500, 20000]  # of rows; the last has enough elements for two threads
+
+Layout = Callable[[np.ndarray], tuple[np.ndarray, Tensor]]
+
+
+def gaps(values: np.ndarray) -> tuple[np.ndarray, Tensor]:
+    """Return the values with one more column, which no view contains."""
+    wide = np.concatenate([values, values[:, :1]], 1)
+    return values, core.from_numpy(wide)[:, :-1]
+
+
+def columns(values: np.ndarray) -> tuple[np.ndarray, Tensor]:
+    return values, core.from_numpy(np.ascontiguousarray(values.T)).t()
+
+
+def one_column(values: np.ndarray) -> tuple[np.ndarray, Tensor]:
+    return values[:, :1], core.from_numpy(np.ascontiguousarray(values[:, :1]))
+
+
+def one_row(values: np.ndarray) -> tuple[np.ndarray, Tensor]:
+    return values[:1], core.from_numpy(np.ascontiguousarray(values[:1]))
+
+
+def windows(values: np.ndarray) -> tuple[np.ndarray, Tensor]:
+    """Return overlapping rows: each begins one element after the previous one."""
+    count, length = values.shape
+    line = np.resize(values, count + length - 1)
+    return np.lib.stride_tricks.sliding_window_view(line, length), core.from_numpy(line).unfold(0, length, 1)
+
+
+def reversed_columns(values: np.ndarray) -> tuple[np.ndarray, Tensor]:
+    return values[:, ::-1], core.from_numpy(values).flip(1)
+
+
+LAYOUTS: list[Layout] = [gaps, columns, one_column, one_row, windows, reversed_columns]
+
+
+def numbers(count: int, length: int, dtype: str, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(-50, 50, (count, length)).astype(dtype)
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_operands_of_any_layout(layout: Layout, length: int) -> None:
+    for count in COUNTS:
+        for dtype, other in [("float32", "float32"), ("int16", "float32"), ("float64", "int32")]:
+            a, x = layout(numbers(count, length, dtype, 1))
+            b = numbers(count, length, other, 2)
+            y = core.from_numpy(b)
+            expected = a.astype("float64") * b - a
+            np.testing.assert_array_equal((x * y - x).numpy(), expected, err_msg=f"{count} {dtype} {other}")
+            np.testing.assert_array_equal((y * x - x).numpy(), expected, err_msg=f"{count} {other} {dtype}")
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+def test_results_with_gaps(length: int) -> None:
+    for count in COUNTS:
+        for dtype in ("float32", "int64", "float16"):
+            a = numbers(count, length, "float32", 3)
+            whole = core.full((count, length + 2), -99, dtype=getattr(core, dtype))
+            core.add(core.from_numpy(a.astype(dtype)), 1, out=whole[:, 1:-1])
+            np.testing.assert_array_equal(whole[:, 1:-1].numpy(), (a + 1).astype(dtype))
+            assert (whole[:, [0, -1]] == -99).all(), (count, dtype)
+            whole[:, 1:-1].copy_(core.from_numpy(a)).add_(1).mul_(2)
+            np.testing.assert_array_equal(whole[:, 1:-1].numpy(), (2 * (a + 1)).astype(dtype))
+            assert (whole[:, [0, -1]] == -99).all(), (count, dtype)
+
+
+@pytest.mark.parametrize("length", [2, 3, 4, 5, 8])
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 0, 1), (0, 2, 1), (2, 1, 0), (1, 2, 0)])
+def test_short_dimensions_between_long_ones(order: tuple[int, int, int], length: int) -> None:
+    values = np.random.default_rng(4).integers(-50, 50, (70, 40, length)).astype("float32")
+    x = core.from_numpy(values)[:, :-1].permute(order)
+    a = values[:, :-1].transpose(order)
+    bias = np.arange(a.shape[1], dtype="float64")[:, None]
+    np.testing.assert_array_equal((x + core.from_numpy(bias)).numpy(), a + bias.astype("float32"))
+    np.testing.assert_array_equal(x.clone(memory_format=core.contiguous_format).numpy(), a)
+
+
+@pytest.mark.parametrize("length", [2, 3, 7, 8, 20])
+def test_operators_that_treat_some_values_apart(length: int) -> None:
+    """exp and log compute large and small values by other code, for whole blocks of a row or for single elements."""
+    values = np.random.default_rng(5).uniform(-120, 120, (9000, length + 1)).astype("float32")
+    x = core.from_numpy(values)[:, :-1]
+    dense = core.from_numpy(np.ascontiguousarray(values[:, :-1]))
+    for name in ("exp", "log", "tanh", "lgamma", "sin", "reciprocal", "erf"):
+        op = getattr(core, name)
+        np.testing.assert_allclose(op(x).numpy(), op(dense).numpy(), rtol=1e-6, err_msg=name)
