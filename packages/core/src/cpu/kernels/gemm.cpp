@@ -16,6 +16,7 @@
 #include "cpu/kernels/gemm_micro.h"
 #include "cpu/kernels/gemm_pack.h"
 #include "cpu/kernels/gemm_stream.h"
+#include "cpu/kernels/short_rows.h"
 #include "cpu/streaming.h"
 #include "rushlight/parallel.h"
 
@@ -411,12 +412,40 @@ void serial_packed(const Gemm<T>& g, const T* packed, T* scratch) {
     }
 }
 
+// --- short dot products ------------------------------------------------------------------------------------
+
+// The length of the rows of a and of the columns of b up to which each lane of a vector computes one of the products.
+template <class T>
+constexpr int64_t kShortDot = 2 * kLanes<T>;
+
+template <class T>
+void short_dots(const Gemm<T>& g) {
+    constexpr int kL = kLanes<T>;
+    ShortRows<T> columns;
+    for (int64_t j = 0; j < g.n; j += kL) {
+        const int64_t count = min(kL, g.n - j);
+        const Lanes<T> lanes(count);
+        columns.read(g.b + j * g.b_col, count, g.k, g.b_col);
+        for (int64_t i = 0; i < g.m; ++i) {
+            const T* a = g.a + i * g.a_row;
+            Vec<T> even{}, odd{};
+            int64_t k = 0;
+            for (; k + 2 <= g.k; k += 2) {
+                even += a[k] * load(columns.elements + k * kL);
+                odd += a[k + 1] * load(columns.elements + (k + 1) * kL);
+            }
+            if (k < g.k) even += a[k] * load(columns.elements + k * kL);
+            store(g.c + i * g.c_row + j, finish(epilogue_at(g, i, j), even + odd, 0, 0, lanes), lanes);
+        }
+    }
+}
+
 // --- the choice --------------------------------------------------------------------------------------------
 
 // The number of rows up to which inner products are faster than packing their operands.
 constexpr int64_t kMostDotRows = kRegisters == 32 ? 32 : 16;
 
-enum class Way { InPlace, Stream, Dot, Packed };
+enum class Way { InPlace, Stream, ShortDot, Dot, Packed };
 
 template <class T>
 Way choose(const Gemm<T>& g) {
@@ -428,10 +457,12 @@ Way choose(const Gemm<T>& g) {
     }
     if (g.b_col == 1) {
         const bool cached = g.n * g.k <= (1 << 20) / static_cast<int64_t>(sizeof(T));
-        if (cached && g.m > 2 && (g.m <= kStridedRows || g.m * g.n * g.k <= 48 * 48 * 48))
+        const bool tiny = g.n <= kLanes<T> && g.k <= kLanes<T>;
+        if (cached && (g.m > 2 || tiny) && (g.m <= kStridedRows || g.m * g.n * g.k <= 48 * 48 * 48))
             return Way::InPlace;
         if (g.m <= 2 || (!cached && g.m <= kStreamRows)) return Way::Stream;
     } else if (g.b_row == 1 && g.a_col == 1) {
+        if (g.m <= 4 && g.k <= kShortDot<T> && g.n >= kLanes<T>) return Way::ShortDot;
         if (g.m <= 4 || ((g.m <= kMostDotRows || g.n <= 16) && g.k >= 64)) return Way::Dot;
     }
     return Way::Packed;
@@ -443,6 +474,7 @@ void one_thread(Way way, const Gemm<T>& g, T* scratch) {
     switch (way) {
         case Way::InPlace: return in_place(g);
         case Way::Stream: return stream(g);
+        case Way::ShortDot: return short_dots(g);
         case Way::Dot: return dot_blocks(g);
         case Way::Packed: return packed(g, scratch);
     }

@@ -1,5 +1,6 @@
 #include "cpu/loss_kernels.h"
 
+#include "cpu/kernels/short_rows.h"
 #include "cpu/kernels/softmax_rows.h"
 #include "rushlight/parallel.h"
 
@@ -22,8 +23,35 @@ void for_positions(const CrossEntropy<T>& c, Body&& body) {
                  });
 }
 
+// Writes the logarithms of `count` sums, of which x has one in each lane.
+template <class T>
+void store_logs(T* to, int64_t count, const LogSums<T, 1>& x) {
+    T top[kLanes<T>], total[kLanes<T>];
+    store(top, x.top[0]);
+    store(total, x.total[0]);
+#pragma omp simd
+    for (int64_t l = 0; l < count; ++l) to[l] = top[l] + math::log(total[l]);
+}
+
+// The same for short rows.
+template <class T>
+void log_sums_of_short_rows(const CrossEntropy<T>& c, T* log_sum) {
+    constexpr int kL = kLanes<T>;
+    const int64_t groups = (c.batch + kL - 1) / kL;
+    parallel_for(0, groups, kElementsPerThread / (c.classes * kL) + 1, [&](int64_t first, int64_t last) {
+        ShortRows<T> columns;
+        for (int64_t g = first; g < last; ++g) {
+            const int64_t n = g * kL, rows = c.batch - n < kL ? c.batch - n : kL;
+            columns.read(c.input + n * c.classes, rows, c.classes, c.classes);
+            store_logs(log_sum + n, rows,
+                       side_by_side_log_sum<T, 1>(columns.elements, c.classes, kL, WholeVector<T>{}));
+        }
+    });
+}
+
 template <class T>
 void log_sums(const CrossEntropy<T>& c, T* log_sum) {
+    if (c.inner == 1 && c.classes <= kShortRow<T>) return log_sums_of_short_rows(c, log_sum);
     if (c.inner == 1) {
         parallel_for(0, c.batch, kElementsPerThread / c.classes + 1, [&](int64_t first, int64_t last) {
             const int64_t step = rows_at_once(c.classes);
@@ -40,13 +68,8 @@ void log_sums(const CrossEntropy<T>& c, T* log_sum) {
     }
     for_positions(c, [&](int64_t n, int64_t i, int64_t count) {
         const T* x = c.input + n * c.classes * c.inner + i;
-        const auto s = side_by_side_log_sum<T, 1>(x, c.classes, c.inner, Lanes<T>(count));
-        T top[kLanes<T>], total[kLanes<T>];
-        store(top, s.top[0]);
-        store(total, s.total[0]);
-        T* to = log_sum + n * c.inner + i;
-#pragma omp simd
-        for (int64_t l = 0; l < count; ++l) to[l] = top[l] + math::log(total[l]);
+        store_logs(log_sum + n * c.inner + i, count,
+                   side_by_side_log_sum<T, 1>(x, c.classes, c.inner, Lanes<T>(count)));
     });
 }
 

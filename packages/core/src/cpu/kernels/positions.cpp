@@ -76,17 +76,35 @@ RL_INLINE void each_row(const IndexRows& r, RowRange range, Row row) {
         row(r.shared ? r.index : r.index + i * r.width, walk.offset(), i * r.width);
 }
 
+constexpr int64_t kBlock = 1024;  // checked indices are still in the cache when they are used
+
+// Reads rows that are much shorter than a block, so that the indices of several rows are checked together.
+template <class T>
+RL_INLINE bool gather_short_rows(const IndexRows& r, RowRange range, T* out, const T* in) {
+    const int64_t together = kBlock / r.width;
+    Walk walk(r.rows, range.first);
+    for (int64_t i = range.first; i < range.last; i += together) {
+        const int64_t last = range.last - i < together ? range.last : i + together;
+        if (!all_within(r.index + i * r.width, (last - i) * r.width, r.size)) return false;
+        for (int64_t k = i; k < last; ++k, walk.next()) {
+            const T* from = in + walk.offset();
+            T* to = out + k * r.width;
+            each_index(r.index + k * r.width, 0, r.width, r.stride, r.step,
+                       [=](int64_t j, int64_t position) { to[j] = from[position]; });
+        }
+    }
+    return true;
+}
+
 template <class T>
 RL_INLINE bool gather_rows(const IndexRows& r, RowRange range, T* out, const T* in) {
-    constexpr int64_t kBlock = 1024;  // checked indices are still in the cache when they are used
-    // The indices of short rows are checked together.
-    const int64_t indices = (range.last - range.first) * r.width;
-    const bool together = range.end - range.begin == r.width && !r.shared && indices <= kBlock;
-    bool good = !together || all_within(r.index + range.first * r.width, indices, r.size);
+    if (!r.shared && range.end - range.begin == r.width && r.width <= kBlock / 8)
+        return gather_short_rows(r, range, out, in);
+    bool good = true;
     each_row(r, range, [&](const int64_t* index, int64_t base, int64_t at) {
         for (int64_t b = range.begin; good && b < range.end; b += kBlock) {
             const int64_t end = range.end - b < kBlock ? range.end : b + kBlock;
-            good = together || all_within(index + b, end - b, r.size);
+            good = all_within(index + b, end - b, r.size);
             if (!good) return;
             const T* from = in + base;
             T* to = out + at;

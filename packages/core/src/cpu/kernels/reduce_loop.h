@@ -10,6 +10,8 @@
 // and may have
 //     step and join of vectors         for reduce_rows.h: templates that are also defined for vectors
 //     Acc run(read, n, index)          the partial result of a run: read(i) returns element i, whose index is index + i
+//     run_columns<kRows>(acc, x, n, index)  adds n elements, at least one, to each of kRows partial results: element i of
+//                                      result l is x[i * kRows + l]
 //     T four(T, T, T, T)               combines four elements before step()
 //     Steps                            another reducer, whose start, step, join and run are used. Several reducers share
 //                                      it, so that these functions are compiled once
@@ -66,6 +68,16 @@ struct ReduceLoop {
                 }
             }
         }
+        if constexpr (kByColumns) {
+            if (stride == size && n <= kShortRow) {
+                constexpr int64_t kRows = kVectorBytes / size;
+                alignas(64) T elements[kShortRow * kRows];
+                for (; i + kRows <= count; i += kRows) {
+                    transpose_rows<kRows>(elements, in + i * step, step, n);
+                    r.template run_columns<kRows>(acc + i, elements, n, index);
+                }
+            }
+        }
         for (; i < count; ++i) {
             const char* row = in + i * step;
             acc[i] = stride == size ? along(r, acc[i], reinterpret_cast<const Stored*>(row), n, index)
@@ -102,6 +114,9 @@ struct ReduceLoop {
 
     using Rows = ReduceRows<R, T>;
     static constexpr bool kRuns = requires(const R r, Reader<T, Read> read) { r.run(read, 0, 0); };
+    static constexpr bool kByColumns =
+        std::is_same_v<T, Stored> && kFillsLane<T> &&
+        requires(const R r, Acc* acc, const T* x) { r.template run_columns<1>(acc, x, 0, 0); };
     static constexpr bool kByRows = Rows::kFits && std::is_same_v<T, Stored> && !kRuns;
 
     [[gnu::noinline]] static Acc part(const R& r, Acc acc, const Stored* elements, int64_t n, int64_t index) {

@@ -57,8 +57,10 @@ RL_INLINE void for_side_by_side(const T* x, int64_t n, int64_t stride, L lanes, 
     }
 }
 
-template <class T, int kCount, class L>
-RL_INLINE LogSums<T, kCount> side_by_side_log_sum(const T* x, int64_t n, int64_t stride, L lanes) {
+/// Calls keep_exp(k, p, e) with the terms.
+template <class T, int kCount, class L, class Keep>
+RL_INLINE LogSums<T, kCount> side_by_side_log_sum(const T* x, int64_t n, int64_t stride, L lanes,
+                                                  Keep&& keep_exp) {
     LogSums<T, kCount> s;
 #pragma GCC unroll 4
     for (int p = 0; p < kCount; ++p) {
@@ -67,9 +69,17 @@ RL_INLINE LogSums<T, kCount> side_by_side_log_sum(const T* x, int64_t n, int64_t
     }
     for_side_by_side<T, kCount>(x, n, stride, lanes,
                                 [&](int64_t, int p, Vec<T> v) { s.top[p] = larger(s.top[p], v); });
-    for_side_by_side<T, kCount>(x, n, stride, lanes,
-                                [&](int64_t, int p, Vec<T> v) { s.total[p] += exp<T>(v - s.top[p]); });
+    for_side_by_side<T, kCount>(x, n, stride, lanes, [&](int64_t k, int p, Vec<T> v) {
+        const Vec<T> e = exp<T>(v - s.top[p]);
+        s.total[p] += e;
+        keep_exp(k, p, e);
+    });
     return s;
+}
+
+template <class T, int kCount, class L>
+RL_INLINE LogSums<T, kCount> side_by_side_log_sum(const T* x, int64_t n, int64_t stride, L lanes) {
+    return side_by_side_log_sum<T, kCount>(x, n, stride, lanes, [](int64_t, int, Vec<T>) {});
 }
 
 }  // namespace rushlight::cpu::RUSHLIGHT_CPU

@@ -136,7 +136,7 @@ struct Norm2 {
 // Whether x replaces `best`. A NaN replaces everything except a NaN.
 template <class T, bool largest>
 RL_HD_CALL inline bool comes_first(T x, T best) {
-    return (largest ? x > best : x < best) || (x != x && best == best);
+    return static_cast<bool>((largest ? x > best : x < best) | ((x != x) & (best == best)));
 }
 template <class T, bool largest>
 inline constexpr T kLast =
@@ -206,22 +206,45 @@ struct IndexedExtreme {
         Extreme<T, largest> extreme(nullptr);
         Acc best = start();
         int64_t i = 0;
-        for (; i + kBlock <= n; i += kBlock) {
+        for (int64_t block; i + kWidth <= n; i += block) {
+            block = n - i < kBlock ? (n - i) / kWidth * kWidth : kBlock;
             T accumulators[kWidth];
             for (int64_t k = 0; k < kWidth; ++k) accumulators[k] = read(i + k);
-            for (int64_t j = kWidth; j < kBlock; j += kWidth)
+            for (int64_t j = kWidth; j < block; j += kWidth)
                 for (int64_t k = 0; k < kWidth; ++k)
                     accumulators[k] = extreme.step(accumulators[k], read(i + j + k));
-            T found = accumulators[0];
-            for (int64_t k = 1; k < kWidth; ++k) found = extreme.step(found, accumulators[k]);
+            for (int64_t half = kWidth / 2; half > 0; half /= 2)
+                for (int64_t k = 0; k < half; ++k)
+                    accumulators[k] = extreme.step(accumulators[k], accumulators[k + half]);
+            const T found = accumulators[0];
             if (best.index >= 0 && !comes_first<T, largest>(found, best.value)) continue;
             int64_t position = 0;
             while (read(i + position) != found && found == found) ++position;
             while (found != found && read(i + position) == read(i + position)) ++position;
-            best = {found, index + i + position};
+            best = {read(i + position), index + i + position};
         }
         for (; i < n; ++i) best = step(best, read(i), index + i);
         return best;
+    }
+
+    // Processes kRows rows of n elements, at least one. Element i of row l is x[i * kRows + l].
+    template <int64_t kRows>
+    void run_columns(Acc* acc, const T* x, int64_t n, int64_t index) const {
+        using Index = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+        T best[kRows];
+        Index at[kRows];
+        for (int64_t l = 0; l < kRows; ++l) best[l] = x[l], at[l] = 0;
+        for (int64_t i = 1; i < n; ++i) {
+#pragma omp simd
+            for (int64_t l = 0; l < kRows; ++l) {
+                const T value = x[i * kRows + l], before = best[l];
+                const Index found = at[l];
+                const bool first = comes_first<T, largest>(value, before);
+                best[l] = first ? value : before;
+                at[l] = first ? static_cast<Index>(i) : found;
+            }
+        }
+        for (int64_t l = 0; l < kRows; ++l) acc[l] = join(acc[l], {best[l], index + at[l]});
     }
 };
 template <class T>
