@@ -440,12 +440,29 @@ void short_dots(const Gemm<T>& g) {
     }
 }
 
+// Computes products of so few elements that vectors would not save time.
+constexpr int64_t kTiny = 64;
+template <class T>
+void tiny_dots(const Gemm<T>& g) {
+    for (int64_t i = 0; i < g.m; ++i) {
+        const Epilogue<T> e = epilogue_at(g, i, 0);
+        for (int64_t j = 0; j < g.n; ++j) {
+            const T *a = g.a + i * g.a_row, *b = g.b + j * g.b_col;
+            T sum = T(0);
+            for (int64_t k = 0; k < g.k; ++k) sum += a[k] * b[k];
+            T& c = g.c[i * g.c_row + j];
+            c = e.alpha * sum;
+            if (e.init != nullptr) c += e.beta * e.init[j * e.init_col];
+        }
+    }
+}
+
 // --- the choice --------------------------------------------------------------------------------------------
 
 // The number of rows up to which inner products are faster than packing their operands.
 constexpr int64_t kMostDotRows = kRegisters == 32 ? 32 : 16;
 
-enum class Way { InPlace, Stream, ShortDot, Dot, Packed };
+enum class Way { InPlace, Stream, TinyDot, ShortDot, Dot, Packed };
 
 template <class T>
 Way choose(const Gemm<T>& g) {
@@ -462,6 +479,7 @@ Way choose(const Gemm<T>& g) {
             return Way::InPlace;
         if (g.m <= 2 || (!cached && g.m <= kStreamRows)) return Way::Stream;
     } else if (g.b_row == 1 && g.a_col == 1) {
+        if (g.m <= 4 && g.m * g.n * g.k <= kTiny) return Way::TinyDot;
         if (g.m <= 4 && g.k <= kShortDot<T> && g.n >= kLanes<T>) return Way::ShortDot;
         if (g.m <= 4 || ((g.m <= kMostDotRows || g.n <= 16) && g.k >= 64)) return Way::Dot;
     }
@@ -474,6 +492,7 @@ void one_thread(Way way, const Gemm<T>& g, T* scratch) {
     switch (way) {
         case Way::InPlace: return in_place(g);
         case Way::Stream: return stream(g);
+        case Way::TinyDot: return tiny_dots(g);
         case Way::ShortDot: return short_dots(g);
         case Way::Dot: return dot_blocks(g);
         case Way::Packed: return packed(g, scratch);

@@ -119,6 +119,11 @@ struct ReduceLoop {
         requires(const R r, Acc* acc, const T* x) { r.template run_columns<1>(acc, x, 0, 0); };
     static constexpr bool kByRows = Rows::kFits && std::is_same_v<T, Stored> && !kRuns;
 
+    static constexpr bool kByVectors = [] {
+        if constexpr (kByRows) return Rows::kVectors;
+        else return false;
+    }();
+
     [[gnu::noinline]] static Acc part(const R& r, Acc acc, const Stored* elements, int64_t n, int64_t index) {
         Read converted[kConverts ? kPart : 1];
         const Read* adjacent = row(elements, n, converted);
@@ -175,11 +180,11 @@ struct ReduceLoop {
             // Several short rows without gaps between them are processed together, as one longer row.
             int64_t together = kShortRow / count;
             if (together > 1 && n >= 2 * together && stride == count * static_cast<int64_t>(sizeof(Stored))) {
-                Acc side[kShortRow];
+                alignas(64) Acc side[kShortRow];
                 for (int64_t k = 0; k < together * count; ++k) side[k] = r.start();
                 columns(r, side, in, together * count, n / together, stride * together, index);
-                for (int64_t k = 0; k < together * count; ++k)
-                    acc[k % count] = r.join(acc[k % count], side[k]);
+                for (int64_t k = 0; k < together; ++k)
+                    for (int64_t c = 0; c < count; ++c) acc[c] = r.join(acc[c], side[k * count + c]);
                 int64_t done = n / together * together;
                 in += done * stride;
                 n -= done;
@@ -199,19 +204,24 @@ struct ReduceLoop {
             for (; i + 4 <= n; i += 4) {
                 const Read *x0 = row_at(i, 0), *x1 = row_at(i + 1, 1), *x2 = row_at(i + 2, 2),
                            *x3 = row_at(i + 3, 3);
+                int64_t c = 0;
                 if constexpr (requires { r.four(T(), T(), T(), T()); }) {
                     if (fours(r, acc, x0, x1, x2, x3, count)) continue;
+                } else if constexpr (kByVectors) {
+                    c = Rows::template add_to_columns<4>(r, acc, {x0, x1, x2, x3}, count);
                 }
 #pragma GCC ivdep
-                for (int64_t c = 0; c < count; ++c) {
+                for (; c < count; ++c) {
                     Acc a = r.step(r.step(acc[c], static_cast<T>(x0[c])), static_cast<T>(x1[c]));
                     acc[c] = r.step(r.step(a, static_cast<T>(x2[c])), static_cast<T>(x3[c]));
                 }
             }
             for (; i < n; ++i) {
                 const Read* x = row_at(i, 0);
+                int64_t c = 0;
+                if constexpr (kByVectors) c = Rows::template add_to_columns<1>(r, acc, {x}, count);
 #pragma GCC ivdep
-                for (int64_t c = 0; c < count; ++c) acc[c] = r.step(acc[c], static_cast<T>(x[c]));
+                for (; c < count; ++c) acc[c] = r.step(acc[c], static_cast<T>(x[c]));
             }
         }
     }

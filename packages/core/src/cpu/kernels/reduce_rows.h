@@ -115,6 +115,20 @@ struct ReduceRows<R, T> {
         return reducers::fold<kL>(lanes, [&](Acc a, Acc b) { return r.join(a, b); });
     }
 
+    /// Adds the elements of kRows rows to the results of their columns, row after row. Returns the number of columns that are
+    /// done, which are those that fill vectors.
+    template <int kRows>
+    static int64_t add_to_columns(const R& r, Acc* acc, const T* const (&rows)[kRows], int64_t count) {
+        int64_t c = 0;
+        for (; c + kL <= count; c += kL) {
+            Vec<Acc> sum = load(acc + c);
+#pragma GCC unroll 4
+            for (int k = 0; k < kRows; ++k) take<1>(r, &sum, rows[k] + c);
+            store(acc + c, sum);
+        }
+        return c;
+    }
+
   private:
     template <int64_t count>
     RL_INLINE void join_halves(const R& r, Vec<Acc>* v) {
