@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -77,3 +79,27 @@ def test_lengths_beyond_half_precision(dtype: core.dtype) -> None:
     x = core.tensor([[3e4, 4e4], [6e4, 0.0]], dtype=dtype)
     assert np.allclose(core.renorm(x, 2, 0, 1.0).float().numpy(), [[0.6, 0.8], [1.0, 0.0]], atol=1e-2)
     assert np.allclose(core.renorm(x, 1, 0, 7.0).float().numpy(), [[3.0, 4.0], [7.0, 0.0]], atol=5e-2)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: core.layer_norm(x, x.shape[1:]),
+        lambda x: core.rms_norm(x, x.shape[1:]),
+        lambda x: core.group_norm(x.unsqueeze(1), 1),
+        lambda x: core.batch_norm(x.T, None, None, None, None, True, 0.1, 1e-5),
+        lambda x: core.softmax(x, 1) * x.shape[1],
+        lambda x: core.logsumexp(x, 1),
+        lambda x: core.mean(x, 1),
+        lambda x: core.var(x, 1),
+        lambda x: core.std(x, 1),
+        lambda x: core.linalg_vector_norm(x, 2, 1),
+        lambda x: core.adaptive_avg_pool1d(x.unsqueeze(1), 1),
+    ],
+    ids="layer rms group batch softmax logsumexp mean var std norm pool".split(),
+)
+def test_the_error_of_long_rows_is_that_of_short_ones(function: Callable[[core.Tensor], core.Tensor]) -> None:
+    """Sums of long rows are added in blocks, so that rounding errors do not grow with the length."""
+    x = core.from_numpy(np.random.default_rng(0).random((2, 3_000_001), dtype=np.float32))
+    exact = function(x.double())
+    assert (function(x) - exact).abs().max() < 2e-6 * exact.abs().max()

@@ -21,19 +21,30 @@ RL_INLINE void for_each_vector(int64_t n, Body&& body) {
     if (i < n) body(i, Lanes<T>(n - i), 0);
 }
 
+/// The number of elements that are added in T. The sums of longer rows are added in double, so that their error does
+/// not grow with the length.
+constexpr int64_t kRowBlock = 1 << 14;
+
 /// Computes the sums of `kSums` expressions over a row. term(i, lanes, out) writes the vectors of the expressions
 /// at element i to `out`.
 template <class T, int kSums, class Term>
 RL_INLINE void row_sums(int64_t n, T* sums, Term&& term) {
-    Vec<T> s[4][kSums] = {};
-    for_each_vector<T>(n, [&](int64_t i, auto lanes, int slot) {
-        Vec<T> v[kSums];
-        term(i, lanes, v);
+    double totals[kSums] = {};
+    for (int64_t first = 0; first < n; first += kRowBlock) {
+        Vec<T> s[4][kSums] = {};
+        for_each_vector<T>(n - first < kRowBlock ? n - first : kRowBlock, [&](int64_t i, auto lanes, int slot) {
+            Vec<T> v[kSums];
+            term(first + i, lanes, v);
 #pragma GCC unroll 4
-        for (int k = 0; k < kSums; ++k) s[slot][k] += v[k];
-    });
+            for (int k = 0; k < kSums; ++k) s[slot][k] += v[k];
+        });
 #pragma GCC unroll 4
-    for (int k = 0; k < kSums; ++k) sums[k] = sum((s[0][k] + s[1][k]) + (s[2][k] + s[3][k]));
+        for (int k = 0; k < kSums; ++k) {
+            totals[k] += static_cast<double>(sum((s[0][k] + s[1][k]) + (s[2][k] + s[3][k])));
+        }
+    }
+#pragma GCC unroll 4
+    for (int k = 0; k < kSums; ++k) sums[k] = static_cast<T>(totals[k]);
 }
 
 template <class T>
