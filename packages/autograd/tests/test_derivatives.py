@@ -242,6 +242,24 @@ def test_nans_share_the_gradient_of_their_maximum(name: str) -> None:
     assert x.grad.tolist() == [0.0 if v == v else 0.5 for v in values]
 
 
+@pytest.mark.parametrize("largest", [True, False])
+def test_the_gradient_of_an_extreme_that_is_not_a_number(largest: bool) -> None:
+    """As in forward mode, it is NaN wherever the reduced elements have one, and does not hide it."""
+    nan = float("nan")
+    values, index = core.tensor([1.0, nan, 3.0, 3.0]), core.tensor([0, 0, 1, 1])
+    name = "amax" if largest else "amin"
+    reductions = {
+        "dim": lambda x: getattr(x.view(2, 2), name)(1),
+        "aminmax": lambda x: getattr(core.aminmax(x.view(2, 2), dim=1), name[1:]),
+        "scatter": lambda x: core.zeros(2).scatter_reduce(0, index, x, name, include_self=False),
+        "index": lambda x: core.zeros(2).index_reduce(0, index, x, name, include_self=False),
+    }
+    for what, function in reductions.items():
+        x = values.clone().requires_grad_()
+        function(x).sum().backward()
+        assert core.allclose(x.grad, core.tensor([nan, nan, 0.5, 0.5]), equal_nan=True), what
+
+
 @pytest.mark.parametrize("name", ["max", "min", "amax", "amin", "median", "nanmedian"])
 def test_an_infinite_gradient_reaches_only_what_was_chosen(name: str) -> None:
     """In forward mode, an infinite tangent of an element that was not chosen does not reach the result."""

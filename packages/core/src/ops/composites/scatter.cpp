@@ -8,6 +8,7 @@
 #include "rushlight/ops/amax.h"
 #include "rushlight/ops/amin.h"
 #include "rushlight/ops/broadcast_to.h"
+#include "rushlight/ops/clamp_min.h"
 #include "rushlight/ops/clone.h"
 #include "rushlight/ops/constant_pad_nd.h"
 #include "rushlight/ops/detach.h"
@@ -181,11 +182,11 @@ std::tuple<Tensor, Tensor> _scatter_reduce_backward(const Tensor& grad, const Te
                                   "prod", true, "scatter_reduce");
         theirs = ops::where(single, at(ops::mul(grad, without)),
                             ops::div(at(ops::mul(grad, result)), ops::where(nought, Scalar(1), src)));
-    } else {  // equal extremes share the gradient evenly
+    } else {  // equal extremes share the gradient evenly; a NaN equals none, so that its gradients are 0 / 0
         Tensor mine = as(ops::eq(input, result), grad.dtype()),
                is = as(ops::eq(src, at(result)), grad.dtype());
         Tensor count = ops::scatter_add(include_self ? mine : ops::zeros_like(mine), dim, index, is);
-        Tensor share = ops::div(grad, ops::where(ops::eq(count, Scalar(0)), Scalar(1), count));
+        Tensor share = ops::div(grad, ops::where(ops::eq(result, result), ops::clamp_min(count, Scalar(1)), Scalar(0)));
         own = ops::mul(share, mine);
         theirs = ops::mul(at(share), is);
     }
