@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -253,6 +255,24 @@ def test_norms_of_nothing() -> None:
         for order in (1, 2, float("inf"), "nuc", "fro"):
             assert rl.linalg.matrix_norm(a, order).tolist() == rl.zeros(shape[:-2]).tolist()
             assert rl.linalg.cond(a, order).tolist() == rl.zeros(shape[:-2]).tolist()
+
+
+@pytest.mark.parametrize("order", ["nuc", "fro", 1, -1, float("inf"), 2, None])
+def test_the_condition_number_of_singular_matrices(order: Any) -> None:
+    matrices = rl.stack([rl.eye(3), rl.diag(rl.tensor([1.0, 1.0, 0.0]))])
+    regular, singular = rl.linalg.cond(matrices, order).tolist()
+    assert regular == pytest.approx({"nuc": 9.0, "fro": 3.0}.get(order, 1.0))
+    assert singular == float("inf")
+
+
+@pytest.mark.parametrize("order", ["nuc", "fro", 1, -1, 2, -2, float("inf"), float("-inf"), None])
+def test_the_dtype_of_norms_of_complex_matrices(order: Any) -> None:
+    a = rl.tensor([[1 + 2j, 3j], [0.5, -1j]])
+    norm = rl.linalg.norm(a, order, dtype=rl.complex128)
+    assert norm.dtype == rl.float64
+    assert norm.item() == pytest.approx(rl.linalg.norm(a.to(rl.complex128), order).item())
+    with pytest.raises(RuntimeError, match="must be complex"):  # the imaginary parts would be lost
+        rl.linalg.norm(a, order, dtype=rl.float64)
 
 
 @pytest.mark.parametrize("n", [2, 16, 17, 40])

@@ -417,7 +417,11 @@ Tensor condition(const Tensor& a, Norm norm) {
     check_square_matrix("linalg.cond", "A", a);
     if (a.numel() == 0) return ops::new_zeros(a, batch_of(a), real_dtype(a.dtype()));
     const auto [inverse, info] = ops::_linalg_inv(a);
-    return ops::masked_fill(ops::mul(norm(a), norm(inverse)), ops::ne(info, Scalar(0)), Scalar(kInfinity));
+    const Tensor singular = ops::ne(info, Scalar(0));
+    // The nuclear norm raises for matrices with infinite elements, which the inverse of a singular matrix has.
+    const Tensor finite =
+        ops::masked_fill(inverse, ops::unsqueeze(ops::unsqueeze(singular, -1), -1), Scalar(0));
+    return ops::masked_fill(ops::mul(norm(a), norm(finite)), singular, Scalar(kInfinity));
 }
 
 }  // namespace
