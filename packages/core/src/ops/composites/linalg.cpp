@@ -68,10 +68,18 @@ void check_pair(const char* op, const Tensor& input, IntList dim, int64_t* pair)
              to_string(dim).c_str());
 }
 
+// Returns the input of a norm in the dtype in which the norm is computed.
+Tensor converted(const char* op, const Tensor& input, std::optional<DType> dtype) {
+    check_floating(op, input);
+    RL_CHECK(!dtype || !is_complex(input.dtype()) || is_complex(*dtype), throw_runtime,
+             "linalg.%s(dtype): must be complex for a complex input, got %s", op,
+             name(dtype.value_or(input.dtype())));
+    return dtype && *dtype != input.dtype() ? ops::_to_copy(input, *dtype) : input;
+}
+
 // Returns the singular values of the matrices in dimensions `pair`, along a new last dimension. With `keepdim`, the two
 // dimensions stay with size 1.
-Tensor singular_values(const Tensor& given, const int64_t* pair, bool keepdim, std::optional<DType> dtype) {
-    const Tensor input = dtype && *dtype != given.dtype() ? ops::_to_copy(given, *dtype) : given;
+Tensor singular_values(const Tensor& input, const int64_t* pair, bool keepdim) {
     const Tensor moved = ops::movedim(input, IntList(pair, 2), kInts<-2, -1>);
     Tensor values = ops::linalg_svdvals(moved);
     if (!keepdim) return values;
@@ -95,44 +103,38 @@ Tensor extreme(const Tensor& values, double order, int64_t dim, bool keepdim) {
 
 Tensor linalg_vector_norm(const Tensor& input, Scalar ord, std::optional<IntList> dim, bool keepdim,
                           std::optional<DType> dtype) {
-    check_floating("vector_norm", input);
-    RL_CHECK(!dtype || !is_complex(input.dtype()) || is_complex(*dtype), throw_runtime,
-             "linalg.vector_norm(dtype): must be complex for a complex input, got %s",
-             name(dtype.value_or(input.dtype())));
-    return ops::norm(dtype && *dtype != input.dtype() ? ops::_to_copy(input, *dtype) : input, ord, dim,
-                     keepdim, std::nullopt);
+    return ops::norm(converted("vector_norm", input, dtype), ord, dim, keepdim, std::nullopt);
 }
 
 Tensor linalg_matrix_norm(const Tensor& given, Scalar ord, IntList dim, bool keepdim,
                           std::optional<DType> dtype) {
-    check_floating("matrix_norm", given);
+    const Tensor input = converted("matrix_norm", given, dtype);
     int64_t pair[2];
-    check_pair("matrix_norm", given, dim, pair);
+    check_pair("matrix_norm", input, dim, pair);
     const double order = ord.to<double>();
     if (std::abs(order) == 2) {
-        const Tensor values = singular_values(given, pair, keepdim, dtype);
+        const Tensor values = singular_values(input, pair, keepdim);
         return extreme(values, order, -1, false);
     }
     RL_CHECK(std::abs(order) == 1 || std::isinf(order), throw_runtime,
              "linalg.matrix_norm(ord): must be 1, -1, 2, -2, inf, -inf, 'fro' or 'nuc', got %g", order);
     if (std::isinf(order)) std::swap(pair[0], pair[1]);
     // Sums over the first dimension, then takes the maximum or minimum over the second.
-    Tensor sums = ops::sum(ops::abs(given), IntList(&pair[0], 1), keepdim, dtype);
+    const Tensor sums = ops::sum(ops::abs(input), IntList(&pair[0], 1), keepdim, std::nullopt);
     const int64_t along = pair[1] - (!keepdim && pair[0] < pair[1] ? 1 : 0);
     return extreme(sums, order, along, keepdim);
 }
 
-Tensor linalg_matrix_norm_name(const Tensor& input, std::string_view ord, IntList dim, bool keepdim,
+Tensor linalg_matrix_norm_name(const Tensor& given, std::string_view ord, IntList dim, bool keepdim,
                                std::optional<DType> dtype) {
     RL_CHECK(ord == "fro" || ord == "nuc", throw_runtime,
              "linalg.matrix_norm(ord): must be a number, 'fro' or 'nuc', got '%.*s'",
              static_cast<int>(ord.size()), ord.data());
-    check_floating("matrix_norm", input);
+    const Tensor input = converted("matrix_norm", given, dtype);
     int64_t pair[2];
     check_pair("matrix_norm", input, dim, pair);
-    if (ord == "nuc")
-        return ops::sum(singular_values(input, pair, keepdim, dtype), kInts<-1>, false, std::nullopt);
-    return linalg_vector_norm(input, Scalar(2), IntList(pair), keepdim, dtype);
+    if (ord == "nuc") return ops::sum(singular_values(input, pair, keepdim), kInts<-1>, false, std::nullopt);
+    return linalg_vector_norm(input, Scalar(2), IntList(pair), keepdim, std::nullopt);
 }
 
 Tensor linalg_norm(const Tensor& input, std::optional<Scalar> ord, std::optional<IntList> dim, bool keepdim,
