@@ -239,3 +239,15 @@ def test_absolute_values_neither_overflow_nor_underflow() -> None:
             usual = np.isfinite(z.real) & np.isfinite(z.imag) & np.isfinite(wanted) & (wanted > 1e-37)
             np.testing.assert_allclose(x.sgn().numpy()[usual], unit[usual], rtol=3e-7)
     assert core.tensor([0j]).sgn().tolist() == [0j]
+
+
+def test_running_sums_of_complex_exponentials_at_infinity() -> None:
+    """exp(inf + bj) is infinite in the direction b, and the directions of infinities are added."""
+    inf = math.inf
+    rows = core.tensor([[complex(inf, 0), complex(inf, 1)], [complex(inf, 2), complex(-inf, 1)], [1j, complex(inf, 2)]])
+    assert_close(
+        core.logcumsumexp(rows, 1)[:, 1], core.tensor([complex(inf, math.pi / 4), complex(inf, 2), complex(inf, 2)])
+    )
+    opposite = core.tensor([complex(inf, 0.5), complex(inf, 0.5 + math.pi)], dtype=core.complex128)
+    total = core.logcumsumexp(opposite, 0)[1]
+    assert total.real.isnan()

@@ -43,6 +43,12 @@ struct LogSum {
 /// parts are equal, a is the later element, as in PyTorch; this determines the branch of the imaginary part.
 RL_HD inline Complex<double> log_of_both(Complex<double> a, Complex<double> b) {
     if (a.re == -INFINITY) return b;
+    if (a.re == INFINITY && b.re == INFINITY) {  // the difference of the arguments is NaN
+        const auto infinite = [](double direction) { return direction == 0 ? 0 : direction * INFINITY; };
+        const double re = infinite(std::cos(a.im)) + infinite(std::cos(b.im)),
+                     im = infinite(std::sin(a.im)) + infinite(std::sin(b.im));
+        return {std::log(std::hypot(re, im)), std::atan2(im, re)};
+    }
     if (b.re >= a.re) {
         const Complex<double> larger = b;
         b = a;
