@@ -36,7 +36,7 @@ def einsum(*args: Any) -> Tensor:
         >>> torch.einsum("ij,jk->ik", a, b)
         tensor([[11.]])
     """
-    if len(args) < 2:
+    if len(args) < 2 or (len(args) == 2 and isinstance(args[1], (list, tuple)) and not args[1]):
         raise ValueError("einsum(equation, operands): needs an equation and at least one operand")
     if isinstance(args[0], Tensor):
         return _C.einsum(*_from_lists(args))

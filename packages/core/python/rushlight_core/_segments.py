@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from . import _C
@@ -85,8 +86,9 @@ def segment_reduce(
     segments, rest = counts.shape[-1], tuple(data.shape[axis + 1 :])
     total = counts[..., 0].numel() * segments if segments else 0
     if offsets is not None and unsafe:  # the offsets need not begin with 0 or end with n
-        data = _covered(data.reshape(-1, n, *rest), offsets.reshape(-1, segments + 1), counts)
-    flat = data.reshape(-1, *rest)
+        rows = prod(front)
+        data = _covered(data.reshape(rows, n, *rest), offsets.reshape(rows, segments + 1))
+    flat = data.flatten(0, data.dim() - len(rest) - 1)
     segment = _C.repeat_interleave(counts.reshape(-1))
     start = _C.full(
         (total, *rest), _STARTS[reduce] if initial is None else initial, dtype=data.dtype, device=data.device
@@ -104,7 +106,7 @@ def segment_reduce(
     return result.reshape(*front, segments, *rest)
 
 
-def _covered(data: Tensor, offsets: Tensor, counts: Tensor) -> Tensor:
+def _covered(data: Tensor, offsets: Tensor) -> Tensor:
     """Return the elements that the segments cover, row by row."""
     rows = [row[int(o[0]) : int(o[-1])] for row, o in zip(data, offsets, strict=True)]
     return _C.cat(rows) if rows else data

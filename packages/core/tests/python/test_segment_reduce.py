@@ -59,3 +59,15 @@ def test_bad_arguments() -> None:
         core.segment_reduce(data, "median", lengths=core.tensor([4]))
     offsets = core.tensor([1, 3])
     assert core.segment_reduce(data, "sum", offsets=offsets, unsafe=True).tolist() == [2.0]
+
+
+@pytest.mark.parametrize("unsafe", [False, True])
+@pytest.mark.parametrize("reduce", VALUES)
+@pytest.mark.parametrize(("shape", "segments"), [((0,), 2), ((0, 3), 0), ((2, 0, 3), 1), ((0, 2, 3), 1)])
+def test_data_without_elements(shape: tuple[int, ...], segments: int, reduce: str, unsafe: bool) -> None:
+    axis = len(shape) // 3
+    front, rest = shape[:axis], shape[axis + 1 :]
+    for given, count in (("lengths", segments), ("offsets", segments + 1)):
+        marks = {given: core.zeros(*front, count, dtype=core.int64)}
+        y = core.segment_reduce(core.zeros(shape), reduce, axis=axis, unsafe=unsafe, initial=2.0, **marks)
+        assert core.equal(y, core.full((*front, segments, *rest), 2.0))
