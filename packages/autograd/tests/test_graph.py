@@ -310,3 +310,13 @@ def test_linear_of_a_vector_takes_a_bias_of_one_row() -> None:
     bias = leaves[2]
     assert bias.grad is not None
     assert bias.grad.tolist() == [[1.0, 1.0, 1.0, 1.0]]
+
+
+def test_another_name_of_the_gradient():
+    x = core.ones(2, requires_grad=True)
+    x._grad = core.tensor([1.0, 2.0])
+    assert x.grad is x._grad
+    x.sum().backward()
+    assert x.grad.tolist() == [2.0, 3.0]
+    x._grad = None
+    assert x.grad is None

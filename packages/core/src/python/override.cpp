@@ -56,7 +56,7 @@ struct OverrideCall {
 // Whether a property is returned without conversion: a gradient has its own class, and the base of a view is another
 // object.
 bool keeps_its_class(const char* property) {
-    for (const char* name : {"grad", "_base"})
+    for (const char* name : {"grad", "_grad", "_base"})
         if (std::strcmp(property, name) == 0) return true;
     return false;
 }

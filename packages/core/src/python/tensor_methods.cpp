@@ -561,6 +561,8 @@ PyGetSetDef tensor_properties[] = {
      "Whether the tensor is not the result of a recorded operator.", nullptr},
     {"grad", Seen<"grad">::get<get_grad>, Seen<"grad">::set<set_grad>,
      "The gradient that backward() has accumulated, or None.", nullptr},
+    {"_grad", Seen<"_grad">::get<get_grad>, Seen<"_grad">::set<set_grad>, "Another name for `grad`.",
+     nullptr},
     {"data", Seen<"data">::get<get_data>, Seen<"data">::set<set_data>,
      "A tensor that shares the memory and is not part of any graph.", nullptr},
     {"T", Seen<"T">::get<get_transpose>, nullptr, "The tensor with its dimensions in reverse order.",
