@@ -178,3 +178,14 @@ def test_indices_by_pytorchs_name() -> None:
     assert (layers._get_abs_string_index(1), layers._get_abs_string_index(-2)) == ("1", "0")
     with pytest.raises(IndexError):
         layers._get_abs_string_index(2)
+
+
+def test_a_parameter_dict_sorts_the_names_of_a_plain_dict():
+    """As in PyTorch, whose optimizers number parameters in this order. Other sources keep their order."""
+    values = {"b": core.ones(1), "a": core.ones(1)}
+    assert list(ParameterDict(values)) == ["a", "b"]
+    for source in (OrderedDict(values), list(values.items()), ParameterDict(list(values.items()))):
+        assert list(ParameterDict(source)) == ["b", "a"]
+    d = ParameterDict({"m": core.ones(1)})
+    d.update(values)
+    assert [name for name, _ in d.named_parameters()] == ["m", "a", "b"]

@@ -612,3 +612,23 @@ def test_phrases_that_programs_search_for() -> None:
         F.binary_cross_entropy(wide, narrow)
     with pytest.raises(ValueError, match="Expected more than 1 spatial element when training"):
         F.instance_norm(core.ones(2, 3, 1))
+
+
+@pytest.mark.parametrize("size", [4.5, 6.0, (3, 2.0), core.tensor(3.0)])
+def test_interpolate_refuses_sizes_that_are_not_integers(size):
+    with pytest.raises(TypeError, match=r"interpolate\(size\)"):
+        F.interpolate(core.ones(1, 1, 4, 4), size)
+
+
+def test_interpolate_takes_integers_of_any_type():
+    for size in (3, np.int64(3), core.tensor(3), (np.int32(3), 3)):
+        assert F.interpolate(core.ones(1, 1, 4, 4), size).shape == (1, 1, 3, 3)
+
+
+@pytest.mark.parametrize("shape", [(), (1,)])
+def test_multi_margin_loss_of_one_row_has_the_shape_of_the_target(shape):
+    target = core.zeros(shape, dtype=core.int64)
+    scores = core.tensor([1.0, 2.0, 0.5])
+    loss = F.multi_margin_loss(scores, target, reduction="none")
+    assert loss.shape == shape
+    assert loss.sum().item() == F.multi_margin_loss(scores[None], target.reshape(1), reduction="sum").item()

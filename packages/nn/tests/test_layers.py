@@ -181,6 +181,15 @@ def test_batch_norm_plain_average():
     np.testing.assert_allclose(layer.running_mean.numpy(), expected, rtol=1e-4)
 
 
+def test_batch_norm_leaves_statistics_that_are_no_longer_tracked():
+    layer = nn.BatchNorm1d(4)
+    layer.track_running_stats = False
+    before = {name: value.clone() for name, value in layer.named_buffers()}
+    layer(core.rand(8, 4))
+    assert all(core.equal(value, before[name]) for name, value in layer.named_buffers())
+
+
+
 def test_batch_norm_without_statistics():
     layer = nn.BatchNorm1d(2, track_running_stats=False, affine=False).eval()
     y = layer(core.randn(50, 2) + 9).numpy()

@@ -135,3 +135,15 @@ def test_pools_by_their_other_names() -> None:
         wanted = getattr(nn.functional, name)(x, argument, return_indices=True)
         assert core.equal(values, wanted[0])
         assert core.equal(indices, wanted[1])
+
+
+@pytest.mark.parametrize("trained", [(True, False), (False, True)])
+def test_fused_weights_require_grad_as_those_of_the_layer(trained):
+    norm = nn.BatchNorm2d(3)
+    statistics = (norm.running_mean, norm.running_var, norm.eps, norm.weight, norm.bias)
+    conv, linear = nn.Conv2d(2, 3, 1), nn.Linear(2, 3)
+    for layer, fuse in ((conv, utils.fuse_conv_bn_weights), (linear, utils.fuse_linear_bn_weights)):
+        layer.weight.requires_grad, layer.bias.requires_grad = trained
+        weight, bias = fuse(layer.weight, layer.bias, *statistics)
+        assert (weight.requires_grad, bias.requires_grad) == trained
+        assert fuse(layer.weight, None, *statistics)[1].requires_grad is False

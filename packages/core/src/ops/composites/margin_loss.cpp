@@ -175,7 +175,7 @@ Tensor multi_margin_loss(const Tensor& input, const Tensor& target, Scalar p, Sc
         z = ops::mul(z, ops::reshape(ops::index_select(weight, 0, ops::reshape(t, kInts<-1>)), column));
     z = ops::where(ops::eq(ops::arange(Scalar(classes), std::nullopt, x.device()), t), 0, z);
     Tensor losses = ops::div(sum_last(z), static_cast<double>(classes));
-    return reduce(op, input.dim() < 2 ? ops::squeeze(losses, kInts<0>) : losses, reduction);
+    return reduce(op, target.dim() == 0 ? ops::squeeze(losses, kInts<0>) : losses, reduction);
 }
 
 Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, int64_t reduction) {

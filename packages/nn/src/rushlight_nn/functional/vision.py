@@ -59,6 +59,7 @@ def interpolate(
 
     Raises:
         ValueError: the arguments contradict each other.
+        TypeError: `size` contains a number that is not an integer.
         NotImplementedError: the mode does not support this number of dimensions.
 
     Example:
@@ -127,6 +128,12 @@ def _resample_bytes(
     return (total >> bits).clamp(0, 255).to(core.uint8)
 
 
+def _is_integer(value: Any) -> bool:
+    if isinstance(value, Tensor):
+        return not value.dtype.is_floating_point and not value.dtype.is_complex
+    return hasattr(value, "__index__")
+
+
 def _sizes(
     old: tuple[int, ...], size: Any, scale_factor: Any, recompute: bool | None
 ) -> tuple[list[int], list[float | None]]:
@@ -142,6 +149,8 @@ def _sizes(
             raise ValueError(
                 f"interpolate(size): got {len(sizes)} numbers, needs one for each of {dims} dimensions"
             )
+        if wrong := [s for s in sizes if not _is_integer(s)]:
+            raise TypeError(f"interpolate(size): got {wrong[0]!r}, needs integers")
         return [int(s) for s in sizes], [None] * dims
     factors = list(scale_factor) if isinstance(scale_factor, (tuple, list)) else [scale_factor] * dims
     if len(factors) != dims:

@@ -100,7 +100,7 @@ class _NormBase(Module):
             raise ValueError(f"{type(self).__name__}(input): got {input.dim()} dimensions, needs {needed}")
         training = self.training
         momentum = self.momentum
-        if training and self.num_batches_tracked is not None:
+        if training and self.track_running_stats and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
             if momentum is None:  # the plain average of all batches
                 momentum = 1.0 / float(self.num_batches_tracked)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
 
 from rushlight_core import Tensor
 
@@ -211,7 +212,13 @@ class ParameterDict(Module):
         return type(self)(dict.fromkeys(keys, default))
 
     def update(self, parameters: Any) -> None:
-        """Add the values of a mapping, or of pairs of name and value."""
+        """Add the values of a mapping, or of pairs of name and value.
+
+        The names of a plain mapping are added in sorted order, as in PyTorch, whose checkpoints of optimizers depend on it.
+        Those of an `OrderedDict`, of another `ParameterDict` and of pairs keep their order.
+        """
+        if isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict):
+            parameters = sorted(parameters.items())
         _update(self, parameters)
 
     def extra_repr(self) -> str:

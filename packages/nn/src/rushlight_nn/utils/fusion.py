@@ -28,7 +28,7 @@ def _fused(
     moved = moved * factor if shift is None else moved * factor + shift
     return (
         Parameter((weight * factor.reshape(shape)).to(weight.dtype), weight.requires_grad),
-        Parameter(moved.to(weight.dtype if bias is None else bias.dtype), weight.requires_grad),
+        Parameter(moved.to(weight.dtype if bias is None else bias.dtype), bias is not None and bias.requires_grad),
     )
 
 
@@ -50,7 +50,8 @@ def fuse_conv_bn_weights(
 
     Shape:
         - `conv_w`: (out, in, *kernel), or (in, out, *kernel) if transposed; the others: (out).
-        - Output: the shapes of `conv_w` and of the bias, (out).
+        - Output: the shapes of `conv_w` and of the bias, (out). Each has the `requires_grad` of `conv_w` or `conv_b`, and
+          the bias has False if `conv_b` is None.
 
     Example:
         >>> weight, bias = nn.utils.fuse_conv_bn_weights(
