@@ -1,8 +1,8 @@
 """Operators on lists of tensors: `_foreach_add_(params, grads, alpha=-lr)`, as optimizers of other libraries call them.
 
 `torch._foreach_NAME` applies the operator NAME to each tensor in turn. The operand is one scalar for all tensors, or a list
-of the same length with a scalar or tensor for each of them. A name that ends in `_` writes to the tensors and returns None;
-other names return a list. The fused steps of `rushlight.optim` are separate operators.
+of the same length with a scalar or tensor for each of them. A name that ends in `_` writes to the tensors and returns the
+list that it was given; other names return a new list. The fused steps of `rushlight.optim` are separate operators.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _UNARY = frozenset((
-    "abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "erf", "erfc", "exp", "expm1", "floor", "frac", "lgamma", "log",
+    "abs", "acos", "asin", "atan", "ceil", "clone", "cos", "cosh", "erf", "erfc", "exp", "expm1", "floor", "frac", "lgamma", "log",
     "log10", "log1p", "log2", "neg", "reciprocal", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "tan", "tanh",
     "trunc", "zero",
 ))  # fmt: skip
@@ -105,7 +105,7 @@ def function(name: str) -> Callable[..., Any]:
         raise AttributeError(f"module 'rushlight_core' has no attribute '_foreach_{name}'")
     count, one = _OTHERS.get(base, 0), _one(name)
 
-    def each(self: Any, *operands: Any, **kwargs: Any) -> list[Tensor] | None:
+    def each(self: Any, *operands: Any, **kwargs: Any) -> Sequence[Tensor]:
         # Only in this case, a number to the power of each tensor, is the list the second argument.
         if base == "pow" and not isinstance(self, (list, tuple)):
             return [_power(self, x) for x in operands[0]]
@@ -134,7 +134,7 @@ def function(name: str) -> Callable[..., Any]:
             made = [one(*row, alpha=alpha) for row in zip(self, *columns, strict=True)]
         else:
             made = [one(*row, **options) for row in zip(self, *columns, strict=True)]
-        return None if name.endswith("_") else made
+        return self if name.endswith("_") else made
 
     each.__name__ = each.__qualname__ = f"_foreach_{name}"
     each.__doc__ = f"`{name}` on each tensor of a list."

@@ -31,13 +31,15 @@ def test_each_gets_a_number_its_own_number_or_its_own_tensor() -> None:
     assert values(rl._foreach_addcdiv(a, b, b, [1.0, 2.0])) == [2.0, 5.0, 11.0]
     assert values(rl._foreach_lerp(a, b, 0.5)) == [1.5, 3.0, 6.0]
     assert values(rl._foreach_norm([rl.tensor([3.0, 4.0])])) == [5.0]
-    assert values(a) == [1.0, 4.0, 9.0]
+    copies = rl._foreach_clone(a)
+    assert values(copies) == values(a) == [1.0, 4.0, 9.0]
+    assert all(x.data_ptr() != y.data_ptr() for x, y in zip(copies, a, strict=True))
 
 
 def test_in_place() -> None:
     a, b = lists()
     before = [t.data_ptr() for t in a]
-    assert rl._foreach_mul_(a, 2.0) is None
+    assert rl._foreach_mul_(a, 2.0) is a
     rl._foreach_add_(a, b, alpha=-1.0)
     rl._foreach_addcmul_(a, b, b, value=1.0)
     rl._foreach_sqrt_(a)
