@@ -21,47 +21,64 @@ RL_INLINE void for_each_vector(int64_t n, Body&& body) {
     if (i < n) body(i, Lanes<T>(n - i), 0);
 }
 
-/// The number of elements that are added in T. The sums of longer rows are added in double, so that their error does
-/// not grow with the length.
-constexpr int64_t kRowBlock = 1 << 14;
-
 /// Computes the sums of `kSums` expressions over a row. term(i, lanes, out) writes the vectors of the expressions
 /// at element i to `out`.
 template <class T, int kSums, class Term>
 RL_INLINE void row_sums(int64_t n, T* sums, Term&& term) {
-    double totals[kSums] = {};
-    for (int64_t first = 0; first < n; first += kRowBlock) {
-        Vec<T> s[4][kSums] = {};
-        for_each_vector<T>(n - first < kRowBlock ? n - first : kRowBlock, [&](int64_t i, auto lanes, int slot) {
-            Vec<T> v[kSums];
-            term(first + i, lanes, v);
+    Vec<T> s[4][kSums] = {};
+    for_each_vector<T>(n, [&](int64_t i, auto lanes, int slot) {
+        Vec<T> v[kSums];
+        term(i, lanes, v);
 #pragma GCC unroll 4
-            for (int k = 0; k < kSums; ++k) s[slot][k] += v[k];
-        });
+        for (int k = 0; k < kSums; ++k) s[slot][k] += v[k];
+    });
 #pragma GCC unroll 4
-        for (int k = 0; k < kSums; ++k) {
-            totals[k] += static_cast<double>(sum((s[0][k] + s[1][k]) + (s[2][k] + s[3][k])));
-        }
-    }
-#pragma GCC unroll 4
-    for (int k = 0; k < kSums; ++k) sums[k] = static_cast<T>(totals[k]);
+    for (int k = 0; k < kSums; ++k) sums[k] = sum((s[0][k] + s[1][k]) + (s[2][k] + s[3][k]));
 }
+
+/// The number of elements of a row that are added in T. The sums of the parts of a longer row are added in double, so that
+/// the error does not grow with the length.
+constexpr int64_t kRowPart = 1 << 14;
+
+template <class T>
+T sum_of_long_row(const T* x, int64_t n);
+template <class T>
+T squares_of_long_row(const T* x, int64_t n, T mean);
 
 template <class T>
 RL_INLINE T row_sum(const T* x, int64_t n) {
+    if (n > kRowPart) return sum_of_long_row(x, n);
     T total;
     row_sums<T, 1>(n, &total, [&](int64_t i, auto lanes, Vec<T>* v) { v[0] = load(x + i, lanes); });
     return total;
 }
 
+/// Returns the sum of (x[i] - mean)^2.
 template <class T>
 RL_INLINE T row_squares(const T* x, int64_t n, T mean) {
+    if (n > kRowPart) return squares_of_long_row(x, n, mean);
     T total;
     row_sums<T, 1>(n, &total, [&](int64_t i, auto lanes, Vec<T>* v) {
         const Vec<T> d = keep(load(x + i, lanes) - mean, lanes);
         v[0] = d * d;
     });
     return total;
+}
+
+template <class T>
+[[gnu::noinline]] T sum_of_long_row(const T* x, int64_t n) {
+    double total = 0;
+    for (; n > 0; x += kRowPart, n -= kRowPart)
+        total += static_cast<double>(row_sum(x, n < kRowPart ? n : kRowPart));
+    return static_cast<T>(total);
+}
+
+template <class T>
+[[gnu::noinline]] T squares_of_long_row(const T* x, int64_t n, T mean) {
+    double total = 0;
+    for (; n > 0; x += kRowPart, n -= kRowPart)
+        total += static_cast<double>(row_squares(x, n < kRowPart ? n : kRowPart, mean));
+    return static_cast<T>(total);
 }
 
 /// Computes y[i] = f(i, lanes), where f returns a vector.
