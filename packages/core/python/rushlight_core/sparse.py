@@ -189,7 +189,8 @@ def sampled_addmm(
 def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:
     """Return the sum of a sparse tensor over `dim`, or of all elements.
 
-    The result is dense if no sparse dimension is left, else sparse.
+    The result is dense if no sparse dimension is left, else sparse. With `dim`, the default of `dtype` is that of `input`,
+    in which small integers may wrap around, as in PyTorch; `torch.sum` adds integers in int64.
 
     Shape:
         - Input: (*).
@@ -209,7 +210,7 @@ def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:
         raise RuntimeError("sparse.sum(input): needs a sparse tensor, got layout torch.strided")
     if dim is None:
         return _C.sum(input, dtype=dtype)
-    return _C.sum(input, dim, dtype=dtype)
+    return _C.sum(input, dim, dtype=input.dtype if dtype is None else dtype)
 
 
 @overridable

@@ -31,6 +31,8 @@ namespace {
 
 Tensor sum(const Tensor& t, std::optional<IntList> dim, bool keepdim, std::optional<DType> dtype) {
     const Coordinates c = coordinates(t);
+    // As for dense tensors: sums of small integers would wrap around.
+    if (!dtype && is_integral(t.dtype(), /*with_bool=*/true)) dtype = DType::Int64;
     if (keepdim) {
         std::vector<int64_t> dims(static_cast<size_t>(c.ndim()));
         std::iota(dims.begin(), dims.end(), 0);

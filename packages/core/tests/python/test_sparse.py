@@ -450,6 +450,19 @@ def test_sums(layout: str) -> None:
         sparse.sum(a)
 
 
+@pytest.mark.parametrize("layout", [COO, CSR])
+@pytest.mark.parametrize("dtype", [core.int8, core.uint8, core.int16, core.bool], ids=str)
+def test_sums_of_small_integers_do_not_wrap_around(layout: str, dtype: core.dtype) -> None:
+    a = core.full((400, 2), 100).to(dtype)
+    s = as_layout(a, layout)
+    for dim in (0, 1, (0, 1)):
+        same(s.sum(dim), a.sum(dim))
+        same(s.sum(dim, keepdim=True), a.sum(dim, keepdim=True))
+        assert s.sum(dim).dtype == core.int64
+    assert s.sum(0, dtype=core.int32).dtype == core.int32
+    assert sparse.sum(s, 0).dtype == dtype  # as in PyTorch
+
+
 def test_sum_of_hybrid() -> None:
     s = core.sparse_coo_tensor([[2, 0, 2]], [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], (3, 2))
     for dim in (0, 1, (0, 1)):
