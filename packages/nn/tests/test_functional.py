@@ -632,3 +632,16 @@ def test_multi_margin_loss_of_one_row_has_the_shape_of_the_target(shape):
     loss = F.multi_margin_loss(scores, target, reduction="none")
     assert loss.shape == shape
     assert loss.sum().item() == F.multi_margin_loss(scores[None], target.reshape(1), reduction="sum").item()
+
+
+@pytest.mark.parametrize(("training", "eps"), [(True, 0.0), (True, -1e-5), (False, -1e-5)])
+def test_batch_norm_refuses_an_eps_out_of_range(training, eps):
+    with pytest.raises(ValueError, match=r"batch_norm\(eps\)"):
+        F.batch_norm(core.rand(4, 3), core.zeros(3), core.ones(3), training=training, eps=eps)
+
+
+def test_cross_entropy_refuses_an_ignored_class_beside_probabilities():
+    scores, shares = core.rand(2, 3), core.rand(2, 3)
+    with pytest.raises(RuntimeError, match="ignore_index"):
+        F.cross_entropy(scores, shares, ignore_index=0)
+    assert F.cross_entropy(scores, shares, ignore_index=-1) == F.cross_entropy(scores, shares)

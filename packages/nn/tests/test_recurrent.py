@@ -123,3 +123,12 @@ def test_errors_of_recurrent_layers():
         nn.GRU(3, 0)
     with pytest.raises(RuntimeError, match="w_ih"):
         core.lstm_cell(core.zeros(2, 3), [core.zeros(2, 4)] * 2, core.zeros(16, 2), core.zeros(16, 4))
+
+
+@pytest.mark.parametrize("layer", [nn.RNN, nn.GRU, nn.LSTM])
+@pytest.mark.parametrize("argument", ["input_size", "hidden_size", "num_layers"])
+def test_sizes_of_layers_are_positive_integers(layer, argument):
+    for value, error in ((0, ValueError), (-1, ValueError), (1.5, TypeError), ("2", TypeError)):
+        sizes = {"input_size": 2, "hidden_size": 3, argument: value}
+        with pytest.raises(error, match=rf"{layer.__name__}\({argument}\)"):
+            layer(**sizes)

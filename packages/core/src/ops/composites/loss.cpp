@@ -70,11 +70,14 @@ Tensor spelled_out(const Tensor& input, const Tensor& target, const Tensor& weig
 }
 
 Tensor of_probabilities(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction,
-                        double smoothing) {
+                        int64_t ignore_index, double smoothing) {
     RL_CHECK(
         is_floating(target.dtype()), throw_runtime,
         "cross_entropy_loss(target): a target of input's shape holds probabilities and needs a floating dtype, got %s",
         name(target.dtype()));
+    RL_CHECK(ignore_index < 0, throw_runtime,
+             "cross_entropy_loss(ignore_index): got %lld, but the targets are probabilities",
+             (long long)ignore_index);
     const auto classes = static_cast<double>(input.size(class_dim(input)));
     Tensor shares = smoothing == 0 ? target : ops::add(ops::mul(target, 1 - smoothing), smoothing / classes);
     Tensor losses = ops::mul(ops::log_softmax(input, class_dim(input), std::nullopt), shares);
@@ -101,7 +104,7 @@ Tensor cross_entropy_loss(const Tensor& input, const Tensor& target, const Tenso
     const bool same =
         std::equal(input.sizes().begin(), input.sizes().end(), target.sizes().begin(), target.sizes().end());
     if (same && !(input.numel() == 1 && target.dtype() == DType::Int64))
-        return of_probabilities(input, target, weight, reduction, label_smoothing);
+        return of_probabilities(input, target, weight, reduction, ignore_index, label_smoothing);
     if (input.dim() == 1 && target.dim() == 1 && target.numel() == 1)  // the class of a single sample
         return cross_entropy_loss(input, ops::reshape(target, {}), weight, reduction, ignore_index,
                                   label_smoothing);

@@ -54,6 +54,7 @@ def cross_entropy(
     Raises:
         ValueError: `reduction` is unknown.
         IndexError: a class is out of range.
+        RuntimeError: `ignore_index` is a class, and the targets are probabilities.
 
     Example:
         >>> logits = torch.tensor([[2.0, 0.0], [0.0, 0.0]])

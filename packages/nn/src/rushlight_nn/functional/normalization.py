@@ -39,14 +39,14 @@ def batch_norm(
         bias: a bias that is added to each channel.
         training: use the statistics of the batch instead of the running ones.
         momentum: the weight of the batch's statistics in the updated running statistics.
-        eps: added to the variance.
+        eps: added to the variance; positive while training, else not negative.
 
     Shape:
         - Input and output: (N, C, *).
         - `running_mean`, `running_var`, `weight` and `bias`: (C).
 
     Raises:
-        ValueError: `training` is set, and a channel has a single value.
+        ValueError: `training` is set, and a channel has a single value; or `eps` is out of range.
         IndexError: `training` is set, and `input` has no dimension of channels.
 
     Example:
@@ -54,6 +54,10 @@ def batch_norm(
         tensor([[-1.0000, -1.0000],
                 [ 1.0000,  1.0000]])
     """
+    if eps < 0 or (training and eps == 0):
+        raise ValueError(
+            f"batch_norm(eps): must be {'positive' if training else 'at least 0'}, got {eps}"
+        )
     if input.dim() == 1 and input.numel() == 0:
         none = input.reshape(0, 0)
         return batch_norm(none, running_mean, running_var, weight, bias, training, momentum, eps).reshape(0)

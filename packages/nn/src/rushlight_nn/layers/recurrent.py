@@ -39,7 +39,7 @@ class RNNBase(Module):
 
     Raises:
         ValueError: the mode, a size or `dropout` is not valid.
-        TypeError: `hidden_size` is not an int.
+        TypeError: `input_size`, `hidden_size` or `num_layers` is not an int.
 
     Example:
         >>> isinstance(nn.GRU(10, 20), nn.RNNBase), list(nn.GRU(10, 20).state_dict())
@@ -64,12 +64,11 @@ class RNNBase(Module):
         name = type(self).__name__
         if mode not in _NETWORKS:
             raise ValueError(f"{name}(mode): got {mode!r}, needs one of {', '.join(_NETWORKS)}")
-        if not isinstance(hidden_size, int):
-            raise TypeError(f"{name}(hidden_size): got {type(hidden_size).__name__}, needs an int")
-        if hidden_size <= 0 or num_layers <= 0:
-            raise ValueError(
-                f"{name}(hidden_size, num_layers): got {hidden_size} and {num_layers}, need positive numbers"
-            )
+        for argument, number in (("input_size", input_size), ("hidden_size", hidden_size), ("num_layers", num_layers)):
+            if not isinstance(number, int):
+                raise TypeError(f"{name}({argument}): got {type(number).__name__}, needs an int")
+            if number <= 0:
+                raise ValueError(f"{name}({argument}): got {number}, needs a positive number")
         if proj_size and mode != "LSTM":
             raise ValueError(f"{name}(proj_size): only an LSTM's states can be projected")
         if not 0 <= proj_size < hidden_size:
