@@ -323,3 +323,23 @@ def test_jacobians_of_losses_have_the_dtype_of_their_input(dtype, smoothing: flo
     assert jacobian.dtype == dtype
     (expected,) = gradient(core.cross_entropy_loss(x.requires_grad_(), target, weight, 1, -100, smoothing), x)
     assert core.allclose(jacobian.float(), expected.float(), rtol=0.02, atol=1e-3)
+
+
+@pytest.mark.parametrize("transform", [jacrev, jacfwd])
+def test_complex_jacobians_are_refused(transform) -> None:
+    """The matrix of a function such as conj is real and twice as large; forward and reverse mode would disagree."""
+    with pytest.raises(RuntimeError, match="arguments that argnums selects must be real"):
+        transform(core.conj)(core.ones(2, dtype=core.complex64))
+    with pytest.raises(RuntimeError, match="output of func must be real"):
+        transform(lambda x: x * 1j)(core.ones(2))
+    with pytest.raises(RuntimeError, match="must be real"):
+        hessian(lambda z: z.abs().sum())(core.ones(2, dtype=core.complex64))
+    beside = transform(lambda x, z: (x * z).abs())(core.ones(2), core.tensor([3 + 4j, 1j]))
+    assert core.allclose(beside, core.tensor([[5.0, 0.0], [0.0, 1.0]]))
+
+
+@pytest.mark.parametrize("transform", [jacrev, jacfwd])
+@pytest.mark.parametrize("output", [(), [], {}, None, 1.0])
+def test_jacobians_of_functions_that_return_no_tensor(transform, output) -> None:
+    with pytest.raises(RuntimeError, match="output of func must contain"):
+        transform(lambda x: output)(core.ones(2))

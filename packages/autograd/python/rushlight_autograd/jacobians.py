@@ -70,6 +70,19 @@ def _check_chunk(name: str, chunk_size: int | None) -> None:
         raise ValueError(f"{name}(chunk_size): must be positive or None, got {chunk_size}")
 
 
+def _check_real(name: str, what: str, tensors: Sequence[Tensor]) -> None:
+    """Check that there are tensors, and that they are real: a complex function need not have complex derivatives."""
+    if not tensors:
+        raise RuntimeError(f"{name}: {what} must contain a tensor")
+    for t in tensors:
+        if t.is_complex():
+            raise RuntimeError(
+                f"{name}: {what} must be real, got {t.dtype}\n"
+                "hint: use torch.view_as_real and torch.view_as_complex to differentiate with respect to the real and "
+                "imaginary parts"
+            )
+
+
 def jacrev(
     func: Callable[..., Any],
     argnums: ArgNums = 0,
@@ -98,6 +111,9 @@ def jacrev(
     Shape:
         - Jacobian: (*output.shape, *argument.shape).
 
+    Raises:
+        RuntimeError: `func` returns no tensor, or an argument to differentiate or the output is complex.
+
     Example:
         >>> torch.func.jacrev(torch.sin)(torch.tensor([0.0, 1.0]))
         tensor([[1.0000, 0.0000],
@@ -110,8 +126,10 @@ def jacrev(
         with Transform() as transform:
             given, chosen = with_arguments("jacrev", transform.leaf, args, argnums)
             leaves, tree = tensors_of("jacrev", "the arguments that argnums selects", chosen)
+            _check_real("jacrev", "the arguments that argnums selects", leaves)
             output, aux = with_aux("jacrev", func(*given, **kwargs), has_aux)
             outputs, output_tree = tensors_of("jacrev", "the output of func", output)
+            _check_real("jacrev", "the output of func", outputs)
             outside = transform.outside([*outputs, *flatten(aux)[0]])
             found = _in_chunks(
                 units(outputs), chunk_size, lambda rows: batched_gradients(outputs, leaves, rows, outside)
@@ -178,6 +196,9 @@ def jacfwd(
     Shape:
         - Jacobian: (*output.shape, *argument.shape).
 
+    Raises:
+        RuntimeError: as :func:`jacrev`.
+
     Example:
         >>> torch.func.jacfwd(torch.sin)(torch.tensor([0.0, 1.0]))
         tensor([[1.0000, 0.0000],
@@ -189,6 +210,7 @@ def jacfwd(
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         given, chosen = with_arguments("jacfwd", lambda x: x, args, argnums)
         leaves, tree = tensors_of("jacfwd", "the arguments that argnums selects", chosen)
+        _check_real("jacfwd", "the arguments that argnums selects", leaves)
         seen: list[Any] = []
 
         def function(duals: Sequence[Tensor]) -> Any:
@@ -203,6 +225,7 @@ def jacfwd(
             outputs, output_tree, along, aux = forward_columns(
                 "jacfwd", function, leaves, directions, has_aux
             )
+            _check_real("jacfwd", "the output of func", outputs)
             seen[:] = [outputs, output_tree, aux]
             return along
 
