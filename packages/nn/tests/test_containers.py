@@ -186,6 +186,10 @@ def test_a_parameter_dict_sorts_the_names_of_a_plain_dict():
     assert list(ParameterDict(values)) == ["a", "b"]
     for source in (OrderedDict(values), list(values.items()), ParameterDict(list(values.items()))):
         assert list(ParameterDict(source)) == ["b", "a"]
+    kept = ParameterDict(list(values.items()))
+    assert list(kept.copy()) == ["b", "a"]
+    assert list(kept | {"d": 1, "c": 1}) == ["b", "a", "c", "d"]
+    assert list(kept.fromkeys(["z", "y"])) == ["z", "y"]
     d = ParameterDict({"m": core.ones(1)})
     d.update(values)
     assert [name for name, _ in d.named_parameters()] == ["m", "a", "b"]

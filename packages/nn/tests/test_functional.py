@@ -645,3 +645,14 @@ def test_cross_entropy_refuses_an_ignored_class_beside_probabilities():
     with pytest.raises(RuntimeError, match="ignore_index"):
         F.cross_entropy(scores, shares, ignore_index=0)
     assert F.cross_entropy(scores, shares, ignore_index=-1) == F.cross_entropy(scores, shares)
+
+
+@pytest.mark.parametrize("dtype", [core.bfloat16, core.float16], ids=str)
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "bilinear", "bicubic", "area"])
+@pytest.mark.parametrize("size", [(22, 14), (5, 3)])
+def test_interpolate_rounds_numbers_of_16_bits_once(dtype, mode, size):
+    """The result is that of float32, rounded."""
+    x = core.randn(2, 3, 11, 7).to(dtype)
+    y, exact = F.interpolate(x, size, mode=mode), F.interpolate(x.float(), size, mode=mode)
+    assert y.dtype == dtype
+    assert ((y.float() - exact).abs() <= core.finfo(dtype).eps / 2 * exact.abs() + 1e-6).all()

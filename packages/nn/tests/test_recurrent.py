@@ -126,9 +126,12 @@ def test_errors_of_recurrent_layers():
 
 
 @pytest.mark.parametrize("layer", [nn.RNN, nn.GRU, nn.LSTM])
-@pytest.mark.parametrize("argument", ["input_size", "hidden_size", "num_layers"])
-def test_sizes_of_layers_are_positive_integers(layer, argument):
-    for value, error in ((0, ValueError), (-1, ValueError), (1.5, TypeError), ("2", TypeError)):
-        sizes = {"input_size": 2, "hidden_size": 3, argument: value}
-        with pytest.raises(error, match=rf"{layer.__name__}\({argument}\)"):
-            layer(**sizes)
+def test_sizes_of_layers_are_positive_integers(layer):
+    for argument in ("input_size", "hidden_size", "num_layers"):
+        for value, error in ((0, ValueError), (-1, ValueError), (1.5, TypeError), ("2", TypeError)):
+            sizes = {"input_size": 2, "hidden_size": 3, argument: value}
+            with pytest.raises(error, match=rf"{layer.__name__}\({argument}\)"):
+                layer(**sizes)
+    for argument in ("bias", "batch_first"):
+        with pytest.raises(TypeError, match=rf"{layer.__name__}\({argument}\)"):
+            layer(2, 3, **{argument: 1})

@@ -291,3 +291,20 @@ def test_windows_of_zeros_have_a_gradient_of_zero(p: float) -> None:
         pool(x, p, 2).sum().backward()
         assert rushlight.isfinite(x.grad).all()
         assert not x.grad[..., :2].any()
+
+
+@pytest.mark.parametrize("dtype", [rushlight.bfloat16, rushlight.float16], ids=str)
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "bilinear", "bicubic", "area"])
+@pytest.mark.parametrize("size", [(22, 14), (5, 3)])
+def test_gradients_of_interpolated_numbers_of_16_bits_are_rounded_once(
+    dtype: rushlight.dtype, mode: str, size: tuple[int, int]
+) -> None:
+    x = rushlight.randn(2, 3, 11, 7).to(dtype).requires_grad_()
+    wide = x.detach().float().requires_grad_()
+    seed = rushlight.randn(2, 3, *size).to(dtype)
+    rushlight.nn.functional.interpolate(x, size, mode=mode).backward(seed)
+    rushlight.nn.functional.interpolate(wide, size, mode=mode).backward(seed.float())
+    assert x.grad is not None
+    assert wide.grad is not None
+    step = rushlight.finfo(dtype).eps / 2
+    assert ((x.grad.float() - wide.grad).abs() <= step * wide.grad.abs() + 1e-6).all()

@@ -98,15 +98,16 @@ def interpolate(
                     result, d + 2, sizes[d], kind, bool(align_corners), scales[d], antialias
                 )
         return input.clone() if result is input else result
-    whole = is_bytes and mode in _PLAIN
-    result = input.float() if whole else input
-    # Begin with the dimension that shrinks most, so that later passes have fewer elements.
-    for d in sorted(range(dims), key=lambda d: (sizes[d] / max(old[d], 1), -d)):
-        if sizes[d] != old[d] or (scales[d] is not None and scales[d] != 1.0):
-            result = _resample(result, d + 2, sizes[d], kind, bool(align_corners), scales[d], antialias)
-    if result is input:
+    changed = [d for d in range(dims) if sizes[d] != old[d] or (scales[d] is not None and scales[d] != 1.0)]
+    if not changed:
         return input.clone()
-    return result.to(core.uint8) if whole else result
+    # Results of several passes over numbers of 16 bits are rounded once, and so are their gradients.
+    wide = is_bytes or (len(changed) > 1 and input.dtype in (core.float16, core.bfloat16))
+    result = input.float() if wide else input
+    # Begin with the dimension that shrinks most, so that later passes have fewer elements.
+    for d in sorted(changed, key=lambda d: (sizes[d] / max(old[d], 1), -d)):
+        result = _resample(result, d + 2, sizes[d], kind, bool(align_corners), scales[d], antialias)
+    return result.to(input.dtype) if wide else result
 
 
 def _resample_bytes(

@@ -165,7 +165,7 @@ class ParameterDict(Module):
 
     def copy(self) -> ParameterDict:
         """Return a new dictionary with the same parameters."""
-        return type(self)(dict(self.items()))
+        return type(self)(OrderedDict(self.items()))
 
     def keys(self) -> Any:
         """Return the names."""
@@ -209,7 +209,7 @@ class ParameterDict(Module):
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
         """Return a new dictionary with the keys `keys`, each with the value `default`."""
-        return type(self)(dict.fromkeys(keys, default))
+        return type(self)(OrderedDict.fromkeys(keys, default))
 
     def update(self, parameters: Any) -> None:
         """Add the values of a mapping, or of pairs of name and value.

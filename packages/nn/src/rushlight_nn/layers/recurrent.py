@@ -39,7 +39,7 @@ class RNNBase(Module):
 
     Raises:
         ValueError: the mode, a size or `dropout` is not valid.
-        TypeError: `input_size`, `hidden_size` or `num_layers` is not an int.
+        TypeError: `input_size`, `hidden_size` or `num_layers` is not an int, or `bias` or `batch_first` not a bool.
 
     Example:
         >>> isinstance(nn.GRU(10, 20), nn.RNNBase), list(nn.GRU(10, 20).state_dict())
@@ -69,6 +69,9 @@ class RNNBase(Module):
                 raise TypeError(f"{name}({argument}): got {type(number).__name__}, needs an int")
             if number <= 0:
                 raise ValueError(f"{name}({argument}): got {number}, needs a positive number")
+        for argument, switch in (("bias", bias), ("batch_first", batch_first)):
+            if not isinstance(switch, bool):
+                raise TypeError(f"{name}({argument}): got {type(switch).__name__}, needs a bool")
         if proj_size and mode != "LSTM":
             raise ValueError(f"{name}(proj_size): only an LSTM's states can be projected")
         if not 0 <= proj_size < hidden_size:
