@@ -430,6 +430,25 @@ def test_pools_of_one_and_three_dimensions():
     assert core.equal(nn.AdaptiveMaxPool3d(1)(cube), cube.amax((1, 2, 3), keepdim=True))
 
 
+def test_attention_raises_the_errors_of_pytorch() -> None:
+    layer = nn.MultiheadAttention(4, 2)
+    x = core.rand(3, 2, 4)
+    for arguments, masks in (
+        ((x[0], x, x), {}),
+        ((x, x[0], x), {}),
+        ((x[0, 0], x[0, 0], x[0, 0]), {}),
+        ((x, x, x[:2]), {}),
+        ((core.rand(3, 2, 5), x, x), {}),
+        ((x, x, x), {"key_padding_mask": core.zeros(3, 4, dtype=core.bool)}),
+        ((x, x, x), {"key_padding_mask": core.zeros(2, 3, dtype=core.int32)}),
+        ((x, x, x), {"attn_mask": core.zeros(3, 3, dtype=core.int32)}),
+    ):
+        with pytest.raises(AssertionError, match="multi_head_attention_forward"):
+            layer(*arguments, **masks)
+    with pytest.raises(RuntimeError, match="attn_mask"):
+        layer(x, x, x, attn_mask=core.zeros(3, 4))
+
+
 def test_attention_starts_as_a_subclass_says() -> None:
     class Zeros(nn.MultiheadAttention):
         def _reset_parameters(self) -> None:

@@ -87,10 +87,9 @@ def multi_head_attention_forward(
           `need_weights`.
 
     Raises:
-        ValueError: the shapes of query, key and value do not fit.
-        AssertionError: `num_heads` does not divide E.
-        RuntimeError: a mask has another shape or is neither bool nor floating point, or `is_causal` is set without
-            `attn_mask`.
+        AssertionError: the shapes of query, key, value and `key_padding_mask` do not fit, `num_heads` does not divide E, or
+            a mask is neither bool nor floating point. PyTorch raises this class, too.
+        RuntimeError: `attn_mask` has another shape, or `is_causal` is set without `attn_mask`.
 
     Example:
         >>> x, weight = torch.randn(5, 2, 8), torch.randn(24, 8)
@@ -152,7 +151,7 @@ def attend(
     extra = 0
     if bias_k is not None and bias_v is not None:
         if static[0] is not None or static[1] is not None:
-            raise RuntimeError(f"{name}(bias_k, bias_v): cannot be combined with static_k or static_v")
+            raise AssertionError(f"{name}(bias_k, bias_v): cannot be combined with static_k or static_v")
         k, v = (_append(t, b, batch, batch_first) for t, b in ((k, bias_k), (v, bias_v)))
         extra += 1
     q, k, v = (_split_heads(t, heads, batch_first) for t in (q, k, v))
@@ -192,16 +191,16 @@ def attend(
 def _check_inputs(name: str, inputs: tuple[Tensor, Tensor, Tensor], width: int, heads: int) -> None:
     query, key, value = inputs
     if query.dim() not in (2, 3) or key.dim() != query.dim() or value.dim() != query.dim():
-        raise ValueError(
+        raise AssertionError(
             f"{name}(query, key, value): got {query.dim()}, {key.dim()} and {value.dim()} dimensions, "
             "need 3, or 2 without a batch"
         )
     if query.shape[-1] != width:
-        raise ValueError(f"{name}(query): got a last dimension of size {query.shape[-1]}, needs {width}")
+        raise AssertionError(f"{name}(query): got a last dimension of size {query.shape[-1]}, needs {width}")
     if width % heads:
         raise AssertionError(f"{name}(num_heads): {width} cannot be split into {heads} equal heads")
     if key.shape[:-1] != value.shape[:-1]:
-        raise ValueError(
+        raise AssertionError(
             f"{name}(key, value): got shapes {tuple(key.shape)} and {tuple(value.shape)}, "
             "needs the same length and batch size"
         )
@@ -240,7 +239,7 @@ def _split_heads(tensor: Tensor, heads: int, batch_first: bool) -> Tensor:
 def _given(name: str, argument: str, static: Tensor, like: Tensor) -> Tensor:
     batch, heads, _, depth = like.shape
     if static.dim() != 3 or static.shape[0] != batch * heads or static.shape[2] != depth:
-        raise ValueError(
+        raise AssertionError(
             f"{name}({argument}): got shape {tuple(static.shape)}, needs ({batch * heads}, length, {depth})"
         )
     return static.reshape(batch, heads, static.shape[1], depth)
@@ -267,7 +266,7 @@ def _merge_masks(
             merged = merged.reshape(batch, heads, targets, own)
     if padding is not None:
         if tuple(padding.shape) != (batch, own):
-            raise RuntimeError(
+            raise AssertionError(
                 f"{name}(key_padding_mask): got shape {tuple(padding.shape)}, needs {(batch, own)}"
             )
         ignored = _additive(name, "key_padding_mask", padding, q).reshape(batch, 1, 1, own)
@@ -280,5 +279,5 @@ def _additive(name: str, argument: str, mask: Tensor, like: Tensor) -> Tensor:
     if mask.dtype == core.bool:
         return core.zeros(mask.shape, dtype=like.dtype, device=like.device).masked_fill(mask, -math.inf)
     if not mask.is_floating_point():
-        raise RuntimeError(f"{name}({argument}): got dtype {mask.dtype}, needs bool or a floating dtype")
+        raise AssertionError(f"{name}({argument}): got dtype {mask.dtype}, needs bool or a floating dtype")
     return mask.to(like.dtype)
