@@ -104,10 +104,10 @@ CHAPTERS: dict[str, list[Module]] = {
 UNLISTED = {
     "by the file that PyTorch has its names in": (
         "amp.autocast_mode", "amp.grad_scaler", "autograd.anomaly_mode", "autograd.function", "autograd.grad_mode",
-        "autograd.gradcheck", "autograd.profiler", "autograd.variable", "cuda.amp", "cuda.random", "distributions.",
-        "functional", "fx.", "jit.annotations", "multiprocessing.", "nn.common_types", "nn.modules", "nn.parameter",
-        "nn.utils.", "optim.", "profiler.profiler", "return_types", "signal", "types", "utils.data.", "utils.hooks",
-        "utils.model_zoo",
+        "autograd.gradcheck", "autograd.profiler", "autograd.variable", "cuda.amp", "cuda.graphs", "cuda.memory",
+        "cuda.random", "cuda.streams", "distributions.", "functional", "fx.", "jit.annotations", "multiprocessing.",
+        "nn.common_types", "nn.modules", "nn.parameter", "nn.utils.", "optim.", "profiler.profiler", "return_types",
+        "signal", "types", "utils.data.", "utils.hooks", "utils.model_zoo",
     ),
     "not there, which is what programs ask": (
         "ao", "backends.", "cpu", "distributed.", "mps", "nested", "nn.parallel.", "onnx.", "quantization",

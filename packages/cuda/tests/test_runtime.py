@@ -262,7 +262,7 @@ def test_a_forked_process_is_refused(plugin):
 import os
 core.devices.load_backend(plugin)
 x = torch.ones(3, device="cuda")
-torch.cuda._driver_is_there = lambda: True
+torch.cuda._devices._driver_is_there = lambda: True
 pid = os.fork()
 if pid == 0:
     for call in (lambda: x + 1, torch.cuda.synchronize):

@@ -44,12 +44,6 @@ MODULES: dict[str, dict[str, str]] = {
     "backends.mha": {
         "rushlight_nn.layers.transformer": "get_fastpath_enabled set_fastpath_enabled",
     },
-    "cuda.random": {
-        "rushlight.cuda": (
-            "get_rng_state get_rng_state_all manual_seed manual_seed_all seed seed_all set_rng_state set_rng_state_all"
-        ),
-        "rushlight_core": "initial_seed",
-    },
     "distributed._composable.fsdp": {"rushlight.distributed.fsdp": "*"},
     "distributed._functional_collectives": {
         "rushlight.distributed._absent": "all_to_all_single_autograd wait_tensor"

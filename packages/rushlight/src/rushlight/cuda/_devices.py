@@ -1,0 +1,275 @@
+"""Which GPUs there are, and which one is the current one."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any
+
+import rushlight_core as core
+
+__all__ = [
+    "current_device",
+    "device",
+    "device_count",
+    "get_arch_list",
+    "get_device_capability",
+    "get_device_name",
+    "get_device_properties",
+    "init",
+    "is_available",
+    "is_bf16_supported",
+    "is_initialized",
+    "set_device",
+    "synchronize",
+]
+
+
+def is_available() -> bool:
+    """Return whether tensors can be created on a GPU: the package for GPUs is installed and finds one.
+
+    Example:
+        >>> device = "cuda" if torch.cuda.is_available() else "cpu"
+        >>> torch.zeros(2, device=device).shape
+        torch.Size([2])
+    """
+    try:
+        return _driver_is_there() and core._C._device_count("cuda") > 0
+    except RuntimeError as error:
+        # Programs hide all devices to run on the CPU, so this needs no warning.
+        if os.environ.get("CUDA_VISIBLE_DEVICES") not in ("", "-1"):
+            warnings.warn(f"cuda.is_available(): no GPU can be used: {error}", stacklevel=2)
+        return False
+
+
+def device_count() -> int:
+    """Return the number of GPUs, which is 0 without the package for GPUs.
+
+    Example:
+        >>> (torch.cuda.device_count() > 0) == torch.cuda.is_available()
+        True
+    """
+    return core._C._device_count("cuda") if _is_usable() else 0
+
+
+def _is_usable() -> bool:
+    return _why_not() is None
+
+
+def _why_not() -> str | None:
+    """Return why no GPU can be used, or None if one can be used."""
+    if not _driver_is_there():
+        return "this machine has no NVIDIA driver\nhint: check cuda.is_available() first"
+    try:
+        core.empty(0, device=core.device("cuda", 0))
+    except RuntimeError as error:
+        return str(error)
+    return None
+
+
+def _driver_is_there() -> bool:
+    """Return whether GPUs are in use already, or whether the driver's library can be opened.
+
+    This is faster than searching for packages.
+    """
+    from _ctypes import dlopen
+
+    if core._C._kernels("cuda"):
+        return True
+    try:
+        dlopen("libcuda.so.1", os.RTLD_NOW | os.RTLD_LOCAL)
+    except OSError:
+        return False
+    return True
+
+
+def _need(function: str) -> None:
+    if (cause := _why_not()) is not None:
+        raise RuntimeError(f"cuda.{function}(): no GPU is available: {cause}")
+
+
+def init() -> None:
+    """Initialise GPUs, which their first use does too.
+
+    Raises:
+        RuntimeError: there is no GPU.
+
+    Example::
+
+        torch.cuda.init()
+    """
+    _need("init")
+
+
+def is_initialized() -> bool:
+    """Return whether GPUs are initialised.
+
+    Example:
+        >>> torch.cuda.is_initialized() == torch.cuda.is_available()
+        True
+    """
+    return _is_usable()
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Return whether there is a GPU that computes with bfloat16.
+
+    Args:
+        including_emulation: has no effect.
+
+    Example:
+        >>> torch.cuda.is_bf16_supported() == torch.cuda.is_available()
+        True
+    """
+    return _is_usable()
+
+
+def synchronize(device: Any = None) -> None:
+    """Wait until a GPU has finished all work that was submitted to it.
+
+    Args:
+        device: an index or a device; by default the current GPU.
+
+    Raises:
+        RuntimeError: there is no GPU.
+
+    Example::
+
+        x = torch.ones(1000, 1000, device="cuda") @ torch.ones(1000, 1000, device="cuda")
+        torch.cuda.synchronize()  # the product is computed
+    """
+    _need("synchronize")
+    core.devices.synchronize(_device(device))
+
+
+def current_device() -> int:
+    """Return the index of the current GPU, which "cuda" without an index names.
+
+    Raises:
+        RuntimeError: there is no GPU.
+
+    Example::
+
+        torch.cuda.set_device(1)
+        torch.cuda.current_device()  # 1
+    """
+    _need("current_device")
+    return core.devices.current_device("cuda").index or 0
+
+
+def set_device(device: Any) -> None:
+    """Select the current GPU, which "cuda" without an index names.
+
+    Args:
+        device: an index or a device. A negative index changes nothing.
+
+    Raises:
+        RuntimeError: there is no GPU.
+
+    Example::
+
+        torch.cuda.set_device(0)
+    """
+    if isinstance(device, int) and device < 0:
+        return
+    _need("set_device")
+    core.devices.set_device(_device(device))
+
+
+def get_device_properties(device: Any = None) -> core.devices.DeviceProperties:
+    """Return the name, memory and compute capability of a GPU.
+
+    Args:
+        device: an index or a device; by default the current GPU.
+
+    Raises:
+        RuntimeError: there is no GPU.
+
+    Example::
+
+        torch.cuda.get_device_properties(0).total_memory
+    """
+    _need("get_device_properties")
+    return core.devices.get_device_properties(_device(device))
+
+
+def get_device_capability(device: Any = None) -> tuple[int, int]:
+    """Return the compute capability of a GPU, as major and minor number.
+
+    Args:
+        device: an index or a device; by default the current GPU.
+
+    Raises:
+        RuntimeError: there is no GPU.
+
+    Example::
+
+        torch.cuda.get_device_capability()  # (9, 0) for an H100
+    """
+    found = get_device_properties(device)
+    return found.major, found.minor
+
+
+def get_device_name(device: Any = None) -> str:
+    """Return the product name of a GPU.
+
+    Args:
+        device: an index or a device; by default the current GPU.
+
+    Raises:
+        RuntimeError: there is no GPU.
+
+    Example::
+
+        torch.cuda.get_device_name()
+    """
+    return get_device_properties(device).name
+
+
+def _device(device: Any) -> core.device:
+    if device is None:
+        return core.devices.current_device("cuda")
+    return core.device("cuda", device) if isinstance(device, int) else core.device(device)
+
+
+def _resolved(device: Any) -> core.device:
+    where = _device(device)
+    return where if where.index is not None else core.devices.current_device("cuda")
+
+
+class device:  # noqa: N801
+    """Context manager in which another GPU is the current one.
+
+    Args:
+        device: an index or a device. A negative index, or None, changes nothing.
+
+    Raises:
+        RuntimeError: there is no GPU.
+
+    Example:
+        >>> with torch.cuda.device(0 if torch.cuda.is_available() else None):
+        ...     x = torch.ones(2)
+    """
+
+    def __init__(self, device: Any) -> None:
+        self._wanted = None if device is None or (isinstance(device, int) and device < 0) else device
+        self._before: int | None = None
+
+    def __enter__(self) -> None:
+        if self._wanted is not None:
+            self._before = current_device()
+            set_device(self._wanted)
+
+    def __exit__(self, *error: object) -> None:
+        if self._before is not None:
+            set_device(self._before)
+
+
+def get_arch_list() -> list[str]:
+    """Return an empty list: the GPUs that kernels were compiled for are not available from the backend.
+
+    Example:
+        >>> torch.cuda.get_arch_list()
+        []
+    """
+    return []

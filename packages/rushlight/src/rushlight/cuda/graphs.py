@@ -1,0 +1,86 @@
+"""Work of a GPU that is recorded once and replayed."""
+
+from __future__ import annotations
+
+import rushlight_core as core
+from rushlight_core import _graphs
+
+from ._devices import _is_usable, _need
+
+__all__ = [
+    "CUDAGraph",
+    "graph",
+    "graph_pool_handle",
+    "is_current_stream_capturing",
+]
+
+
+class CUDAGraph(_graphs.Graph):
+    """Work of a GPU that is recorded once and replayed.
+
+    Args:
+        keep_graph: must be False.
+
+    Raises:
+        RuntimeError: there is no GPU.
+        NotImplementedError: `keep_graph` is true.
+
+    Example::
+
+        x = torch.ones(8, device="cuda")
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            y = x * 2
+        x.fill_(3.0)
+        graph.replay()  # y is 6 everywhere
+    """
+
+    def __init__(self, keep_graph: bool = False) -> None:
+        _need("CUDAGraph")
+        if keep_graph:
+            raise NotImplementedError(
+                "CUDAGraph(keep_graph=True): is not supported, since a recorded graph cannot be changed"
+            )
+        super().__init__("cuda")
+
+
+class graph(_graphs.Capture):  # noqa: N801
+    """Context manager that records the work of its block in a graph, on a separate stream.
+
+    Args:
+        cuda_graph: a CUDAGraph.
+        pool: memory to share with other graphs that are not replayed at the same time: `CUDAGraph.pool()` of one of them,
+            or `graph_pool_handle()`.
+        stream: the stream to record; by default one that all captures share.
+        capture_error_mode: "global", "thread_local" or "relaxed". Calls that cannot be recorded raise in every mode.
+
+    Raises:
+        RuntimeError: a call in the block cannot be recorded.
+
+    Example::
+
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            y = x * 2  # x is a tensor on the GPU
+        graph.replay()
+    """
+
+
+def graph_pool_handle() -> tuple[int, int]:
+    """Return an identifier of memory that several graphs share.
+
+    Example:
+        >>> len(torch.cuda.graph_pool_handle())
+        2
+    """
+    return _graphs.new_graph_pool()
+
+
+def is_current_stream_capturing() -> bool:
+    """Return whether a graph records the work that is submitted to the current stream.
+
+    Example:
+        >>> torch.cuda.is_current_stream_capturing()
+        False
+    """
+    return _is_usable() and core.devices.is_current_stream_capturing("cuda")

@@ -1,0 +1,131 @@
+"""Random numbers of GPUs, which all devices draw from one stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import rushlight_core as core
+from rushlight_core import initial_seed
+
+from ._devices import _is_usable, _need, device_count
+
+__all__ = [
+    "get_rng_state",
+    "get_rng_state_all",
+    "initial_seed",
+    "manual_seed",
+    "manual_seed_all",
+    "seed",
+    "seed_all",
+    "set_rng_state",
+    "set_rng_state_all",
+]
+
+
+def manual_seed(seed: int) -> None:
+    """Seed the random numbers of the GPU. All devices share one random stream, so this seeds the CPU too.
+
+    Does nothing if there is no GPU.
+
+    Example:
+        >>> torch.cuda.manual_seed(0)
+    """
+    if _is_usable():
+        core.manual_seed(seed)
+
+
+def manual_seed_all(seed: int) -> None:
+    """Seed the random numbers of all GPUs; see `manual_seed`.
+
+    Example:
+        >>> torch.cuda.manual_seed_all(0)
+    """
+    manual_seed(seed)
+
+
+def seed() -> None:
+    """Seed the random numbers of the GPU from the system's entropy; see `manual_seed`.
+
+    Example:
+        >>> torch.cuda.seed()
+    """
+    if _is_usable():
+        core.seed()
+
+
+seed_all = seed
+
+
+def get_rng_state(device: Any = "cuda") -> core.Tensor:
+    """Return the state of random numbers, which all devices share.
+
+    Args:
+        device: has no effect.
+
+    Shape:
+        - Output: (N,), of dtype uint8.
+
+    Raises:
+        RuntimeError: there is no GPU.
+
+    Example::
+
+        state = torch.cuda.get_rng_state()
+        first = torch.rand(3, device="cuda")
+        torch.cuda.set_rng_state(state)
+        torch.equal(first, torch.rand(3, device="cuda"))  # True
+    """
+    _need("get_rng_state")
+    return core.get_rng_state()
+
+
+def set_rng_state(new_state: core.Tensor, device: Any = "cuda") -> None:
+    """Restore a state that `get_rng_state` returned.
+
+    Args:
+        new_state: the state.
+        device: has no effect.
+
+    Shape:
+        - `new_state`: (N,), of dtype uint8.
+
+    Raises:
+        RuntimeError: there is no GPU, or the tensor is not a state.
+
+    Example::
+
+        state = torch.cuda.get_rng_state()
+        torch.cuda.set_rng_state(state)
+    """
+    _need("set_rng_state")
+    core.set_rng_state(new_state)
+
+
+def get_rng_state_all() -> list[core.Tensor]:
+    """Return a list with a state of random numbers for each GPU, which is empty if there is none.
+
+    Shape:
+        - Outputs: (N,), of dtype uint8.
+
+    Example:
+        >>> len(torch.cuda.get_rng_state_all()) == torch.cuda.device_count()
+        True
+    """
+    return [core.get_rng_state() for _ in range(device_count())]
+
+
+def set_rng_state_all(new_states: Iterable[core.Tensor]) -> None:
+    """Restore the states that `get_rng_state_all` returned.
+
+    Shape:
+        - `new_states`: tensors of shape (N,), of dtype uint8.
+
+    Raises:
+        RuntimeError: there are states, but no GPU.
+
+    Example:
+        >>> torch.cuda.set_rng_state_all(torch.cuda.get_rng_state_all())
+    """
+    for state in new_states:
+        set_rng_state(state)

@@ -1,0 +1,172 @@
+"""Streams and events of GPUs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rushlight_core as core
+from rushlight_core import _streams
+
+from ._devices import _device, _need, _resolved
+
+__all__ = [
+    "Event",
+    "ExternalStream",
+    "Stream",
+    "StreamContext",
+    "current_stream",
+    "default_stream",
+    "set_stream",
+    "stream",
+]
+
+
+class Stream(core.Stream):
+    """A stream: a queue of work of a GPU, whose items are executed in order.
+
+    Args:
+        device: an index or a device; by default the current GPU.
+        priority: lower numbers have a higher priority.
+
+    Raises:
+        RuntimeError: there is no GPU.
+
+    Example::
+
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            x = torch.ones(2, device="cuda")
+        torch.cuda.current_stream().wait_stream(stream)
+    """
+
+    def __init__(self, device: Any = None, priority: int = 0) -> None:
+        _need("Stream")
+        super().__init__(_device(device), priority=priority)
+
+    @property
+    def cuda_stream(self) -> int:
+        """The address of the stream, as CUDA's functions take it."""
+        return self.stream_id
+
+
+class ExternalStream(Stream):
+    """A stream that another library has made. The stream must exist as long as tensors that were used on it.
+
+    Args:
+        stream_ptr: the address of the stream.
+        device: an index or a device; by default the current GPU.
+
+    Raises:
+        RuntimeError: there is no GPU.
+
+    Example::
+
+        with torch.cuda.stream(torch.cuda.ExternalStream(stream_ptr)):
+            x = torch.ones(2, device="cuda")
+    """
+
+    def __init__(self, stream_ptr: int, device: Any = None) -> None:
+        _need("ExternalStream")
+        self._assign(_resolved(device), stream_ptr)
+
+
+class Event(core.Event):
+    """A point in a stream of the current GPU, to wait for and to measure times.
+
+    Args:
+        enable_timing: whether `elapsed_time` may be called.
+        blocking: whether threads that wait for the event sleep instead of using the processor.
+        interprocess: whether other processes may wait for the event.
+
+    Raises:
+        RuntimeError: there is no GPU.
+
+    Example::
+
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        x = torch.ones(1000, 1000, device="cuda") @ torch.ones(1000, 1000, device="cuda")
+        end.record()
+        end.synchronize()
+        begin.elapsed_time(end)  # milliseconds
+    """
+
+    def __init__(
+        self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
+    ) -> None:
+        _need("Event")
+        super().__init__("cuda", enable_timing=enable_timing, blocking=blocking, interprocess=interprocess)
+
+
+def current_stream(device: Any = None) -> Stream:
+    """Return the stream to which the calling thread submits work.
+
+    Args:
+        device: an index or a device; by default the current GPU.
+
+    Raises:
+        RuntimeError: there is no GPU.
+
+    Example::
+
+        torch.cuda.current_stream().synchronize()
+    """
+    _need("current_stream")
+    found = _streams.current_stream(_device(device))
+    return Stream._existing(found.device, found.stream_id)
+
+
+def set_stream(stream: core.Stream | None) -> None:
+    """Make the calling thread submit its work for the device of a stream to this stream.
+
+    Args:
+        stream: a stream; None changes nothing.
+
+    Example:
+        >>> torch.cuda.set_stream(None)
+    """
+    if stream is not None:
+        _streams.set_stream(stream)
+
+
+def default_stream(device: Any = None) -> Stream:
+    """Return the stream that a GPU uses before another one is selected.
+
+    Args:
+        device: an index or a device; by default the current GPU.
+
+    Raises:
+        RuntimeError: there is no GPU.
+
+    Example::
+
+        torch.cuda.default_stream().synchronize()
+    """
+    _need("default_stream")
+    return Stream._existing(_resolved(device), 0)
+
+
+class stream:  # noqa: N801
+    """Context manager that selects the stream to which its block submits work.
+
+    Args:
+        stream: a stream; None changes nothing.
+
+    Example:
+        >>> with torch.cuda.stream(None):
+        ...     x = torch.ones(2)
+    """
+
+    def __init__(self, stream: core.Stream | None) -> None:
+        self.stream = stream
+
+    def __enter__(self) -> None:
+        if self.stream is not None:
+            self.stream.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        if self.stream is not None:
+            self.stream.__exit__(*error)
+
+
+StreamContext = stream
