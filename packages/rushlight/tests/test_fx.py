@@ -173,6 +173,26 @@ def test_wrapped_functions_are_one_node() -> None:
     assert not hasattr(math.sqrt, "__wrapped__")
     with pytest.raises(NotImplementedError, match="top level"):
         fx.wrap("half")
+    again = fx.symbolic_trace(traced)  # wrapped functions stay one node, also in a part of another module
+    assert [n.target for n in again.graph.nodes] == [n.target for n in traced.graph.nodes]
+    nested = fx.symbolic_trace(nn.Sequential(traced))
+    assert half in {n.target for n in nested.graph.nodes}
+
+
+def test_a_tracer_traces_another_method() -> None:
+    class Two(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + 1
+
+        def minus(self, x: torch.Tensor) -> torch.Tensor:
+            return x - 1
+
+    module, tracer, x = Two(), fx.Tracer(), torch.randn(3)
+    tracer.traced_func_name = "minus"
+    assert torch.equal(fx.GraphModule(module, tracer.trace(module))(x), x - 1)
+    tracer.traced_func_name = "times"
+    with pytest.raises(AttributeError, match="has no method 'times'"):
+        tracer.trace(module)
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,12 @@ import inspect
 import math
 import threading
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, contextmanager
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from rushlight.fx.graph import Graph
+from rushlight.fx.graph import GENERATED, Graph
 from rushlight.fx.node import Argument
 from rushlight.fx.proxy import Proxy, TracerBase
 from rushlight_core import Tensor
@@ -107,6 +108,9 @@ class Tracer(TracerBase):
         >>> [node.op for node in graph.nodes]
         ['placeholder', 'call_method', 'call_function', 'output']
     """
+
+    #: The method of a module that `trace` calls.
+    traced_func_name: str = "forward"
 
     def __init__(
         self,
@@ -210,13 +214,20 @@ class Tracer(TracerBase):
         """Return the graph of a module or a function.
 
         Args:
-            root: the module or the function, which is called once. The tensors and modules of a function are stored in
+            root: the module, whose method `traced_func_name` is called once, or a function. The tensors and modules of a function are stored in
                 `self.root`, an empty Module.
             concrete_args: values of arguments, by name, for which no proxies are created. The graph keeps such an argument
                 and checks its value.
         """
         self._enter(root if isinstance(root, Module) else Module())
-        function = type(root).forward if isinstance(root, Module) else root
+        if isinstance(root, Module):
+            function = getattr(type(root), self.traced_func_name, None)
+            if function is None:
+                raise AttributeError(
+                    f"fx.Tracer.trace(root): {type(root).__name__} has no method {self.traced_func_name!r}"
+                )
+        else:
+            function = root
         self.graph: Graph = Graph(tracer_cls=type(self))
         with _tracing, ExitStack() as stack:
             function, args = self.create_args_for_root(function, isinstance(root, Module), concrete_args)
@@ -317,6 +328,10 @@ class Tracer(TracerBase):
         stack.enter_context(_replaced(Module, "__call__", module_call))
         stack.enter_context(_replaced(Module, "__getattribute__", module_attribute))
         stack.enter_context(_replaced(_GetattrFromTables, "__getattr__", table_attribute))
+        self._wrapped = {id(names[name]) for (_, name), names in _wrapped.items() if name in names}
+        self._wrapped_builtins = {
+            name for (_, name), names in _wrapped.items() if name not in names and hasattr(builtins, name)
+        }
         for (_, name), names in list(_wrapped.items()):
             if name in names:
                 _put(stack, names, name, _one_node(names[name]))
@@ -327,16 +342,25 @@ class Tracer(TracerBase):
             self._wrap_names(stack, vars(module), seen)
 
     def _wrap_globals(self, stack: ExitStack, function: Callable[..., Any], seen: set[int]) -> None:
-        names = getattr(inspect.unwrap(function), "__globals__", None)
+        function = inspect.unwrap(function)
+        names = getattr(function, "__globals__", None)
         if names is not None:
-            self._wrap_names(stack, names, seen)
+            # The code of a GraphModule calls wrapped functions by global names of its own.
+            generated = function.__code__.co_filename.startswith(GENERATED)
+            if generated and id(names) not in seen:
+                for name in self._wrapped_builtins - names.keys():
+                    _put(stack, names, name, _one_node(getattr(builtins, name)))
+            self._wrap_names(stack, names, seen, self._wrapped if generated else frozenset())
 
-    def _wrap_names(self, stack: ExitStack, names: dict[str, Any], seen: set[int]) -> None:
+    def _wrap_names(
+        self, stack: ExitStack, names: dict[str, Any], seen: set[int], wrapped: AbstractSet[int] = frozenset()
+    ) -> None:
         if id(names) in seen:
             return
         seen.add(id(names))
         for name, value in list(names.items()):
-            if not name.startswith("__") and callable(value) and id(value) in self._autowrapped:
+            known = id(value) in self._autowrapped or id(value) in wrapped
+            if known and not name.startswith("__") and callable(value):
                 _put(stack, names, name, _one_node(value))
 
 

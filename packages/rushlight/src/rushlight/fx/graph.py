@@ -20,6 +20,9 @@ from rushlight.fx.node import Argument, Node, Target, map_aggregate, map_arg
 
 __all__ = ["Graph", "PythonCode"]
 
+# The beginning of the names of generated files, which tracebacks show.
+GENERATED = "<fx graph "
+
 _INFIX = {
     "add": "+",
     "and_": "&",

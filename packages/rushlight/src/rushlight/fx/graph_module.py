@@ -7,7 +7,7 @@ import itertools
 import linecache
 from typing import Any
 
-from rushlight.fx.graph import Graph, PythonCode
+from rushlight.fx.graph import GENERATED, Graph, PythonCode
 from rushlight_core import Tensor
 from rushlight_nn import Module
 
@@ -130,7 +130,7 @@ class GraphModule(Module):
     def recompile(self) -> PythonCode:
         """Generate `forward` from the graph in its present state."""
         code = self._graph.python_code("self")
-        file = f"<fx graph {next(_numbers)}>"
+        file = f"{GENERATED}{next(_numbers)}>"
         linecache.cache[file] = (len(code.src), None, code.src.splitlines(True), file)  # for tracebacks
         names = dict(code.globals)
         exec(compile(code.src, file, "exec"), names)
