@@ -166,6 +166,7 @@ def test_a_module_is_imported_under_one_name() -> None:
 def test_questions_about_gpus_have_answers_and_orders_raise() -> None:
     cuda = torch.cuda
     assert (cuda.device_count(), cuda.is_initialized(), cuda.is_bf16_supported()) == (0, False, False)
+    assert not cuda.is_tf32_supported()
     assert cuda.memory_allocated() == cuda.max_memory_allocated() == cuda.memory_reserved() == 0
     cuda.empty_cache()
     cuda.ipc_collect()
@@ -493,3 +494,8 @@ def test_backward_inside_autocast_of_a_forward_outside() -> None:
     for gradient in (found, w.grad):
         assert gradient.dtype == torch.float32
         assert torch.allclose(gradient, wanted, rtol=0.02)
+
+
+def test_names_that_programs_for_any_machine_read() -> None:
+    assert (torch.version.cuda, torch.version.hip, torch.version.rocm, torch.version.xpu) == (None,) * 4
+    warnings.filterwarnings("ignore", category=torch.serialization.SourceChangeWarning)

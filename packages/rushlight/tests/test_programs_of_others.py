@@ -370,6 +370,7 @@ def test_trees_of_any_containers() -> None:
     pytree.register_pytree_node(Pair, lambda p: ([p.a, p.b], None), lambda parts, _: Pair(*parts))
     tree = {"p": Pair(1, [2, 3]), "q": Point(4, None), "r": (5, {"s": 6})}
     leaves, spec = pytree.tree_flatten(tree)
+    assert pytree.arg_tree_leaves(1, [tree], last=(2,)) == [1, *leaves, 2]
     assert leaves == [1, 2, 3, 4, None, 5, 6]
     assert spec.num_leaves == 7
     made = pytree.tree_unflatten([str(leaf) for leaf in leaves], spec)

@@ -457,6 +457,17 @@ def tree_leaves(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -
     return tree_flatten(tree, is_leaf)[0]
 
 
+def arg_tree_leaves(*args: PyTree, **kwargs: PyTree) -> list[Any]:
+    """Return the leaves of all positional arguments, and then those of the keyword arguments.
+
+    Example:
+        >>> from rushlight.utils import _pytree
+        >>> _pytree.arg_tree_leaves([1, 2], 3, last={"a": 4})
+        [1, 2, 3, 4]
+    """
+    return [leaf for tree in (*args, *kwargs.values()) for leaf in tree_leaves(tree)]
+
+
 def tree_structure(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> TreeSpec:
     """Return the structure of nested containers.
 

@@ -254,7 +254,7 @@ MODULES: dict[str, dict[str, str]] = {
     "utils._pytree": {
         "rushlight_core.pytree": (
             "Context GetAttrKey KeyPath LeafSpec MappingKey NodeDef PyTree SUPPORTED_NODES SequenceKey "
-            "TreeSpec _defaultdict_flatten _defaultdict_unflatten _deque_flatten _deque_unflatten "
+            "TreeSpec arg_tree_leaves _defaultdict_flatten _defaultdict_unflatten _deque_flatten _deque_unflatten "
             "_dict_flatten _dict_flatten_with_keys _dict_unflatten _get_node_type _is_leaf "
             "_is_namedtuple_instance _list_flatten _list_flatten_with_keys _list_unflatten "
             "_namedtuple_flatten _namedtuple_unflatten _ordereddict_unflatten _register_pytree_node "

@@ -18,6 +18,7 @@ from rushlight_nn.serialization import (
 
 __all__ = [
     "CheckpointError",
+    "SourceChangeWarning",
     "add_safe_globals",
     "clear_safe_globals",
     "get_safe_globals",
@@ -28,4 +29,17 @@ __all__ = [
 ]
 
 DEFAULT_PROTOCOL = 2
+
+
+class SourceChangeWarning(Warning):
+    """The class of PyTorch's warnings of modules whose source has changed, for programs that filter them.
+
+    No function gives this warning, because files contain no source.
+
+    Example:
+        >>> import warnings
+        >>> warnings.filterwarnings("ignore", category=torch.serialization.SourceChangeWarning)
+    """
+
+
 MAP_LOCATION = Callable[..., Any] | str | dict[str, str] | None

@@ -20,6 +20,7 @@ __all__ = [
     "is_available",
     "is_bf16_supported",
     "is_initialized",
+    "is_tf32_supported",
     "set_device",
     "synchronize",
 ]
@@ -122,6 +123,16 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
         True
     """
     return _is_usable()
+
+
+def is_tf32_supported() -> bool:
+    """Return whether there is a GPU that multiplies in TF32, which has the compute capability 8.0 or a later one.
+
+    Example:
+        >>> torch.cuda.is_tf32_supported() <= torch.cuda.is_available()
+        True
+    """
+    return _is_usable() and get_device_capability()[0] >= 8
 
 
 def synchronize(device: Any = None) -> None:
