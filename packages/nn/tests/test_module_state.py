@@ -347,3 +347,27 @@ def test_loading_creates_no_reference_cycle():
         assert gc.collect() == 0
     finally:
         gc.enable()
+
+
+def test_hooks_get_the_part_of_the_state_that_belongs_to_their_module():
+    """As in PyTorch. What a hook changes is seen by the module and its descendants only."""
+    seen: list[list[str]] = []
+
+    def hook(module, state, prefix, *rest):
+        seen.append(list(state))
+        state[prefix + "0.weight"] = state.pop(prefix + "0.old")
+
+    class Reads(Linear):
+        def _load_from_state_dict(self, state_dict, prefix, *rest):
+            seen.append(list(state_dict))
+            super()._load_from_state_dict(state_dict, prefix, *rest)
+
+    inner = Sequential(Linear(1, 1, bias=False), Sequential(Reads(1, 1, bias=False)))
+    model = Sequential(inner, Linear(1, 1, bias=False), Reads(1, 1, bias=False))
+    model[0].register_load_state_dict_pre_hook(hook)
+    values = {"0.0.old": 1.0, "0.1.0.weight": 2.0, "1.weight": 3.0, "2.weight": 4.0}
+    result = model.load_state_dict({name: core.full((1, 1), value) for name, value in values.items()})
+    assert not result.missing_keys
+    assert not result.unexpected_keys
+    assert [p.item() for p in model.parameters()] == [1.0, 2.0, 3.0, 4.0]
+    assert seen == [["0.0.old", "0.1.0.weight"], ["0.1.0.weight"], ["2.weight"]]

@@ -58,6 +58,15 @@ def _with_prefixes(module: Any, prefix: str) -> Iterator[tuple[Any, str]]:
             yield from _with_prefixes(child, f"{prefix}{name}.")
 
 
+def _sees_the_state(module: Any) -> bool:
+    """Return whether a hook or method of a program gets the state that is being loaded, and may change it.
+
+    It gets only the entries of the module and its descendants, as in PyTorch.
+    """
+    method = type(module)._load_from_state_dict
+    return bool(module._load_state_dict_pre_hooks) or method.__module__.partition(".")[0] != __package__
+
+
 def _run_post_hooks(module: Any, result: IncompatibleKeys) -> None:
     for child in module.children():
         _run_post_hooks(child, result)
@@ -201,13 +210,19 @@ class State:
                 run_deferred()
                 loaded_up_to = key
 
+        scopes = [("", state)]  # the parts of the state that the module's ancestors have been given
         for module, prefix in _with_prefixes(self, ""):
             local = dict((metadata or {}).get(prefix[:-1], {}))
             local["assign_to_params_buffers"] = assign
             local["deferred"] = deferred
             local["load_up_to"] = load_up_to
+            while not prefix.startswith(scopes[-1][0]):
+                scopes.pop()
+            if prefix and _sees_the_state(module):
+                part = {key: value for key, value in scopes[-1][1].items() if key.startswith(prefix)}
+                scopes.append((prefix, part))
             # Always pass strict=True, because unexpected keys are returned even if they are not an error.
-            module._load_from_state_dict(state, prefix, local, True, missing, unexpected, errors)
+            module._load_from_state_dict(scopes[-1][1], prefix, local, True, missing, unexpected, errors)
             has_post_hooks = has_post_hooks or bool(module._load_state_dict_post_hooks)
         result = IncompatibleKeys(missing, unexpected)
         # Post-hooks may remove keys from the lists, and expect that the values are already loaded.
@@ -368,7 +383,7 @@ class State:
         return self._hook_table("_state_dict_hooks").add((hook, True))  # type: ignore[attr-defined]
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook` before the module loads a state.
+        """Call `hook` before the module loads a state, with the entries of the module and its descendants.
 
         The hook gets the arguments (module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
         error_msgs). It may rename keys of `state_dict`, which is a copy of the caller's dictionary.
