@@ -218,3 +218,11 @@ def test_hooks_of_users_stay():
     layer(core.ones(1, 3))
     layer(core.ones(1, 3))
     assert seen == [nn.Linear, nn.Linear]
+
+
+def test_a_lazy_parameter_takes_a_number_as_its_shape():
+    for shape, wanted in ((3, (3,)), ([2, 3], (2, 3)), ((), ())):
+        parameter = nn.UninitializedParameter()
+        parameter.materialize(shape, dtype=core.float64)
+        assert type(parameter) is nn.Parameter
+        assert (parameter.shape, parameter.dtype) == (wanted, core.float64)

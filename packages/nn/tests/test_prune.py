@@ -132,3 +132,16 @@ def test_scores_in_the_place_of_values():
 def test_bad_arguments(call, error, text):
     with pytest.raises(error, match=text):
         call()
+
+
+def test_the_mask_of_a_container_has_the_dtype_of_the_tensor():
+    container = prune.PruningContainer()
+    container._tensor_name = "test"
+    method = prune.L1Unstructured(amount=2)
+    method._tensor_name = "test"
+    container.add_pruning_method(method)
+    before = core.tensor([[1, 1, 1, 0], [1, 1, 0, 1]])
+    mask = container.compute_mask(core.arange(1.0, 9.0).reshape(2, 4), before)
+    assert mask.dtype == core.float32
+    assert mask.tolist() == [[0, 0, 1, 0], [1, 1, 0, 1]]
+    assert before[0].tolist() == [1, 1, 1, 0]

@@ -170,12 +170,12 @@ class UninitializedTensorMixin:
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Give the tensor its shape in place. It then becomes an ordinary parameter or buffer.
 
-        The values are arbitrary. By default, device and dtype do not change.
+        `shape` is a number or several. The values are arbitrary. By default, device and dtype do not change.
         """
         device = self.data.device if device is None else device
         dtype = self.data.dtype if dtype is None else dtype
         with core.no_grad():
-            self.data = core.empty(tuple(shape), device=device, dtype=dtype)
+            self.data = core.empty(shape, device=device, dtype=dtype)
         self.__class__ = self.cls_to_become
 
     def _refuse(self, what: str, error: type[Exception] = ValueError) -> NoReturn:

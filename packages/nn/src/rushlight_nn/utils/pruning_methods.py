@@ -197,9 +197,9 @@ class PruningContainer(BasePruningMethod):
         return self._pruning_methods[index]
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return `default_mask` after pruning with the last method."""
+        """Return `default_mask` after pruning with the last method, in the dtype of `t`."""
         method = self._pruning_methods[-1]
-        mask = default_mask.clone()
+        mask = default_mask.to(t.dtype, copy=True)
         if method.PRUNING_TYPE == "unstructured":
             left: Any = mask == 1
         elif method.PRUNING_TYPE == "structured":

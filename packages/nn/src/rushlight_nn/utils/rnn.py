@@ -277,7 +277,7 @@ def pad_sequence(
         - Output: (T, N, *), or (N, T, *) with `batch_first`, where T is the largest L_i.
 
     Raises:
-        RuntimeError: `sequences` is empty, sizes after the first differ, or `padding_side` is unknown.
+        RuntimeError: `sequences` is not iterable or empty, sizes after the first differ, or `padding_side` is unknown.
 
     Example:
         >>> nn.utils.rnn.pad_sequence([torch.tensor([1, 2, 3]), torch.tensor([4])], batch_first=True)
@@ -286,6 +286,8 @@ def pad_sequence(
     """
     if padding_side not in ("left", "right"):
         raise RuntimeError(f"pad_sequence(padding_side): got {padding_side!r}, needs 'left' or 'right'")
+    if not isinstance(sequences, Iterable):
+        raise RuntimeError(f"pad_sequence(sequences): got {type(sequences).__name__}, needs tensors")
     parts = list(sequences)
     if not parts:
         raise RuntimeError("pad_sequence(sequences): got none, needs at least one tensor")
