@@ -189,7 +189,6 @@ def test_batch_norm_leaves_statistics_that_are_no_longer_tracked():
     assert all(core.equal(value, before[name]) for name, value in layer.named_buffers())
 
 
-
 def test_batch_norm_without_statistics():
     layer = nn.BatchNorm1d(2, track_running_stats=False, affine=False).eval()
     y = layer(core.randn(50, 2) + 9).numpy()

@@ -96,7 +96,7 @@ def test_lengths_beyond_half_precision(dtype: core.dtype) -> None:
         lambda x: core.linalg_vector_norm(x, 2, 1),
         lambda x: core.adaptive_avg_pool1d(x.unsqueeze(1), 1),
     ],
-    ids="layer rms group batch softmax logsumexp mean var std norm pool".split(),
+    ids=["layer", "rms", "group", "batch", "softmax", "logsumexp", "mean", "var", "std", "norm", "pool"],
 )
 def test_the_error_of_long_rows_is_that_of_short_ones(function: Callable[[core.Tensor], core.Tensor]) -> None:
     """Sums of long rows are added in blocks, so that rounding errors do not grow with the length."""

@@ -244,9 +244,12 @@ def test_absolute_values_neither_overflow_nor_underflow() -> None:
 def test_running_sums_of_complex_exponentials_at_infinity() -> None:
     """exp(inf + bj) is infinite in the direction b, and the directions of infinities are added."""
     inf = math.inf
-    rows = core.tensor([[complex(inf, 0), complex(inf, 1)], [complex(inf, 2), complex(-inf, 1)], [1j, complex(inf, 2)]])
+    rows = core.tensor(
+        [[complex(inf, 0), complex(inf, 1)], [complex(inf, 2), complex(-inf, 1)], [1j, complex(inf, 2)]]
+    )
     assert_close(
-        core.logcumsumexp(rows, 1)[:, 1], core.tensor([complex(inf, math.pi / 4), complex(inf, 2), complex(inf, 2)])
+        core.logcumsumexp(rows, 1)[:, 1],
+        core.tensor([complex(inf, math.pi / 4), complex(inf, 2), complex(inf, 2)]),
     )
     opposite = core.tensor([complex(inf, 0.5), complex(inf, 0.5 + math.pi)], dtype=core.complex128)
     total = core.logcumsumexp(opposite, 0)[1]

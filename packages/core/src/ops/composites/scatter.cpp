@@ -186,7 +186,8 @@ std::tuple<Tensor, Tensor> _scatter_reduce_backward(const Tensor& grad, const Te
         Tensor mine = as(ops::eq(input, result), grad.dtype()),
                is = as(ops::eq(src, at(result)), grad.dtype());
         Tensor count = ops::scatter_add(include_self ? mine : ops::zeros_like(mine), dim, index, is);
-        Tensor share = ops::div(grad, ops::where(ops::eq(result, result), ops::clamp_min(count, Scalar(1)), Scalar(0)));
+        Tensor share =
+            ops::div(grad, ops::where(ops::eq(result, result), ops::clamp_min(count, Scalar(1)), Scalar(0)));
         own = ops::mul(share, mine);
         theirs = ops::mul(at(share), is);
     }

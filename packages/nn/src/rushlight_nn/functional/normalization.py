@@ -55,9 +55,7 @@ def batch_norm(
                 [ 1.0000,  1.0000]])
     """
     if eps < 0 or (training and eps == 0):
-        raise ValueError(
-            f"batch_norm(eps): must be {'positive' if training else 'at least 0'}, got {eps}"
-        )
+        raise ValueError(f"batch_norm(eps): must be {'positive' if training else 'at least 0'}, got {eps}")
     if input.dim() == 1 and input.numel() == 0:
         none = input.reshape(0, 0)
         return batch_norm(none, running_mean, running_var, weight, bias, training, momentum, eps).reshape(0)

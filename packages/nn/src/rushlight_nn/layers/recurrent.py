@@ -64,7 +64,11 @@ class RNNBase(Module):
         name = type(self).__name__
         if mode not in _NETWORKS:
             raise ValueError(f"{name}(mode): got {mode!r}, needs one of {', '.join(_NETWORKS)}")
-        for argument, number in (("input_size", input_size), ("hidden_size", hidden_size), ("num_layers", num_layers)):
+        for argument, number in (
+            ("input_size", input_size),
+            ("hidden_size", hidden_size),
+            ("num_layers", num_layers),
+        ):
             if not isinstance(number, int):
                 raise TypeError(f"{name}({argument}): got {type(number).__name__}, needs an int")
             if number <= 0:

@@ -28,7 +28,9 @@ def _fused(
     moved = moved * factor if shift is None else moved * factor + shift
     return (
         Parameter((weight * factor.reshape(shape)).to(weight.dtype), weight.requires_grad),
-        Parameter(moved.to(weight.dtype if bias is None else bias.dtype), bias is not None and bias.requires_grad),
+        Parameter(
+            moved.to(weight.dtype if bias is None else bias.dtype), bias is not None and bias.requires_grad
+        ),
     )
 
 

@@ -214,8 +214,8 @@ class Tracer(TracerBase):
         """Return the graph of a module or a function.
 
         Args:
-            root: the module, whose method `traced_func_name` is called once, or a function. The tensors and modules of a function are stored in
-                `self.root`, an empty Module.
+            root: the module, whose method `traced_func_name` is called once, or a function. The tensors and modules of a
+                function are stored in `self.root`, an empty Module.
             concrete_args: values of arguments, by name, for which no proxies are created. The graph keeps such an argument
                 and checks its value.
         """
