@@ -212,3 +212,16 @@ def test_matrix_products_wrap_around(name: str) -> None:
             batch = core.stack([x, x, x]) @ core.stack([y, y, y])
             np.testing.assert_array_equal(batch.numpy(), np.stack([expected] * 3))
     assert (core.ones(4, 0, dtype=x.dtype) @ core.ones(0, 5, dtype=x.dtype)).eq(0).all()
+
+
+@pytest.mark.parametrize("dtype", [core.int8, core.int16, core.int32, core.uint8], ids=str)
+def test_least_common_multiples_wrap_around(dtype: core.dtype) -> None:
+    """They are positive, and wrap around where they do not fit the dtype."""
+    limits = core.iinfo(dtype)
+    tried = (-1113, -107, -12, -1, 0, 1, 6, 89, 107, 10701, limits.max, limits.min + 1)
+    values = [v for v in tried if limits.min <= v <= limits.max]
+    a = core.tensor([x for x in values for _ in values], dtype=dtype)
+    b = core.tensor([y for _ in values for y in values], dtype=dtype)
+    wanted = [math.lcm(x, y) for x in values for y in values]
+    step = limits.max - limits.min + 1
+    assert core.lcm(a, b).tolist() == [(w - limits.min) % step + limits.min for w in wanted]

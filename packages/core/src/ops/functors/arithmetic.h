@@ -463,8 +463,9 @@ struct Lcm {
     RL_HD T operator()(T a, T b) const {
         T divisor = common_divisor(a, b);
         if (divisor == T(0)) return T(0);
-        T multiple = times(static_cast<T>(a / divisor), b);
-        return multiple < T(0) ? minus(T(0), multiple) : multiple;
+        // The multiple is positive, and wraps around if it does not fit the dtype, as other integers do.
+        const T multiple = times(static_cast<T>(a / divisor), b);
+        return (a < T(0)) != (b < T(0)) ? minus(T(0), multiple) : multiple;
     }
 };
 
