@@ -80,6 +80,10 @@ Tensor channelwise(const Tensor& t, const Tensor& weight) {
     return ops::transpose(ops::mul(ops::transpose(t, 1, -1), weight), 1, -1);
 }
 
+Tensor in_format(const Tensor& t, MemoryFormat format) {
+    return format_of(t) == format ? t : ops::clone(t, name(format));
+}
+
 bool materialize(std::span<Tensor> grads, const SavedShape* shapes) {
     const Tensor* there = nullptr;
     for (const Tensor& g : grads)

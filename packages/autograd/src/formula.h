@@ -135,6 +135,7 @@ inline Device device_of(const Tensor& t) { return t.device(); }
 inline int64_t ndim_of(const Tensor& t) { return t.dim(); }
 inline int64_t ndim_of(const TensorOrScalar& t) { return t.is_tensor() ? t.tensor().dim() : 0; }
 inline int64_t numel_of(const Tensor& t) { return t.numel(); }
+inline MemoryFormat memory_format_of(const Tensor& t) { return format_of(t); }
 
 /// Splits the gradient of a result of `cat` along `dim` into pieces with the shapes and dtypes of the inputs.
 std::vector<Tensor> split_like(const Tensor& grad, std::span<const SavedShape> shapes, int64_t dim);
@@ -170,6 +171,8 @@ inline double as_double(const Scalar& number) { return number.to<double>(); }
 /// channel, which is the second dimension.
 Tensor scaled(const Tensor& t, const Tensor& weight);
 Tensor channelwise(const Tensor& t, const Tensor& weight);
+/// Returns `t` in a memory format, which is not Preserve, or `t` itself if it has the format.
+Tensor in_format(const Tensor& t, MemoryFormat format);
 
 // --- nodes ---
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .dtypes import takes_float8
 from .emit_bodies import BODIES, body_header, body_schema
 from .expects import checks_of
+from .layouts import layout_statements
 from .model import Form, Op
 from .schema import Argument, cpp_name
 from .writer import GENERATED, shards
@@ -412,7 +413,7 @@ def _custom(op: Op) -> list[str]:
         if op.kind == "dynamic":  # called with a count of zero, to check the arguments
             text.append(f"{rule}({arguments}, 0);")
         else:
-            text.append(f"auto outs = {rule}({arguments});")
+            text += [f"auto outs = {rule}({arguments});", *layout_statements(op)]
         if op.aux and not aux:
             text.append(f"outs.drop_from({len(op.schema.returns)});")
         text.append(f'Launch launch("{op.base.lstrip("_")}", {_slots(op)});')

@@ -4,7 +4,8 @@ A formula may call operators. It may use the arguments and results of the differ
 
     grad            gradient of the (first) result            grads[i]    of the i-th result, or zeros if it has none
     tangent         in jvp formulas: tangent of the argument  result      the (first) result; results[i]
-    x.shape, x.dtype, x.device, x.ndim, x.numel               of an argument or result, which is then not saved itself
+    x.shape, x.dtype, x.device, x.ndim, x.numel,              of an argument or result, which is then not saved itself
+    x.memory_format
     xs.shapes                                                 of a list of tensors, with dtypes and devices
     needs(x)        whether the gradient of argument x is needed
     arg_grad        the argument named grad, for operators that have such an argument
@@ -21,7 +22,7 @@ from dataclasses import dataclass
 from .model import Op
 from .schema import cpp_name
 
-ATTRIBUTES = ("shape", "dtype", "device", "ndim", "numel", "shapes")
+ATTRIBUTES = ("shape", "dtype", "device", "ndim", "numel", "memory_format", "shapes")
 
 
 class FormulaError(ValueError):
@@ -201,6 +202,7 @@ HELPERS = {
     "rounded": "a number rounded to the dtype of a tensor: rounded(number, t)",
     "scaled": "t times an optional weight: scaled(t, weight)",
     "channelwise": "t times an optional weight for each channel: channelwise(t, weight)",
+    "in_format": "t in a memory format: in_format(grad, input.memory_format)",
 }
 
 

@@ -10,6 +10,7 @@ import yaml
 
 from .dtypes import DTypesError, dtypes_of, element_types
 from .expects import ExpectsError, checks_of
+from .layouts import LayoutError, check_layout
 from .model import KINDS, SYNCHRONISES, VIEWS, Op, Sample
 from .onnx_rules import OnnxRuleError, check_onnx
 from .results import WORDS, ResultError, check_result
@@ -168,6 +169,8 @@ def _op(path: Path, entry: dict[str, object]) -> Op:
         raise fail(f"view {values['view']!r} is not one of {', '.join(VIEWS)}")
     if "synchronises" in values and values["synchronises"] not in SYNCHRONISES:
         raise fail(f"synchronises {values['synchronises']!r} is not one of {', '.join(SYNCHRONISES)}")
+    layout = values.get("layout", ())
+    values["layout"] = (layout,) if isinstance(layout, str) else tuple(str(text) for text in layout)
     for key in (
         "bool_inputs",
         "castable",
@@ -218,12 +221,13 @@ def _op(path: Path, entry: dict[str, object]) -> Op:
         )
     try:
         checks_of(op)
+        check_layout(op)
         check_result(op)
         check_shapes(op)
         check_onnx(op)
         dtypes_of(op.dtypes)
         if op.kind in WORDS:
             element_types(op.dtypes, op.result)
-    except (DTypesError, ExpectsError, OnnxRuleError, ResultError, ShapesError) as error:
+    except (DTypesError, ExpectsError, LayoutError, OnnxRuleError, ResultError, ShapesError) as error:
         raise fail(str(error)) from None
     return op

@@ -97,6 +97,7 @@ class Op:
     writes: tuple[str, ...] = ()  # arguments that are written besides the result
     writes_if: str = ""  # bool argument; if it is false, `writes` are not written
     rule_only: tuple[str, ...] = ()  # custom: arguments of the rule that the kernel does not receive
+    layout: tuple[str, ...] = ()  # custom: arguments whose order of strides the results take: layouts.py
     expects: tuple[
         tuple[str, str], ...
     ] = ()  # requirements on arguments, checked before the body runs: expects.py

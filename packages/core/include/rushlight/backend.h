@@ -179,8 +179,8 @@ struct Backend {
     uint32_t abi;             // kBackendAbi of the plug-in's build
     const char* name;         // "cuda"; the name that users write
     DeviceType type;          // CUDA or Plugin
-    // Bits kTakes…: formats in which convolutions and similar operators can write outputs when their inputs have the
-    // same format.
+    // Bits kTakes…: formats in which kernels can write outputs when their inputs have the same format. The operators are those
+    // whose entries have the key `layout`: convolutions, pools, normalisations of channels, paddings and similar ones.
     uint32_t memory_formats;
 
     /// Returns Ok if this machine supports the backend. Otherwise sets an error text that names what the machine lacks.

@@ -105,6 +105,49 @@ View with_last(KernelContext& ctx, const View& v, int64_t dim) {
     return leading(out, out);
 }
 
+bool is_channels_last(const View& v) {
+    if (v.contiguous || v.ndim < 3 || v.stride(1) != 1) return false;
+    int64_t step = v.size(1);
+    for (int d = v.ndim - 1; d >= 0; --d) {
+        if (d == 1) continue;
+        if (v.sizes[d] != 1 && v.strides[d] != step) return false;
+        step *= v.sizes[d];
+    }
+    return true;
+}
+
+View channels_inside(KernelContext& ctx, const View& v) {
+    if (v.ndim < 3) return v;
+    auto* geometry = scratch<int64_t>(ctx, 2 * v.ndim);
+    const auto moved = [&](const int64_t* from, int64_t* to) {
+        to[0] = from[0];
+        std::copy(from + 2, from + v.ndim, to + 1);
+        to[v.ndim - 1] = from[1];
+    };
+    moved(v.sizes, geometry);
+    moved(v.strides, geometry + v.ndim);
+    View out = v;
+    out.sizes = geometry;
+    out.strides = geometry + v.ndim;
+    return leading(out, out);
+}
+
+View in_order_of(KernelContext& ctx, const View& v, const View& like) {
+    auto* geometry = scratch<int64_t>(ctx, 3 * v.ndim);
+    int64_t* order = geometry + 2 * v.ndim;
+    for (int d = 0; d < v.ndim; ++d) order[d] = d;
+    std::stable_sort(order, order + v.ndim,
+                     [&](int64_t a, int64_t b) { return like.strides[a] > like.strides[b]; });
+    for (int d = 0; d < v.ndim; ++d) {
+        geometry[d] = v.sizes[order[d]];
+        geometry[v.ndim + d] = v.strides[order[d]];
+    }
+    View out = v;
+    out.sizes = geometry;
+    out.strides = geometry + v.ndim;
+    return leading(out, out);
+}
+
 View broadcast_to(KernelContext& ctx, const View& v, const View& like) {
     if (v.numel == like.numel && v.ndim == like.ndim) return v;
     View out = v;

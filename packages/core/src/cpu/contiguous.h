@@ -34,6 +34,18 @@ View leading(const View& v, const View& sizes);
 /// Returns v with the dimension `dim`, which may be negative, and the last dimension exchanged.
 View with_last(KernelContext& ctx, const View& v, int64_t dim);
 
+/// Whether v is channels-last and not also row-major: the second dimension varies fastest in memory, without gaps, and the
+/// others are in order.
+bool is_channels_last(const View& v);
+
+/// Returns v with the second dimension after all others, so that a channels-last view becomes a row-major view. An undefined
+/// view is returned unchanged.
+View channels_inside(KernelContext& ctx, const View& v);
+
+/// Returns v with its dimensions in the order of like's strides, from the largest to the smallest, so that `like` itself becomes
+/// row-major if it is dense.
+View in_order_of(KernelContext& ctx, const View& v, const View& like);
+
 /// Returns v broadcast to the sizes of `like`.
 View broadcast_to(KernelContext& ctx, const View& v, const View& like);
 
@@ -66,6 +78,23 @@ class WidenedOut {
 
   private:
     View out_, wide_;
+};
+
+/// A channels-last output of a kernel that writes row-major memory: pass `view()` to the kernel, then call `finish()`. Any
+/// other output is written directly.
+class RowMajorOut {
+  public:
+    RowMajorOut(KernelContext& ctx, const View& out)
+        : out_(out),
+          dense_(out.defined() && is_channels_last(out) ? scratch_like(ctx, out, out.dtype) : out) {}
+    const View& view() const { return dense_; }
+    void finish(KernelContext& ctx) const {
+        if (out_.defined() && dense_.data != out_.data)
+            copy_to(channels_inside(ctx, out_), channels_inside(ctx, dense_));
+    }
+
+  private:
+    View out_, dense_;
 };
 
 /// A tensor to which a kernel adds. If its dtype is reduced, the sums are computed in float32 and rounded once, not

@@ -43,19 +43,6 @@ ConvolutionGeometry geometry(const View& in, const View& weight, const View& out
     return g;
 }
 
-// Whether channels vary fastest in memory and the other dimensions are row-major.
-bool is_channels_last(const View& v) {
-    if (v.contiguous) return false;
-    int64_t step = v.size(1);
-    if (v.stride(1) != 1) return false;
-    for (int d = v.ndim - 1; d >= 0; --d) {
-        if (d == 1) continue;
-        if (v.sizes[d] != 1 && v.strides[d] != step) return false;
-        step *= v.sizes[d];
-    }
-    return true;
-}
-
 // Below this number of multiply-adds, loading the vendor library (oneDNN) and compiling a kernel would take longer
 // than they save.
 constexpr int64_t kSmall = 1 << 14;
@@ -127,24 +114,6 @@ void with_type(DType dtype, F&& f) {
     if (dtype == DType::Float32) return f(float{});
     if (dtype == DType::Float64) return f(double{});
     throw_not_implemented("convolution: no kernel for dtype %s on the CPU", name(dtype));
-}
-
-// Copies `in` to an output in the channels-last layout.
-void copy_channels_last(const View& out, const View& in) {
-    int64_t sizes[5] = {}, to[5] = {}, from[5] = {};
-    const auto permute_to_channels_last = [&](const View& v, int64_t* of, int64_t* permuted) {
-        permuted[0] = of[0];
-        for (int d = 2; d < v.ndim; ++d) permuted[d - 1] = of[d];
-        permuted[v.ndim - 1] = of[1];
-    };
-    int64_t in_strides[5] = {}, out_strides[5] = {}, plain[5] = {};
-    std::copy_n(in.strides, in.ndim, in_strides);
-    std::copy_n(out.strides, out.ndim, out_strides);
-    std::copy_n(out.sizes, out.ndim, plain);
-    permute_to_channels_last(out, plain, sizes), permute_to_channels_last(out, out_strides, to),
-        permute_to_channels_last(in, in_strides, from);
-    copy_to(View{out.data, sizes, to, out.numel, out.ndim, out.dtype, 1},
-            View{in.data, sizes, from, in.numel, in.ndim, in.dtype, 0});
 }
 
 View absent(DType dtype) { return {nullptr, nullptr, nullptr, 0, -1, dtype, 0}; }
@@ -224,12 +193,12 @@ void forward(KernelContext& ctx, const ConvolutionGeometry& g, const View& out, 
         return;
     }
     const View x = contiguous_in(ctx, in), w = contiguous_in(ctx, weight), b = contiguous_in(ctx, bias);
-    const View y = out.contiguous ? out : scratch_like(ctx, out, out.dtype);
+    const RowMajorOut y(ctx, out);
     with_type(out.dtype, [&]<class T>(T) {
         const auto kernel = ways<T>(g, minimal).forward;
-        kernel(ctx, g, x.as<T>(), w.as<T>(), bias.defined() ? b.as<T>() : nullptr, y.as<T>());
+        kernel(ctx, g, x.as<T>(), w.as<T>(), bias.defined() ? b.as<T>() : nullptr, y.view().as<T>());
     });
-    if (!out.contiguous) copy_channels_last(out, y);
+    y.finish(ctx);
 }
 
 void backward_data(KernelContext& ctx, const ConvolutionGeometry& g, const View& grad_in, const View& weight,
@@ -245,9 +214,11 @@ void backward_data(KernelContext& ctx, const ConvolutionGeometry& g, const View&
         return;
     }
     const View w = contiguous_in(ctx, weight), dy = contiguous_in(ctx, grad_out);
+    const RowMajorOut dx(ctx, grad_in);
     with_type(grad_in.dtype, [&]<class T>(T) {
-        ways<T>(g, minimal).backward_data(ctx, g, grad_in.as<T>(), w.as<T>(), dy.as<T>());
+        ways<T>(g, minimal).backward_data(ctx, g, dx.view().as<T>(), w.as<T>(), dy.as<T>());
     });
+    dx.finish(ctx);
 }
 
 void channel_sums(KernelContext& ctx, const View& sums, const View& x) {
@@ -276,10 +247,12 @@ void backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, const Vi
         return;
     }
     const View x = contiguous_in(ctx, in), dy = contiguous_in(ctx, grad_out);
+    const RowMajorOut dw(ctx, grad_weight);
     with_type(grad_weight.dtype, [&]<class T>(T) {
-        ways<T>(g, minimal).backward_weights(ctx, g, grad_weight.as<T>(), x.as<T>(), dy.as<T>());
-        if (g.is_depthwise()) recompute_taps(g, grad_weight.as<T>(), x, dy);
+        ways<T>(g, minimal).backward_weights(ctx, g, dw.view().as<T>(), x.as<T>(), dy.as<T>());
+        if (g.is_depthwise()) recompute_taps(g, dw.view().as<T>(), x, dy);
     });
+    dw.finish(ctx);
 }
 
 // Convolves integers, whose sums wrap around, one tap of the kernel at a time. `g` describes a cross-correlation
@@ -329,10 +302,10 @@ void convolution(KernelContext& ctx, const View& out, const View& input, const V
                  int64_t groups) {
     if (out.numel == 0) return;
     if (!out.contiguous && (is_reduced(out.dtype) || transposed)) {
-        const View dense = scratch_like(ctx, out, out.dtype);
-        convolution(ctx, dense, input, weight, bias, stride, padding, dilation, transposed, output_padding,
-                    groups);
-        return copy_channels_last(out, dense);
+        const RowMajorOut dense(ctx, out);
+        convolution(ctx, dense.view(), input, weight, bias, stride, padding, dilation, transposed,
+                    output_padding, groups);
+        return dense.finish(ctx);
     }
     if (is_reduced(out.dtype)) {
         const WidenedOut wide(ctx, out);
@@ -345,13 +318,12 @@ void convolution(KernelContext& ctx, const View& out, const View& input, const V
                                   : geometry(input, weight, out, stride, padding, dilation, groups);
         const View x = contiguous_in(ctx, input), w = contiguous_in(ctx, weight),
                    b = contiguous_in(ctx, bias);
-        const View y = out.contiguous ? out : scratch_like(ctx, out, out.dtype);
+        const RowMajorOut y(ctx, out);
         with_integer(out.dtype, [&]<class T>(T) {
-            convolve_integers<T>(g, transposed, y.as<T>(), x.as<T>(), w.as<T>(),
+            convolve_integers<T>(g, transposed, y.view().as<T>(), x.as<T>(), w.as<T>(),
                                  bias.defined() ? b.as<T>() : nullptr);
         });
-        if (!out.contiguous) copy_channels_last(out, y);
-        return;
+        return y.finish(ctx);
     }
     if (!transposed) {
         return forward(ctx, geometry(input, weight, out, stride, padding, dilation, groups), out, input,
@@ -375,11 +347,13 @@ void convolution_backward(KernelContext& ctx, const View& grad_input, const View
         return;
     }
     if (is_reduced(grad_output.dtype)) {
-        const WidenedOut dx(ctx, grad_input), dw(ctx, grad_weight), db(ctx, grad_bias);
+        const RowMajorOut x(ctx, grad_input), w(ctx, grad_weight);
+        const WidenedOut dx(ctx, x.view()), dw(ctx, w.view()), db(ctx, grad_bias);
         convolution_backward(ctx, dx.view(), dw.view(), db.view(), widened(ctx, grad_output),
                              widened(ctx, input), widened(ctx, weight), stride, padding, dilation, transposed,
                              output_padding, groups);
         dx.finish(), dw.finish(), db.finish();
+        x.finish(ctx), w.finish(ctx);
         return;
     }
     // The gradient of the bias is the sum of each channel. oneDNN's sums are not used, because they add one element after

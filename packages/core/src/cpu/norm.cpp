@@ -18,6 +18,10 @@ template <class T> const RowNormLoops<T>& row_loops();
 template <> const RowNormLoops<float>& row_loops() { return row_norm_kernels().f32; }
 template <> const RowNormLoops<double>& row_loops() { return row_norm_kernels().f64; }
 
+template <class T> const GroupNormLoops<T>& channel_loops();
+template <> const GroupNormLoops<float>& channel_loops() { return channel_group_norm_kernels().f32; }
+template <> const GroupNormLoops<double>& channel_loops() { return channel_group_norm_kernels().f64; }
+
 // The operands of one call, converted to the dtype of the computation: float64 for float64, otherwise float32.
 // Inputs of another dtype are copied. Outputs of another dtype are computed in scratch memory and written by
 // finish().
@@ -104,12 +108,13 @@ void batch_norm(KernelContext& ctx, const View& out, const View& save_mean, cons
                 const View& running_var, bool training, double momentum, double eps) {
     if (out.numel == 0) return;
     Operands o(ctx, "batch_norm", input.dtype);
+    const bool last = is_channels_last(out);
     with_type(o, [&]<class T>(T) {
         BatchNorm<T> n;
-        n.batch = input.size(0);
         n.channels = input.size(1);
+        n.batch = last ? input.numel / n.channels : input.size(0);
         n.size = input.numel / (n.batch * n.channels);
-        n.input = o.in<T>(input);
+        n.input = o.in<T>(last ? channels_inside(ctx, input) : input);
         n.weight = o.in<T>(weight);
         n.bias = o.in<T>(bias);
         n.running_mean = training ? o.updated<T>(running_mean) : const_cast<T*>(o.in<T>(running_mean));
@@ -118,10 +123,10 @@ void batch_norm(KernelContext& ctx, const View& out, const View& save_mean, cons
         n.momentum = static_cast<T>(momentum);
         n.eps = static_cast<T>(eps);
         n.stream = worth_streaming(input.numel * static_cast<int64_t>(sizeof(T)));
-        n.out = o.out<T>(out);
+        n.out = o.out<T>(last ? channels_inside(ctx, out) : out);
         n.save_mean = o.out<T>(save_mean);
         n.save_invstd = o.out<T>(save_invstd);
-        batch_loops<T>().batch_norm(n);
+        batch_loops<T>().batch_norm(ctx, n);
         if (training) return;
         for (int64_t c = 0; n.save_mean != nullptr && c < n.channels; ++c) n.save_mean[c] = n.running_mean[c];
         for (int64_t c = 0; n.save_invstd != nullptr && c < n.channels; ++c)
@@ -139,25 +144,27 @@ void masked_batch_norm_backward(KernelContext& ctx, const View& grad_input, cons
         return;
     }
     Operands o(ctx, "batch_norm_backward", input.dtype);
+    const bool last = is_channels_last(grad_input.defined() ? grad_input : input);
+    const auto laid_out = [&](const View& v) { return last ? channels_inside(ctx, v) : v; };
     with_type(o, [&]<class T>(T) {
         BatchNormBackward<T> n;
-        n.batch = input.size(0);
         n.channels = input.size(1);
+        n.batch = last ? input.numel / n.channels : input.size(0);
         n.size = input.numel / (n.batch * n.channels);
-        n.grad_output = o.in<T>(grad_output);
-        n.activation = o.in<T>(activation);
+        n.grad_output = o.in<T>(laid_out(grad_output));
+        n.activation = o.in<T>(laid_out(activation));
         n.low = static_cast<T>(low);
         n.high = static_cast<T>(high);
-        n.input = o.in<T>(input);
+        n.input = o.in<T>(laid_out(input));
         n.weight = o.in<T>(weight);
         n.training = training;
         n.stream = worth_streaming(input.numel * static_cast<int64_t>(sizeof(T)));
         n.mean = o.in<T>(save_mean);
         n.invstd = o.in<T>(save_invstd);
-        n.grad_input = o.out<T>(grad_input);
+        n.grad_input = o.out<T>(laid_out(grad_input));
         n.grad_weight = o.out<T>(grad_weight);
         n.grad_bias = o.out<T>(grad_bias);
-        batch_loops<T>().batch_norm_backward(n);
+        batch_loops<T>().batch_norm_backward(ctx, n);
     });
     o.finish();
 }
@@ -233,12 +240,22 @@ void rms_norm_backward(KernelContext& ctx, const View& grad_input, const View& g
 void group_norm(KernelContext& ctx, const View& out, const View& mean, const View& rstd, const View& input,
                 const View& weight, const View& bias, int64_t num_groups, double eps) {
     if (out.numel == 0) return;
+    const bool last = is_channels_last(out);
     Operands o(ctx, "group_norm", input.dtype);
     with_type(o, [&]<class T>(T) {
         const int64_t batch = input.size(0), channels = input.size(1);
-        row_loops<T>().group_norm({batch, num_groups, channels / num_groups, input.numel / (batch * channels),
-                                   o.in<T>(input), o.in<T>(weight), o.in<T>(bias), static_cast<T>(eps),
-                                   o.out<T>(out), o.out<T>(mean), o.out<T>(rstd)});
+        const GroupNorm<T> n{batch,
+                             num_groups,
+                             channels / num_groups,
+                             input.numel / (batch * channels),
+                             o.in<T>(last ? channels_inside(ctx, input) : input),
+                             o.in<T>(weight),
+                             o.in<T>(bias),
+                             static_cast<T>(eps),
+                             o.out<T>(last ? channels_inside(ctx, out) : out),
+                             o.out<T>(mean),
+                             o.out<T>(rstd)};
+        last ? channel_loops<T>().group_norm(ctx, n) : row_loops<T>().group_norm(n);
     });
     o.finish();
 }
@@ -250,13 +267,24 @@ void group_norm_backward(KernelContext& ctx, const View& grad_input, const View&
         for (const View* v : {&grad_weight, &grad_bias}) clear(*v);
         return;
     }
+    const bool last = is_channels_last(grad_input.defined() ? grad_input : input);
+    const auto laid_out = [&](const View& v) { return last ? channels_inside(ctx, v) : v; };
     Operands o(ctx, "group_norm_backward", input.dtype);
     with_type(o, [&]<class T>(T) {
         const int64_t batch = input.size(0), channels = input.size(1);
-        row_loops<T>().group_norm_backward(
-            ctx, {batch, num_groups, channels / num_groups, input.numel / (batch * channels),
-                  o.in<T>(grad_output), o.in<T>(input), o.in<T>(mean), o.in<T>(rstd), o.in<T>(weight),
-                  o.out<T>(grad_input), o.out<T>(grad_weight), o.out<T>(grad_bias)});
+        const GroupNormBackward<T> n{batch,
+                                     num_groups,
+                                     channels / num_groups,
+                                     input.numel / (batch * channels),
+                                     o.in<T>(laid_out(grad_output)),
+                                     o.in<T>(laid_out(input)),
+                                     o.in<T>(mean),
+                                     o.in<T>(rstd),
+                                     o.in<T>(weight),
+                                     o.out<T>(laid_out(grad_input)),
+                                     o.out<T>(grad_weight),
+                                     o.out<T>(grad_bias)};
+        last ? channel_loops<T>().group_norm_backward(ctx, n) : row_loops<T>().group_norm_backward(ctx, n);
     });
     o.finish();
 }

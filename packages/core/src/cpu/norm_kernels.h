@@ -6,7 +6,7 @@
 
 namespace rushlight::cpu {
 
-/// Batch normalization of an input (batch, channels, size).
+/// Batch normalization of an input (batch, channels, size). A channels-last input has size 1: each of its positions is a sample.
 template <class T>
 struct BatchNorm {
     int64_t batch, channels, size;
@@ -97,8 +97,8 @@ struct GroupNormBackward {
 
 template <class T>
 struct BatchNormLoops {
-    void (*batch_norm)(const BatchNorm<T>&);
-    void (*batch_norm_backward)(const BatchNormBackward<T>&);
+    void (*batch_norm)(KernelContext&, const BatchNorm<T>&);
+    void (*batch_norm_backward)(KernelContext&, const BatchNormBackward<T>&);
 };
 struct BatchNormKernels {
     BatchNormLoops<float> f32;
@@ -118,5 +118,17 @@ struct RowNormKernels {
     RowNormLoops<double> f64;
 };
 RUSHLIGHT_KERNEL_TABLE(RowNormKernels, row_norm_kernels)
+
+template <class T>
+struct GroupNormLoops {
+    void (*group_norm)(KernelContext&, const GroupNorm<T>&);
+    void (*group_norm_backward)(KernelContext&, const GroupNormBackward<T>&);
+};
+struct GroupNormKernels {
+    GroupNormLoops<float> f32;
+    GroupNormLoops<double> f64;
+};
+/// Group normalization of channels-last inputs: (batch, size, groups, channels).
+RUSHLIGHT_KERNEL_TABLE(GroupNormKernels, channel_group_norm_kernels)
 
 }  // namespace rushlight::cpu

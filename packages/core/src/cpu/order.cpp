@@ -50,28 +50,33 @@ void topk(KernelContext& ctx, const View& values, const View& indices, const Vie
     order(ctx, "topk", values, indices, input, dim, largest);
 }
 
-void flip(KernelContext&, const View& out, const View& input, Ints dims) {
+void flip(KernelContext& ctx, const View& out, const View& input, Ints dims) {
     if (out.numel == 0) return;
-    uint64_t flipped = 0;
-    for (int64_t dim : dims) flipped |= uint64_t{1} << (dim < 0 ? dim + std::max(input.ndim, 1) : dim);
     // Flipped dimensions are read from their last element, with negative strides.
+    const auto size = static_cast<int64_t>(itemsize(input.dtype));
+    View from = input;
+    auto* strides = scratch<int64_t>(ctx, input.ndim);
+    std::copy_n(input.strides, input.ndim, strides);
+    for (int64_t dim : dims) {
+        if (input.ndim == 0) break;
+        const auto d = dim < 0 ? dim + input.ndim : dim;
+        from.data = from.as<char>() + (input.sizes[d] - 1) * strides[d] * size;
+        strides[d] = -strides[d];
+    }
+    from.strides = strides;
+    const View y = in_order_of(ctx, out, out), x = in_order_of(ctx, from, out);
     PointwisePlan plan;
     plan.ndim = input.ndim;
     plan.num_operands = 2;
     plan.loop = cast_loop(input.dtype, input.dtype);
     plan.params = nullptr;
     plan.data[0] = out.as<char>();
-    plan.data[1] = input.as<char>();
+    plan.data[1] = from.as<char>();
     plan.dtype[0] = plan.dtype[1] = plan.loop_dtype[0] = plan.loop_dtype[1] = input.dtype;
-    const auto size = static_cast<int64_t>(itemsize(input.dtype));
     for (int d = 0; d < plan.ndim; ++d) {
-        plan.sizes[d] = input.sizes[d];
-        plan.strides[0][d] = out.strides[d] * size;
-        plan.strides[1][d] = input.strides[d] * size;
-        if (flipped >> d & 1) {
-            plan.data[1] += (plan.sizes[d] - 1) * plan.strides[1][d];
-            plan.strides[1][d] = -plan.strides[1][d];
-        }
+        plan.sizes[d] = y.sizes[d];
+        plan.strides[0][d] = y.strides[d] * size;
+        plan.strides[1][d] = x.strides[d] * size;
     }
     coalesce(plan);
     const int last = plan.ndim - 1;

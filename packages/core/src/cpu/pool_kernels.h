@@ -1,4 +1,5 @@
-// Kernels of the operators in pool.h, on row-major arrays.
+// Kernels of the operators in pool.h, on row-major arrays. The arrays of channels-last tensors have the channels after the
+// positions.
 #pragma once
 
 #include "cpu/capability.h"
@@ -6,9 +7,10 @@
 
 namespace rushlight::cpu {
 
-/// Sizes are right-aligned in three elements: a two-dimensional pool has depth 1.
+/// Sizes are right-aligned in three elements: a two-dimensional pool has depth 1. The arrays are (planes, in) and (planes, out),
+/// or (planes, in, channels) and (planes, out, channels) for the kernels of channels-last tensors.
 struct PoolGeometry {
-    int64_t planes;
+    int64_t planes, channels;
     int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
 
     int64_t in_size() const { return in[0] * in[1] * in[2]; }
@@ -32,7 +34,7 @@ struct PoolLoops {
     // The adaptive kernels do not read kernel, stride, padding and dilation.
     void (*adaptive_average)(KernelContext&, const PoolGeometry&, T* out, const T* in);
     void (*adaptive_average_backward)(KernelContext&, const PoolGeometry&, T* grad_in, const T* grad_out);
-    void (*adaptive_max)(const PoolGeometry&, T* out, int64_t* indices, const T* in);
+    void (*adaptive_max)(KernelContext&, const PoolGeometry&, T* out, int64_t* indices, const T* in);
 };
 
 struct PoolKernels {
@@ -41,5 +43,7 @@ struct PoolKernels {
 };
 
 RUSHLIGHT_KERNEL_TABLE(PoolKernels, pool_kernels)
+/// The kernels of channels-last tensors.
+RUSHLIGHT_KERNEL_TABLE(PoolKernels, channel_pool_kernels)
 
 }  // namespace rushlight::cpu

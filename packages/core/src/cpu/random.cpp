@@ -258,7 +258,30 @@ void dropout_mask(KernelContext& ctx, const View& out, const View&, int64_t, dou
     fill_mask(ctx.random, mask_threshold(1 - p), mask, out.numel);
 }
 
+namespace {
+
+// Computes dropout with an output that is not row-major. The mask is drawn in row-major order, so that the strides do not
+// change which elements are kept.
+void dropout_strided(KernelContext& ctx, const View& out, const View& mask, const View& input, double p) {
+    const View drawn = scratch_like(ctx, out, DType::Bool);
+    auto* bits = drawn.as<uint8_t>();
+    if (Generator* twister = twister_of(ctx)) twister::dropout_mask(ctx, *twister, bits, input, p);
+    else fill_mask(ctx.random, mask_threshold(1 - p), bits, drawn.numel);
+    const View y = in_order_of(ctx, out, out), none{nullptr, nullptr, nullptr, 0, -1, DType::Bool, 0};
+    const View kept = mask.defined() ? in_order_of(ctx, mask, out) : scratch_like(ctx, y, DType::Bool);
+    copy_to(kept, in_order_of(ctx, drawn, out));
+    const WidenedOut wide(ctx, y);
+    const View x = contiguous_in(ctx, in_order_of(ctx, input, out), wide.view().dtype);
+    if (x.dtype == DType::Float64)
+        dropout_of<double>(ctx.random, wide.view(), none, x, p, kept.as<uint8_t>());
+    else dropout_of<float>(ctx.random, wide.view(), none, x, p, kept.as<uint8_t>());
+    wide.finish();
+}
+
+}  // namespace
+
 void dropout(KernelContext& ctx, const View& out, const View& mask, const View& input, double p) {
+    if (!out.contiguous) return dropout_strided(ctx, out, mask, input, p);
     const WidenedOut wide(ctx, out);
     const View x = contiguous_in(ctx, input, wide.view().dtype);
     uint8_t* drawn = nullptr;

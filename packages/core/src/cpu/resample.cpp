@@ -49,10 +49,13 @@ Contributions<T> by_input(KernelContext& ctx, const functors::Resampling& r, con
     return {each, begin, index, weight};
 }
 
+// The numbers of elements before and after dimension `dim` of a row-major view. If `channels_last` is true, the view has the
+// tensor's second dimension at the end, and `dim` is the number of the dimension in the tensor.
 struct Lengths {
     int64_t outer = 1, inner = 1;
-    Lengths(const View& v, int64_t dim) {
+    Lengths(const View& v, int64_t dim, bool channels_last) {
         if (dim < 0) dim += v.ndim;
+        if (channels_last && dim > 0) dim = dim == 1 ? v.ndim - 1 : dim - 1;
         for (int d = 0; d < v.ndim; ++d) (d < dim ? outer : inner) *= d == dim ? 1 : v.sizes[d];
     }
 };
@@ -69,10 +72,11 @@ void with_type(DType dtype, F&& f) {
 void resample(KernelContext& ctx, const View& out, const View& input, int64_t dim, int64_t size, int64_t mode,
               bool align_corners, double scale, bool antialias) {
     if (out.numel == 0) return;
-    const WidenedOut wide(ctx, out);
-    const View x = contiguous_in(ctx, widened(ctx, input));
-    const Lengths n(x, dim);
-    const functors::Resampling r{x.size(static_cast<int>(dim)), size, mode, align_corners, scale, antialias};
+    const bool last = is_channels_last(out);
+    const WidenedOut wide(ctx, last ? channels_inside(ctx, out) : out);
+    const View x = contiguous_in(ctx, widened(ctx, last ? channels_inside(ctx, input) : input));
+    const Lengths n(x, dim, last);
+    const functors::Resampling r{input.size(static_cast<int>(dim)), size, mode, align_corners, scale, antialias};
     with_type(x.dtype, [&]<class T>(T) {
         loops<T>().forward(n.outer, r.in, r.out, n.inner, table<T>(ctx, r), wide.view().template as<T>(),
                            x.as<T>());
@@ -83,10 +87,11 @@ void resample(KernelContext& ctx, const View& out, const View& input, int64_t di
 void resample_backward(KernelContext& ctx, const View& grad_input, const View& grad_output, int64_t dim,
                        int64_t size, int64_t mode, bool align_corners, double scale, bool antialias) {
     if (grad_input.numel == 0) return;
-    const WidenedOut wide(ctx, grad_input);
-    const View dy = contiguous_in(ctx, widened(ctx, grad_output));
-    const Lengths n(dy, dim);
-    const functors::Resampling r{size, dy.size(static_cast<int>(dim)), mode, align_corners, scale, antialias};
+    const bool last = is_channels_last(grad_input);
+    const WidenedOut wide(ctx, last ? channels_inside(ctx, grad_input) : grad_input);
+    const View dy = contiguous_in(ctx, widened(ctx, last ? channels_inside(ctx, grad_output) : grad_output));
+    const Lengths n(dy, dim, last);
+    const functors::Resampling r{size, grad_output.size(static_cast<int>(dim)), mode, align_corners, scale, antialias};
     with_type(dy.dtype, [&]<class T>(T) {
         loops<T>().backward(n.outer, r.in, r.out, n.inner, by_input<T>(ctx, r, table<T>(ctx, r)),
                             wide.view().template as<T>(), dy.as<T>());

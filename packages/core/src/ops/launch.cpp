@@ -9,23 +9,35 @@
 
 namespace rushlight {
 
-void Outputs::in_format_of(const Tensor& like, const Tensor& or_like) {
-    One& last = list_[count_ - 1];
-    if (last.ndim != like.dim() ||
-        !takes_formats(last.device.type, kTakesChannelsLast | kTakesChannelsLast3d))
-        return;
-    last.format = format_of(like);
-    if (last.format == MemoryFormat::Contiguous && or_like.dim() == like.dim())
-        last.format = format_of(or_like);
+// Calls strides(sizes, result) for the outputs that take the order of `like`.
+template <class Strides>
+void Outputs::order(const Tensor& like, int which, const Strides& strides) {
+    for (int i = 0; i < count_; ++i) {
+        One& one = list_[i];
+        if ((which != kAll && which != i) || one.ndim != like.dim() ||
+            !takes_formats(one.device.type, kTakesChannelsLast | kTakesChannelsLast3d))
+            continue;
+        one.strided = true;
+        strides(sizes(i), one.strides);
+    }
 }
 
-Tensor Outputs::make_formatted(const One& one) {
-    if (one.by_columns) {
-        const int64_t strides[] = {1, one.sizes[0]};
-        return make_strided(IntList(one.sizes, 2), strides, one.dtype, one.device);
-    }
-    return make_in_format(IntList(one.sizes, static_cast<size_t>(one.ndim)), one.dtype, one.device,
-                          one.format);
+void Outputs::in_format_of(const Tensor& like, int which) {
+    if (!like.defined()) return;
+    if (format_of(like) == MemoryFormat::Contiguous) [[likely]]
+        return;
+    order(like, which, channels_last_strides);
+}
+
+void Outputs::in_order_of(const Tensor& like, int which) {
+    if (!like.defined() || like.is_contiguous()) return;
+    const int64_t* given = like.strides().data();
+    order(like, which, [&](IntList sizes, int64_t* strides) { strides_in_order(sizes, &given, 1, strides); });
+}
+
+Tensor Outputs::make_ordered(const One& one) {
+    const auto n = static_cast<size_t>(one.ndim);
+    return make_strided(IntList(one.sizes, n), IntList(one.strides, n), one.dtype, one.device);
 }
 
 void Launch::grow() {

@@ -15,7 +15,8 @@
 namespace rushlight {
 
 /// The outputs of a kernel, as a rule determines them, in the order of the schema. Auxiliary outputs are last. All outputs
-/// are row-major except those for which `in_format_of` or `by_columns` is called.
+/// are row-major except those for which `in_format_of`, `in_order_of` or `by_columns` is called. The first two are called by
+/// generated code, for the key `layout` of an operator's entry.
 class Outputs {
   public:
     static constexpr int kMax = 6;
@@ -27,13 +28,18 @@ class Outputs {
         one.dtype = dtype;
         one.device = device;
     }
-    /// Gives the last output, of 4 or 5 dimensions, the channels-last format if `like` or `or_like` has it and the
-    /// device supports such outputs.
-    void in_format_of(const Tensor& like, const Tensor& or_like);
+    /// Gives an output, or all outputs, with as many dimensions as `like`, 4 or 5, the channels-last format if `like` has it
+    /// and the device supports such outputs.
+    void in_format_of(const Tensor& like, int which = kAll);
+    /// Gives an output, or all outputs, with as many dimensions as `like` the order of its strides, as in pointwise
+    /// operators, if the device supports such outputs.
+    void in_order_of(const Tensor& like, int which = kAll);
     /// Stores the last output, a matrix, in column-major order on the CPU.
     void by_columns() {
         One& last = list_[count_ - 1];
-        last.by_columns = last.device.type == DeviceType::CPU;
+        last.strided = last.device.type == DeviceType::CPU;
+        last.strides[0] = 1;
+        last.strides[1] = last.sizes[0];
     }
     void like(const Tensor& t) { add(t.sizes(), t.dtype(), t.device()); }
     /// Adds an output that is not needed. It is undefined for the kernel and the caller.
@@ -50,26 +56,27 @@ class Outputs {
     Tensor make(int i) const {
         const One& one = list_[i];
         if (one.ndim == kSkipped) return Tensor();
-        if (one.format != MemoryFormat::Contiguous || one.by_columns) return make_formatted(one);
+        if (one.strided) return make_ordered(one);
         return make_tensor(IntList(one.sizes, static_cast<size_t>(one.ndim)), one.dtype, one.device);
     }
 
   private:
-    static constexpr int kSkipped = -1;
+    static constexpr int kSkipped = -1, kAll = -1;
     struct One {
         int ndim;
         DType dtype;
         Device device;
-        MemoryFormat format;
-        bool by_columns;
+        bool strided;  // not row-major
         int64_t sizes[kMaxDims];
+        int64_t strides[kMaxDims];  // set if `strided`
     };
-    static Tensor make_formatted(const One& one);
+    static Tensor make_ordered(const One& one);
     One& next() {
-        list_[count_].format = MemoryFormat::Contiguous;
-        list_[count_].by_columns = false;
+        list_[count_].strided = false;
         return list_[count_++];
     }
+    template <class Strides>
+    void order(const Tensor& like, int which, const Strides& strides);
 
     int count_ = 0;
     One list_[kMax];

@@ -8,18 +8,6 @@
 namespace rushlight {
 namespace {
 
-// Computes the strides of `sizes` in a format in which the second dimension is innermost.
-void channels_last_strides(IntList sizes, int64_t* strides) {
-    auto n = static_cast<int>(sizes.size());
-    strides[1] = 1;
-    int64_t step = std::max<int64_t>(sizes[1], 1);
-    for (int d = n - 1; d >= 0; --d) {
-        if (d == 1) continue;
-        strides[d] = step;
-        step *= std::max<int64_t>(sizes[d], 1);
-    }
-}
-
 int64_t dimensions_of(MemoryFormat format) { return format == MemoryFormat::ChannelsLast ? 4 : 5; }
 
 // Compares the order of two dimensions in memory: negative if `a` is inside `b`, positive if `b` is inside `a`, 0 if no
@@ -35,6 +23,17 @@ int compare_dimensions(IntList sizes, const int64_t* const* operands, int count,
 }
 
 }  // namespace
+
+void channels_last_strides(IntList sizes, int64_t* strides) {
+    auto n = static_cast<int>(sizes.size());
+    strides[1] = 1;
+    int64_t step = std::max<int64_t>(sizes[1], 1);
+    for (int d = n - 1; d >= 0; --d) {
+        if (d == 1) continue;
+        strides[d] = step;
+        step *= std::max<int64_t>(sizes[d], 1);
+    }
+}
 
 void strides_in_order(IntList sizes, const int64_t* const* operands, int count, int64_t* strides) {
     const int ndim = static_cast<int>(sizes.size());
@@ -67,6 +66,15 @@ MemoryFormat memory_format(const char* op, const std::optional<std::string_view>
         op, static_cast<int>(name->size()), name->data());
 }
 
+std::string_view name(MemoryFormat format) {
+    switch (format) {
+        case MemoryFormat::Preserve: return "preserve";
+        case MemoryFormat::ChannelsLast: return "channels_last";
+        case MemoryFormat::ChannelsLast3d: return "channels_last_3d";
+        default: return "contiguous";
+    }
+}
+
 bool has_format(const Tensor& t, MemoryFormat format) {
     if (format == MemoryFormat::Preserve) return true;
     if (format == MemoryFormat::Contiguous) return t.is_contiguous();
@@ -79,10 +87,19 @@ bool has_format(const Tensor& t, MemoryFormat format) {
 }
 
 MemoryFormat format_of(const Tensor& t) {
-    const auto last = t.dim() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
-    if (t.dim() < 4 || t.dim() > 5 || t.is_contiguous() || !has_format(t, last))
-        return MemoryFormat::Contiguous;
-    return last;
+    const int n = static_cast<int>(t.dim());
+    if (n < 4 || n > 5) return MemoryFormat::Contiguous;
+    const IntList sizes = t.sizes(), strides = t.strides();
+    // From the innermost dimension of the format to the outermost, a step must be at least as long as the dimension inside.
+    int64_t least = 0;
+    for (int i = 0; i < n; ++i) {
+        const auto d = static_cast<size_t>(i == 0 ? 1 : i == n - 1 ? 0 : n - i);
+        if (sizes[d] == 0 || strides[d] < std::max<int64_t>(least, i == 0)) return MemoryFormat::Contiguous;
+        // One element for each sample has the strides of both formats.
+        if (d == 0 && least == strides[1]) return MemoryFormat::Contiguous;
+        least = strides[d] * sizes[d];
+    }
+    return n == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
 }
 
 void check_format(const char* op, IntList sizes, MemoryFormat format) {

@@ -132,6 +132,12 @@ def _windows(t: Any) -> Any:
     return line.as_strided((rows, columns), (1, 1)).expand(t.shape)
 
 
+def _channels_last(t: Any) -> Any:
+    """Return a copy of a batch of images or volumes in the channels-last format, and other tensors unchanged."""
+    formats = {4: core.channels_last, 5: core.channels_last_3d}
+    return t.clone(memory_format=formats[t.dim()]) if t.dim() in formats else t
+
+
 # Functions that return a tensor of the same shape and dtype in another layout. It may contain fewer different values;
 # the dense copy then has the same values.
 LAYOUTS: dict[str, Callable[[Any], Any]] = {
@@ -140,6 +146,7 @@ LAYOUTS: dict[str, Callable[[Any], Any]] = {
     "turned": _turned,
     "expanded": _expanded,
     "windows": _windows,
+    "channels last": _channels_last,
 }
 
 

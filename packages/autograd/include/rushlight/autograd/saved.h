@@ -4,6 +4,7 @@
 #include "rushlight/autograd/saved_hook.h"
 #include "rushlight/autograd/saved_sizes.h"
 #include "rushlight/autograd/variable.h"
+#include "rushlight/memory_format.h"
 
 namespace rushlight::autograd {
 
@@ -140,13 +141,14 @@ inline void show(const Node::SavedVisitor& visit, const std::string& name, const
     for (const SavedTensor& one : saved.tensors()) show(visit, name + "[" + std::to_string(i++) + "]", one);
 }
 
-/// The shape, dtype and device of an argument. save_if_not() stores them only if they differ from the result's.
+/// The shape, dtype, device and memory format of an argument. save_if_not() stores them only if they differ from the result's.
 class RL_API SavedShape {
   public:
     void save(const Tensor& argument) {
         sizes_.assign(argument.sizes());
         dtype_ = argument.dtype();
         device_ = argument.device();
+        format_ = format_of(argument);
     }
     void require(IntList shape, DType dtype, Device device) {
         sizes_.assign(shape);
@@ -179,6 +181,7 @@ class RL_API SavedShape {
     IntList shape() const { return sizes_.list(); }
     DType dtype() const { return dtype_; }
     Device device() const { return device_; }
+    MemoryFormat memory_format() const { return format_; }
     int64_t ndim() const { return static_cast<int64_t>(sizes_.list().size()); }
     int64_t numel() const {
         int64_t n = 1;
@@ -193,6 +196,7 @@ class RL_API SavedShape {
     SavedSizes sizes_;
     DType dtype_ = DType::Float32;
     Device device_;
+    MemoryFormat format_ = MemoryFormat::Contiguous;
     bool differs_ = false;
 };
 

@@ -1,13 +1,10 @@
-#include "cpu/kernels/rows.h"
+#include "cpu/kernels/channel_rows.h"
 #include "cpu/norm_kernels.h"
-#include "rushlight/parallel.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
 
 constexpr int64_t kElementsPerThread = 1 << 15;
-
-int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
 
 // --- statistics of one channel, gathered from its planes in double -----------------------------------------
 
@@ -108,7 +105,6 @@ struct Gradient {
     [[gnu::always_inline]] Vec<T> at(int64_t i, L lanes) const {
         return load(grad + i, lanes);
     }
-    T operator[](int64_t i) const { return grad[i]; }
     [[gnu::always_inline]] void prefetch(int64_t i) const { __builtin_prefetch(grad + i, 0, 2); }
 };
 template <class T>
@@ -127,7 +123,6 @@ struct MaskedGradient {
         __builtin_prefetch(grad + i, 0, 2);
         __builtin_prefetch(activation + i, 0, 2);
     }
-    T operator[](int64_t i) const { return activation[i] <= low || activation[i] >= high ? T(0) : grad[i]; }
 };
 
 // The coefficients in grad_input = p * grad_output + q * input + r.
@@ -187,93 +182,102 @@ void backward_planes(const BatchNormBackward<T>& n, const G& gradient) {
         });
 }
 
-// --- rows: one element for each channel and sample, so vectors run along the channels ----------------------
+// --- rows: one element for each channel and sample, or channels-last, so that vectors run along the channels ----
 
-constexpr int64_t kColumns = 64;
-
-// Calls body(first column, count) for blocks of columns, in parallel.
-template <class Body>
-void for_column_blocks(int64_t rows, int64_t channels, Body&& body) {
-    const int64_t blocks = (channels + kColumns - 1) / kColumns;
-    parallel_for(0, blocks, kElementsPerThread / (rows * kColumns) + 1, [&](int64_t first, int64_t last) {
-        for (int64_t b = first; b < last; ++b) body(b * kColumns, min(kColumns, channels - b * kColumns));
-    });
+// Computes the mean of each channel, and the sum of squared differences from it, as channel_moments() does.
+template <class T>
+void row_moments(KernelContext& ctx, const BatchNorm<T>& n, const ChannelRows<T>& m, double* mean, double* squares) {
+    const int64_t channels = n.channels, sample = n.batch < 32 ? n.batch : 32;
+    const auto count = static_cast<double>(n.batch);
+    ChannelSums<T, 2> sum(ctx, m);
+    T* center = scratch<T>(ctx, m.padded());
+    for (int64_t c = 0; c < channels; ++c) mean[c] = 0;
+    for (int64_t r = 0; r < sample; ++r)
+        for (int64_t c = 0; c < channels; ++c) mean[c] += n.input[r * channels + c];
+    for (int64_t c = 0; c < channels; ++c) mean[c] /= static_cast<double>(sample);
+    for (int pass = 0; pass < 2; ++pass) {
+        for (int64_t c = 0; c < channels; ++c) center[c] = static_cast<T>(mean[c]);
+        m.repeat(center);
+        const double* sums = sum([&](int64_t at, int64_t i, auto lanes, Vec<T>* v) __attribute__((always_inline)) {
+            v[0] = keep(load(n.input + at, lanes) - load(center + i, lanes), lanes);
+            v[1] = v[0] * v[0];
+        });
+        bool precise = true;
+        for (int64_t c = 0; c < channels; ++c) {
+            const double total = sums[c], all = sums[channels + c];
+            mean[c] = center[c] + total / count;
+            squares[c] = all - total * total / count;
+            precise = precise && all <= 4 * squares[c];
+        }
+        if (precise) return;
+    }
 }
 
 template <class T>
-void forward_rows(const BatchNorm<T>& n) {
-    for_column_blocks(n.batch, n.channels, [&](int64_t first, int64_t count) {
-        double mean[kColumns] = {}, squares[kColumns] = {};
-        T scale[kColumns], shift[kColumns];
-        const T* in = n.input + first;
-        if (n.training) {
-            for (int64_t r = 0; r < n.batch; ++r) {
-                for (int64_t j = 0; j < count; ++j) mean[j] += in[r * n.channels + j];
-            }
-            for (int64_t j = 0; j < count; ++j) mean[j] /= static_cast<double>(n.batch);
-            for (int64_t r = 0; r < n.batch; ++r) {
-                for (int64_t j = 0; j < count; ++j) {
-                    const double d = in[r * n.channels + j] - mean[j];
-                    squares[j] += d * d;
-                }
-            }
-        }
-        for (int64_t j = 0; j < count; ++j) {
-            const Affine<T> a = settle(n, first + j, mean[j], squares[j]);
-            scale[j] = a.scale;
-            shift[j] = a.shift;
-        }
-        for (int64_t r = 0; r < n.batch; ++r) {
-            T* out = n.out + first + r * n.channels;
-            for (int64_t j = 0; j < count; ++j) out[j] = in[r * n.channels + j] * scale[j] + shift[j];
-        }
+void forward_rows(KernelContext& ctx, const BatchNorm<T>& n) {
+    const ChannelRows<T> m(n.batch, n.channels);
+    double* mean = scratch<double>(ctx, 2 * n.channels);
+    double* squares = mean + n.channels;
+    if (n.training) row_moments(ctx, n, m, mean, squares);
+    T* scale = scratch<T>(ctx, 2 * m.padded());
+    T* shift = scale + m.padded();
+    for (int64_t c = 0; c < n.channels; ++c) {
+        const Affine<T> a = settle(n, c, n.training ? mean[c] : 0, n.training ? squares[c] : 0);
+        scale[c] = a.scale;
+        shift[c] = a.shift;
+    }
+    m.repeat(scale), m.repeat(shift);
+    map_channels(m, n.out, n.stream, [&](int64_t at, int64_t i, auto lanes) __attribute__((always_inline)) {
+        return load(n.input + at, lanes) * load(scale + i, lanes) + load(shift + i, lanes);
     });
 }
 
 template <class T, class G>
-void backward_rows(const BatchNormBackward<T>& n, const G& gradient) {
-    for_column_blocks(n.batch, n.channels, [&](int64_t first, int64_t count) {
-        double sum_dy[kColumns] = {}, sum_dy_x[kColumns] = {};
-        T p[kColumns], q[kColumns], shift[kColumns];
-        const T* in = n.input + first;
-        const T* mean = n.mean + first;
-        for (int64_t r = 0; r < n.batch; ++r) {
-            for (int64_t j = 0; j < count; ++j) {
-                const double g = gradient[first + r * n.channels + j];
-                sum_dy[j] += g;
-                sum_dy_x[j] += g * (in[r * n.channels + j] - mean[j]);
-            }
-        }
-        for (int64_t j = 0; j < count; ++j) {
-            const InputGradient<T> g = settle_gradients(n, first + j, sum_dy[j], sum_dy_x[j]);
-            p[j] = g.p;
-            q[j] = g.q;
-            shift[j] = g.r;
-        }
-        if (n.grad_input == nullptr) return;
-        for (int64_t r = 0; r < n.batch; ++r) {
-            T* dx = n.grad_input + first + r * n.channels;
-            for (int64_t j = 0; j < count; ++j) {
-                const T g = gradient[first + r * n.channels + j] * p[j];
-                dx[j] = n.training ? g + (in[r * n.channels + j] * q[j] + shift[j]) : g;
-            }
-        }
+void backward_rows(KernelContext& ctx, const BatchNormBackward<T>& n, const G& gradient) {
+    const ChannelRows<T> m(n.batch, n.channels);
+    const int64_t channels = n.channels, padded = m.padded();
+    T* mean = scratch<T>(ctx, 4 * padded);
+    T *p = mean + padded, *q = p + padded, *shift = q + padded;
+    for (int64_t c = 0; c < channels; ++c) mean[c] = n.mean[c];
+    m.repeat(mean);
+    ChannelSums<T, 2> sum(ctx, m);
+    const double* sums = sum([&](int64_t at, int64_t i, auto lanes, Vec<T>* v) __attribute__((always_inline)) {
+        v[0] = gradient.at(at, lanes);
+        v[1] = v[0] * (load(n.input + at, lanes) - load(mean + i, lanes));
+    });
+    for (int64_t c = 0; c < channels; ++c) {
+        const InputGradient<T> g = settle_gradients(n, c, sums[c], sums[channels + c]);
+        p[c] = g.p;
+        q[c] = g.q;
+        shift[c] = g.r;
+    }
+    if (n.grad_input == nullptr) return;
+    m.repeat(p), m.repeat(q), m.repeat(shift);
+    if (!n.training) {  // the gradient does not depend on the input, which may be infinite
+        map_channels(m, n.grad_input, n.stream, [&](int64_t at, int64_t i, auto lanes) __attribute__((always_inline)) {
+            return gradient.at(at, lanes) * load(p + i, lanes);
+        });
+        return;
+    }
+    map_channels(m, n.grad_input, n.stream, [&](int64_t at, int64_t i, auto lanes) __attribute__((always_inline)) {
+        return gradient.at(at, lanes) * load(p + i, lanes) +
+               (load(n.input + at, lanes) * load(q + i, lanes) + load(shift + i, lanes));
     });
 }
 
 template <class T>
-void batch_norm(const BatchNorm<T>& n) {
-    n.size == 1 ? forward_rows(n) : forward_planes(n);
+void batch_norm(KernelContext& ctx, const BatchNorm<T>& n) {
+    n.size == 1 ? forward_rows(ctx, n) : forward_planes(n);
 }
 
 template <class T, class G>
-void backward(const BatchNormBackward<T>& n, const G& gradient) {
-    n.size == 1 ? backward_rows(n, gradient) : backward_planes(n, gradient);
+void backward(KernelContext& ctx, const BatchNormBackward<T>& n, const G& gradient) {
+    n.size == 1 ? backward_rows(ctx, n, gradient) : backward_planes(n, gradient);
 }
 
 template <class T>
-void batch_norm_backward(const BatchNormBackward<T>& n) {
-    n.activation == nullptr ? backward(n, Gradient<T>(n)) : backward(n, MaskedGradient<T>(n));
+void batch_norm_backward(KernelContext& ctx, const BatchNormBackward<T>& n) {
+    n.activation == nullptr ? backward(ctx, n, Gradient<T>(n)) : backward(ctx, n, MaskedGradient<T>(n));
 }
 
 template <class T>

@@ -388,7 +388,7 @@ void adaptive_average_backward(KernelContext& ctx, const PoolGeometry& g, T* gra
 }
 
 template <class T>
-void adaptive_max(const PoolGeometry& g, T* out, int64_t* indices, const T* in) {
+void adaptive_max(KernelContext&, const PoolGeometry& g, T* out, int64_t* indices, const T* in) {
     parallel_for(0, g.planes, kElementsPerThread / (g.in_size() + 1) + 1, [&](int64_t first, int64_t last) {
         for (int64_t o = first * g.out_size(); o < last * g.out_size(); ++o) {
             const T* values = in + o / g.out_size() * g.in_size();

@@ -90,7 +90,6 @@ Outputs convolution(const Tensor& input, const Tensor& weight, const Tensor& bia
     }
     Outputs out;
     out.add(IntList(sizes, static_cast<size_t>(spatial) + 2), input.dtype(), input.device());
-    out.in_format_of(input, weight);
     return out;
 }
 

@@ -1,5 +1,6 @@
 #include "bodies/joining.h"
 #include "ops/copying.h"
+#include "ops/memory_format.h"
 #include "ops/views.h"
 
 namespace rushlight::storage {
@@ -44,7 +45,12 @@ Tensor cat(TensorList tensors, int64_t dim) {
         RL_CHECK(!__builtin_add_overflow(sizes[d], t.sizes()[d], &sizes[d]), throw_runtime,
                  "cat(tensors, dim=%d): too many elements along dim", d);
     }
-    Tensor out = make_tensor(IntList(sizes, static_cast<size_t>(first->dim())), dtype, first->device());
+    // The result has the memory format that all tensors have.
+    MemoryFormat format = format_of(*first);
+    for (const Tensor& t : tensors)
+        if (!passed_over(t) && format_of(t) != format) format = MemoryFormat::Contiguous;
+    Tensor out =
+        make_in_format(IntList(sizes, static_cast<size_t>(first->dim())), dtype, first->device(), format);
     ViewSpec part(out);
     for (const Tensor& t : tensors) {
         if (passed_over(t)) continue;

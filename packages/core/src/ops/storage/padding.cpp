@@ -26,7 +26,8 @@ Tensor constant_pad_nd(const Tensor& input, IntList pad, Scalar value) {
         if (front < 0) inside.offset -= front * inside.strides[d];
         inside.sizes[d] = kept;
     }
-    Tensor out = make_tensor(IntList(sizes, static_cast<size_t>(inside.ndim)), input.dtype(), input.device());
+    Tensor out = make_in_format(IntList(sizes, static_cast<size_t>(inside.ndim)), input.dtype(),
+                                input.device(), format_of(input));
     fill_with(out, value);
     ViewSpec position(out);
     for (int d = 0; d < position.ndim; ++d) {

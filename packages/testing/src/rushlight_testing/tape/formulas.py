@@ -17,18 +17,28 @@ from rushlight_core.codegen.formulas import ATTRIBUTES
 from rushlight_core.codegen.model import Op
 
 
+def _format(t: Tensor) -> str:
+    """Return the channels-last format of a tensor that has one and is not also row-major, otherwise "contiguous"."""
+    formats = {4: "channels_last", 5: "channels_last_3d"}
+    wanted = formats.get(t.dim())
+    if wanted is None or t.is_contiguous() or not t.is_contiguous(memory_format=wanted):
+        return "contiguous"
+    return wanted
+
+
 class Shape(NamedTuple):
     """A placeholder for a tensor of which a formula needs only the shape, dtype and device."""
 
     shape: tuple[int, ...]
     dtype: Any
     device: Any
+    memory_format: str = "contiguous"
 
     @classmethod
     def of(cls, value: Any) -> Shape:
         if not isinstance(value, Tensor):
             return cls((), None, None)
-        return cls(tuple(value.shape), value.dtype, value.device)
+        return cls(tuple(value.shape), value.dtype, value.device, _format(value))
 
     @property
     def ndim(self) -> int:
@@ -236,5 +246,6 @@ _HELPERS: dict[str, Callable[..., Any]] = {
     "split_like": _split_like,
     "rounded": lambda number, t: t.new_full((), number).item(),
     "scaled": lambda t, weight: t if weight is None else t * weight,
+    "in_format": lambda t, f: t if _format(t) == f else t.clone(memory_format=f),
     "channelwise": lambda t, w: t if w is None else (t.transpose(1, -1) * w).transpose(1, -1),
 }

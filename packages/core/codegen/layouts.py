@@ -1,0 +1,60 @@
+"""The key `layout`: the arguments whose order of strides the results of an operator of kind custom take.
+
+    layout: input                    a result is channels-last if `input` is, and row-major otherwise
+    layout: input or weight          a result is channels-last if one of the arguments is
+    layout: input of 5 dimensions    the same for arguments with this number of dimensions only
+    layout: input unless contiguous  row-major if `input` has the strides of both formats, as (N, 1, H, W) may
+    layout: strides of input         dimensions in the order of the input's strides, as in pointwise operators
+
+It applies to results, also to auxiliary results, that have as many dimensions as the argument: 4 or 5, or any number for strides.
+A list holds the layouts of the first results in turn. Without the key, results are row-major. A device that does not support a
+format receives row-major results: `Backend::memory_formats`. The kernel receives the results with their strides.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from .schema import cpp_name
+
+if TYPE_CHECKING:
+    from .model import Op
+
+_FORM = re.compile(
+    r"(?P<strides>strides of )?(?P<names>\w+(?: or \w+)*)(?: of (?P<dims>4|5) dimensions)?(?P<unless> unless contiguous)?"
+)
+
+
+class LayoutError(ValueError):
+    """Raised for an invalid value of the key. The loader adds file and line."""
+
+
+def check_layout(op: Op) -> None:
+    """Raise LayoutError if the value cannot be parsed, names something else than tensors, or is not for this kind."""
+    if op.layout and op.kind != "custom":
+        raise LayoutError("the key 'layout' is only allowed for the kind custom")
+    known = [a.name for a in op.tensors if not a.type.name.endswith("[]")]
+    for text in op.layout:
+        match = _FORM.fullmatch(text)
+        if not match:
+            raise LayoutError(f"layout {text!r} is none of the forms that codegen/layouts.py describes")
+        for name in match["names"].split(" or "):
+            if name not in known:
+                raise LayoutError(f"layout names {name!r}, which is none of the tensors {', '.join(known)}")
+
+
+def layout_statements(op: Op) -> list[str]:
+    """Return the statements that set the layouts of `outs`."""
+    lines = []
+    for number, text in enumerate(op.layout):
+        match = _FORM.fullmatch(text)
+        assert match
+        function = "in_order_of" if match["strides"] else "in_format_of"
+        which = f", {number}" if len(op.layout) > 1 else ""
+        for name in map(cpp_name, match["names"].split(" or ")):
+            conditions = [f"{name}.dim() == {match['dims']}"] if match["dims"] else []
+            conditions += [f"!{name}.is_contiguous()"] if match["unless"] else []
+            condition = f"if ({' && '.join(conditions)}) " if conditions else ""
+            lines.append(f"{condition}outs.{function}({name}{which});")
+    return lines

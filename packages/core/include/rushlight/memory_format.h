@@ -1,0 +1,32 @@
+// The orders of strides of a tensor: `memory_format` of clone, to, contiguous, zeros_like and similar functions.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "rushlight/tensor.h"
+
+namespace rushlight {
+
+enum class MemoryFormat {
+    Preserve,  // that of the input if the input is dense, otherwise dimensions in the order of its strides
+    Contiguous,  // row-major
+    ChannelsLast,  // for (N, C, H, W), the channels of a pixel are adjacent
+    ChannelsLast3d,  // for (N, C, D, H, W)
+};
+
+/// Returns the format called `name`. If there is none, raises a ValueError that names `op`.
+RL_API MemoryFormat memory_format(const char* op, const std::optional<std::string_view>& name);
+
+/// Whether the strides are those of the format. Returns false if the format is for another number of dimensions.
+RL_API bool has_format(const Tensor& t, MemoryFormat format);
+
+/// Returns the channels-last format of the tensor if its dimensions have that order in memory, otherwise Contiguous. The
+/// tensor may have gaps. If it has the sizes of a tensor that is in both formats, such as (N, 1, H, W), the strides of the
+/// dimensions of size 1 decide, by PyTorch's rules.
+RL_API MemoryFormat format_of(const Tensor& t);
+
+/// The name of a format, which memory_format() accepts.
+RL_API std::string_view name(MemoryFormat format);
+
+}  // namespace rushlight
