@@ -6,9 +6,9 @@
     layout: input unless contiguous  row-major if `input` has the strides of both formats, as (N, 1, H, W) may
     layout: strides of input         dimensions in the order of the input's strides, as in pointwise operators
 
-It applies to results, also to auxiliary results, that have as many dimensions as the argument: 4 or 5, or any number for strides.
-A list holds the layouts of the first results in turn. Without the key, results are row-major. A device that does not support a
-format receives row-major results: `Backend::memory_formats`. The kernel receives the results with their strides.
+It applies to results, also to auxiliary results, that have as many dimensions as the argument: 4 or 5, or any number for
+strides. A list holds the layouts of the first results in turn. Without the key, results are row-major. A device that does
+not support a format receives row-major results: `Backend::memory_formats`. Kernels receive the results with their strides.
 """
 
 from __future__ import annotations

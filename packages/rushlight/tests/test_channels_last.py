@@ -1,4 +1,4 @@
-"""Networks in the channels-last format: all activations and gradients keep it, and the values are those of row-major tensors."""
+"""Networks in the channels-last format: activations and gradients keep it, and the values are those of row-major tensors."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def volumes() -> nn.Module:
 def is_in_format(t: Any) -> bool:
     """Return whether a tensor is channels-last.
 
-    A tensor that may also be row-major counts as channels-last, and so does a part of the channels of a channels-last tensor.
+    A tensor that may also be row-major counts as channels-last, and so do some channels of a channels-last tensor.
     """
     return t.dim() not in FORMATS or t.detach().clone().is_contiguous(memory_format=FORMATS[t.dim()])
 
@@ -89,7 +89,8 @@ def run(net: nn.Module, x: Any, check: bool) -> list[Any]:
     children = dict(net.named_children())
     # The gradient of a flattened tensor is row-major.
     before_flatten = next(
-        (f"{n}, {m}" for n, m in children.items() if isinstance(children.get(str(int(n) + 1)), nn.Flatten)), ""
+        (f"{n}, {m}" for n, m in children.items() if isinstance(children.get(str(int(n) + 1)), nn.Flatten)),
+        "",
     )
 
     def visit(name: str) -> Callable[..., None]:

@@ -74,7 +74,9 @@ OF_IMAGES: dict[str, Callable[[Any, Any, Any], Any]] = {
     "constant padding": lambda f, t, x: f.pad(x, (1, 1, 1, 1)),
     "padded channels": lambda f, t, x: f.pad(x, (1, 0, 0, 1, 1, 1)),
     "replicated padding": lambda f, t, x: f.pad(x, (1, 1, 1, 1), mode="replicate"),
-    "reflected padding": lambda f, t, x: f.pad(x, (1, 1, 1, 1) if window(x) > 1 else (0,) * 4, mode="reflect"),
+    "reflected padding": lambda f, t, x: f.pad(
+        x, (1, 1, 1, 1) if window(x) > 1 else (0,) * 4, mode="reflect"
+    ),
     "pixel_unshuffle": lambda f, t, x: f.pixel_unshuffle(x, window(x)),
     "channel_shuffle": lambda f, t, x: f.channel_shuffle(x, 2) if x.shape[1] > 1 else x * 1,
     "relu": lambda f, t, x: f.relu(x),

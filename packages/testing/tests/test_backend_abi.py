@@ -117,12 +117,16 @@ assert y.nonzero().cpu().tolist() == [[0, 1], [1, 0], [1, 1]]
 assert core.mm(y, y).cpu().tolist() == [[2.0, 3.0], [6.0, 11.0]]
 assert y.index_add_(0, core.tensor([1], device="small"), y[:1]).cpu().tolist() == [[0.0, 1.0], [2.0, 4.0]]
 assert y[:, 1].sort(descending=True)[1].cpu().tolist() == [1, 0]
-# It takes row-major outputs alone, so a convolution does not follow its input's format, as it does on the CPU.
+# It takes row-major outputs alone, so convolutions and pools do not follow their input's format, as they do on the CPU.
 image = core.arange(32.0).view(1, 2, 4, 4).contiguous(memory_format=core.channels_last)
 weight = core.ones(2, 2, 1, 1)
 wanted, got = core.conv2d(image, weight), core.conv2d(image.to("small"), weight.to("small"))
 assert wanted.stride() == image.stride() == (32, 1, 8, 2)
 assert got.stride() == (32, 16, 4, 1)
+assert got.cpu().tolist() == wanted.tolist()
+wanted, got = core.max_pool2d(image, 2), core.max_pool2d(image.to("small"), 2)
+assert wanted.stride() == (8, 1, 4, 2)
+assert got.stride() == (8, 4, 2, 1)
 assert got.cpu().tolist() == wanted.tolist()
 core.manual_seed(3)
 a = core.empty(5, device="small").uniform_()

@@ -49,13 +49,17 @@ constexpr int64_t kSmall = 1 << 14;
 // Below this size of the feature maps, many filters of one input channel are faster in the vendor's kernels, forwards.
 constexpr int64_t kSmallMap = 24 * 24;
 
-// `maps` are the feature maps that the convolution reads and writes.
-bool use_vendor(const ConvolutionGeometry& g, DType dtype, std::initializer_list<const View*> maps) {
+bool use_vendor(const ConvolutionGeometry& g, DType dtype) {
     if (dtype != DType::Float32 || g.multiply_adds() < kSmall) return false;
     if (g.is_depthwise()) return g.in_channels == 1 && g.out_size() < kSmallMap;
-    // A 1x1 convolution is computed as a matrix product instead, unless a feature map is channels-last.
-    return !g.is_pointwise() ||
-           std::any_of(maps.begin(), maps.end(), [](const View* v) { return is_channels_last(*v); });
+    return !g.is_pointwise();  // otherwise it is computed as a matrix product
+}
+
+// Whether a 1x1 convolution is computed as a matrix product whose rows are pixels: if the map that it writes can be channels-last,
+// and a map is channels-last.
+bool use_pixels(KernelContext& ctx, const ConvolutionGeometry& g, const View& written, const View& read) {
+    if (!g.is_pointwise() || g.is_depthwise()) return false;
+    return is_channels_last(written) || (is_channels_last(read) && channels_inside(ctx, written).contiguous);
 }
 
 // Minimal filtering (Winograd) saves three quarters of the multiplications, but needs transforms. With few channels
@@ -107,6 +111,13 @@ template <> const ConvolutionWays<double>& ways(const ConvolutionGeometry& g, bo
            : g.is_pointwise() ? pointwise_kernels().f64
                               : plain<double>().ways;
 }
+
+template <class T> const ConvolutionWays<T>& ways_of_pixels();
+template <> const ConvolutionWays<float>& ways_of_pixels() { return channel_pointwise_kernels().f32; }
+template <> const ConvolutionWays<double>& ways_of_pixels() { return channel_pointwise_kernels().f64; }
+
+// Returns the elements of a map in the channels-last order.
+View pixels_in(KernelContext& ctx, const View& map) { return contiguous_in(ctx, channels_inside(ctx, map)); }
 
 // Calls f with a value of the element type.
 template <class F>
@@ -186,8 +197,15 @@ void depthwise_backward(KernelContext& ctx, const ConvolutionGeometry& g, const 
 void forward(KernelContext& ctx, const ConvolutionGeometry& g, const View& out, const View& in,
              const View& weight, const View& bias) {
     if (use_depthwise(g, out.dtype)) return depthwise_forward(ctx, g, out, in, weight, bias);
+    if (use_pixels(ctx, g, out, in)) {
+        const View x = pixels_in(ctx, in), w = contiguous_in(ctx, weight), b = contiguous_in(ctx, bias);
+        return with_type(out.dtype, [&]<class T>(T) {
+            ways_of_pixels<T>().forward(ctx, g, x.as<T>(), w.as<T>(), bias.defined() ? b.as<T>() : nullptr,
+                                        out.as<T>());
+        });
+    }
     const bool minimal = use_winograd(g, out.dtype);
-    if (!minimal && use_vendor(g, out.dtype, {&in, &out}) &&
+    if (!minimal && use_vendor(g, out.dtype) &&
         onednn::convolution_forward(ctx, g, operand(ctx, in), operand(ctx, weight), operand(ctx, bias),
                                     operand(ctx, out))) {
         return;
@@ -207,8 +225,14 @@ void backward_data(KernelContext& ctx, const ConvolutionGeometry& g, const View&
         const View none = absent(grad_in.dtype);
         return depthwise_backward(ctx, g, grad_in, none, none, weight, grad_out);
     }
+    if (use_pixels(ctx, g, grad_in, grad_out)) {
+        const View w = contiguous_in(ctx, weight), dy = pixels_in(ctx, grad_out);
+        return with_type(grad_in.dtype, [&]<class T>(T) {
+            ways_of_pixels<T>().backward_data(ctx, g, grad_in.as<T>(), w.as<T>(), dy.as<T>());
+        });
+    }
     const bool minimal = use_winograd(g, grad_in.dtype);
-    if (!minimal && !g.is_depthwise() && use_vendor(g, grad_in.dtype, {&grad_in, &grad_out}) &&
+    if (!minimal && !g.is_depthwise() && use_vendor(g, grad_in.dtype) &&
         onednn::convolution_backward_data(ctx, g, operand(ctx, grad_in), operand(ctx, weight),
                                           operand(ctx, grad_out))) {
         return;
@@ -240,8 +264,14 @@ void backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, const Vi
         const View none = absent(grad_weight.dtype);
         return depthwise_backward(ctx, g, none, grad_weight, in, none, grad_out);
     }
+    if (g.is_pointwise() && !g.is_depthwise() && (is_channels_last(in) || is_channels_last(grad_out))) {
+        const View x = pixels_in(ctx, in), dy = pixels_in(ctx, grad_out);
+        return with_type(grad_weight.dtype, [&]<class T>(T) {
+            ways_of_pixels<T>().backward_weights(ctx, g, grad_weight.as<T>(), x.as<T>(), dy.as<T>());
+        });
+    }
     const bool minimal = use_winograd(g, grad_weight.dtype);
-    if (!minimal && !g.is_depthwise() && use_vendor(g, grad_weight.dtype, {&in, &grad_out}) &&
+    if (!minimal && !g.is_depthwise() && use_vendor(g, grad_weight.dtype) &&
         onednn::convolution_backward_weights(ctx, g, operand(ctx, grad_weight), operand(ctx, in),
                                              operand(ctx, grad_out))) {
         return;

@@ -7,7 +7,7 @@
 
 namespace rushlight::cpu {
 
-/// A convolution and its gradients. All operands are row-major.
+/// A convolution and its gradients. All operands are row-major, except where a table says otherwise.
 template <class T>
 struct ConvolutionWays {
     // `bias` may be null.
@@ -78,6 +78,8 @@ struct PointwiseKernels {
 };
 
 RUSHLIGHT_KERNEL_TABLE(PointwiseKernels, pointwise_kernels)
+/// The same for channels-last maps. The weights are row-major.
+RUSHLIGHT_KERNEL_TABLE(PointwiseKernels, channel_pointwise_kernels)
 
 /// Kernels of minimal filtering (Winograd) for two dimensions, one group, 3x3 filters, stride and dilation 1, and
 /// padding up to 2.

@@ -48,8 +48,7 @@ void pad(KernelContext& ctx, const View& out, const View& input, Ints padding, s
     if (out.numel == 0) return;
     const bool last = is_channels_last(out);
     const View dense = contiguous_in(ctx, last ? channels_inside(ctx, input) : input);
-    const PaddedPlanes p =
-        planes_of(ctx, dense, last ? channels_inside(ctx, out) : out, padding, mode, last);
+    const PaddedPlanes p = planes_of(ctx, dense, last ? channels_inside(ctx, out) : out, padding, mode, last);
     parallel_for(0, p.planes, kWork / p.large + 1, [&](int64_t begin, int64_t end) {
         padding_kernels().extend(p, out.data, dense.data, itemsize(out.dtype), begin, end);
     });
@@ -60,8 +59,7 @@ void pad_backward(KernelContext& ctx, const View& out, const View& grad, Ints pa
     if (out.numel == 0) return;
     const bool last = is_channels_last(out);
     const View dense = contiguous_in(ctx, last ? channels_inside(ctx, grad) : grad);
-    const PaddedPlanes p =
-        planes_of(ctx, last ? channels_inside(ctx, out) : out, dense, padding, mode, last);
+    const PaddedPlanes p = planes_of(ctx, last ? channels_inside(ctx, out) : out, dense, padding, mode, last);
     const auto fold = padding_kernels().fold[static_cast<int>(out.dtype)];
     parallel_for(0, p.planes, kWork / p.large + 1,
                  [&](int64_t begin, int64_t end) { fold(p, out.data, dense.data, begin, end); });

@@ -150,8 +150,8 @@ void max_pool(KernelContext& ctx, const char* op, int dims, const View& out, con
                                x.as<T>());
         });
     with_type(op, x.dtype, [&]<class T>(T) {
-        loops<T>(last).max(ctx, g, wide.view().as<T>(),
-                           indices.defined() ? indices.as<int64_t>() : nullptr, x.as<T>());
+        loops<T>(last).max(ctx, g, wide.view().as<T>(), indices.defined() ? indices.as<int64_t>() : nullptr,
+                           x.as<T>());
     });
     wide.finish();
 }
@@ -190,8 +190,7 @@ void avg_pool_backward(KernelContext& ctx, const char* op, int dims, const View&
     const bool last = is_channels_last(grad_input);
     const WidenedOut wide(ctx, laid_out(ctx, grad_input, last));
     const View dy = contiguous_in(ctx, widened(ctx, laid_out(ctx, grad_output, last)));
-    const PoolGeometry g =
-        geometry(dims, grad_input, grad_output, kernel, stride, padding, kOnes, last);
+    const PoolGeometry g = geometry(dims, grad_input, grad_output, kernel, stride, padding, kOnes, last);
     with_type(op, dy.dtype, [&]<class T>(T) {
         loops<T>(last).average_backward(ctx, g, divisor, wide.view().as<T>(), dy.as<T>());
     });

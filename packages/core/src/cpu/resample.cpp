@@ -76,7 +76,8 @@ void resample(KernelContext& ctx, const View& out, const View& input, int64_t di
     const WidenedOut wide(ctx, last ? channels_inside(ctx, out) : out);
     const View x = contiguous_in(ctx, widened(ctx, last ? channels_inside(ctx, input) : input));
     const Lengths n(x, dim, last);
-    const functors::Resampling r{input.size(static_cast<int>(dim)), size, mode, align_corners, scale, antialias};
+    const functors::Resampling r{
+        input.size(static_cast<int>(dim)), size, mode, align_corners, scale, antialias};
     with_type(x.dtype, [&]<class T>(T) {
         loops<T>().forward(n.outer, r.in, r.out, n.inner, table<T>(ctx, r), wide.view().template as<T>(),
                            x.as<T>());
@@ -91,7 +92,8 @@ void resample_backward(KernelContext& ctx, const View& grad_input, const View& g
     const WidenedOut wide(ctx, last ? channels_inside(ctx, grad_input) : grad_input);
     const View dy = contiguous_in(ctx, widened(ctx, last ? channels_inside(ctx, grad_output) : grad_output));
     const Lengths n(dy, dim, last);
-    const functors::Resampling r{size, grad_output.size(static_cast<int>(dim)), mode, align_corners, scale, antialias};
+    const functors::Resampling r{
+        size, grad_output.size(static_cast<int>(dim)), mode, align_corners, scale, antialias};
     with_type(dy.dtype, [&]<class T>(T) {
         loops<T>().backward(n.outer, r.in, r.out, n.inner, by_input<T>(ctx, r, table<T>(ctx, r)),
                             wide.view().template as<T>(), dy.as<T>());

@@ -1,8 +1,8 @@
-"""Law: operators whose entry has the key `layout` take the layout that it says, on the CPU and on the meta device, and compute
-the values that they compute for row-major tensors.
+"""Law: results of operators whose entry has the key `layout` have this layout, on the CPU and on the meta device, and the
+values of the results for row-major tensors.
 
-The kernels of channels-last tensors process whole vectors of channels, so their tests use numbers of channels around a vector's
-length. The values of all samples in this layout are tested by test_laws_layout.py.
+The kernels of channels-last tensors process whole vectors of channels, so their tests use numbers of channels around a
+vector's length. The values of all samples in this layout are tested by test_laws_layout.py.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ def test_results_have_the_layout_of_the_entry(op: Op) -> None:
     seen = False
     for sample in all_samples(op):
         placed, _ = with_layout(sample, LAYOUTS["channels last"])
-        there = with_layout(placed, lambda t: core.empty_strided(t.shape, t.stride(), device="meta", dtype=t.dtype))
+        there = with_layout(
+            placed, lambda t: core.empty_strided(t.shape, t.stride(), device="meta", dtype=t.dtype)
+        )
         core.manual_seed(0)
         results = flat(call(op, placed))
         for made, shapes in zip(results, flat(call(op, there[0])), strict=True):
@@ -169,7 +171,16 @@ def test_batch_norm(channels: int, training: bool, dtype: core.dtype, size: tupl
         activation = core.relu(made[0])
         plain = core._C._call_boxed("_batch_norm_backward", g, one, w, *made[1:], training, [1, 1, 1])
         masked = core._C._call_boxed(
-            "_masked_batch_norm_backward", g, activation, 0.0, float("nan"), one, w, *made[1:], training, [1, 1, 1]
+            "_masked_batch_norm_backward",
+            g,
+            activation,
+            0.0,
+            float("nan"),
+            one,
+            w,
+            *made[1:],
+            training,
+            [1, 1, 1],
         )
         assert made[0].stride() == plain[0].stride() == masked[0].stride() == one.stride()
         results.append([*made, mean, var, *plain, *masked])
@@ -192,7 +203,9 @@ def test_group_norm(channels: int, groups: int, dtype: core.dtype) -> None:
 
 
 @pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
-@pytest.mark.parametrize("pad", [(1, 2), (1, 0, 2, 1), (0, 0, 1, 2), (1, 1, 0, 2, 1, 1), (0, 1, 1, 0, 1, 1, 1, 0)])
+@pytest.mark.parametrize(
+    "pad", [(1, 2), (1, 0, 2, 1), (0, 0, 1, 2), (1, 1, 0, 2, 1, 1), (0, 1, 1, 0, 1, 1, 1, 0)]
+)
 def test_padding(mode: str, pad: tuple[int, ...]) -> None:
     for shape in ((3, 4, 5, 6), (3, 4, 3, 5, 6)):
         x = random(*shape)
@@ -268,7 +281,9 @@ def test_the_number_of_threads_does_not_change_sums() -> None:
     before = core.get_num_threads()
     for threads in (1, 2, 3):
         core.set_num_threads(threads)
-        results.append(core._C._call_boxed("batch_norm.aux", x, None, None, None, None, True, 0.1, 1e-5, True))
+        results.append(
+            core._C._call_boxed("batch_norm.aux", x, None, None, None, None, True, 0.1, 1e-5, True)
+        )
     core.set_num_threads(before)
     for other in results[1:]:
         assert all(core.equal(a, b) for a, b in zip(results[0], other, strict=True))
@@ -293,7 +308,9 @@ SUGGESTED = [
 
 
 @pytest.mark.parametrize(("shape", "strides", "last"), SUGGESTED)
-def test_which_strides_are_channels_last(shape: tuple[int, ...], strides: tuple[int, ...], last: bool) -> None:
+def test_which_strides_are_channels_last(
+    shape: tuple[int, ...], strides: tuple[int, ...], last: bool
+) -> None:
     x = core.zeros(2000).as_strided(shape, strides)
     joined = core.cat([x, x])
     wanted = core.empty(joined.shape, memory_format=FORMATS[len(shape)] if last else core.contiguous_format)

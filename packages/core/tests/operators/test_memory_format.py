@@ -22,6 +22,10 @@ CASES = [
         (1, 24, 70, 80), (24, 1, 3, 3), {"groups": 24, "stride": 2, "padding": 1}, id="depthwise, strips"
     ),
     pytest.param((2, 16, 30, 30), (8, 16, 1, 1), {}, id="pointwise"),
+    pytest.param((2, 8, 21, 30), (12, 8, 1, 1), {"stride": 2}, id="pointwise, stride"),
+    pytest.param((2, 6, 9, 8), (4, 3, 1, 1), {"groups": 2, "stride": (1, 3)}, id="pointwise, groups"),
+    pytest.param((9, 4, 60, 60), (5, 4, 1, 1), {}, id="pointwise, many pixels"),
+    pytest.param((2, 8, 9, 9), (1, 8, 1, 1), {}, id="pointwise, one output channel"),
     pytest.param(
         (2, 4, 7, 6), (6, 2, 3, 2), {"groups": 2, "stride": 2, "dilation": 2, "padding": 2}, id="groups"
     ),
@@ -71,6 +75,31 @@ def test_gradients_of_convolutions(shape, kernel, options, dtype: core.dtype) ->
             for a, b in zip(found, wanted, strict=True):
                 assert (a is None) == (b is None)
                 assert a is None or core.allclose(a, b, 1e-4, 1e-3 if dtype is core.float32 else 1e-9)
+
+
+def test_to_gives_the_strides_of_the_format() -> None:
+    """A tensor that is in both formats gets the strides of the one that is asked for, as in PyTorch."""
+    for shape, last in (((2, 1, 4, 5), (20, 1, 5, 1)), ((6, 3, 1, 1), (3, 1, 3, 3))):
+        x = random(*shape)
+        y = x.to(memory_format=core.channels_last)
+        assert y.stride() == last
+        assert y.to(memory_format=core.channels_last) is y
+        assert y.to(memory_format=core.contiguous_format).stride() == x.stride()
+        assert y.to(memory_format=core.preserve_format) is y
+        assert x.contiguous(memory_format=core.channels_last) is x
+
+
+def test_gradients_of_weights_have_their_strides() -> None:
+    x, w = random(2, 4, 6, 6), random(8, 4, 3, 3)
+    rest = [[1, 1], [0, 0], [1, 1], False, [0, 0], 1]
+    g = random(2, 8, 4, 4)
+    for format_of_x in (core.channels_last, core.contiguous_format):
+        for format_of_w in (core.channels_last, core.contiguous_format):
+            xx, ww = x.to(memory_format=format_of_x), w.to(memory_format=format_of_w)
+            dx, dw, _ = core._C._call_boxed("convolution_backward", g, xx, ww, *rest, [1, 1, 0])
+            assert dw.stride() == ww.stride()
+            last = core.channels_last in (format_of_x, format_of_w)
+            assert dx.is_contiguous(memory_format=core.channels_last if last else core.contiguous_format)
 
 
 @pytest.mark.parametrize("size", [4, 18])

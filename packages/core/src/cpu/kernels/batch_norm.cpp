@@ -186,7 +186,8 @@ void backward_planes(const BatchNormBackward<T>& n, const G& gradient) {
 
 // Computes the mean of each channel, and the sum of squared differences from it, as channel_moments() does.
 template <class T>
-void row_moments(KernelContext& ctx, const BatchNorm<T>& n, const ChannelRows<T>& m, double* mean, double* squares) {
+void row_moments(KernelContext& ctx, const BatchNorm<T>& n, const ChannelRows<T>& m, double* mean,
+                 double* squares) {
     const int64_t channels = n.channels, sample = n.batch < 32 ? n.batch : 32;
     const auto count = static_cast<double>(n.batch);
     ChannelSums<T, 2> sum(ctx, m);
@@ -198,10 +199,11 @@ void row_moments(KernelContext& ctx, const BatchNorm<T>& n, const ChannelRows<T>
     for (int pass = 0; pass < 2; ++pass) {
         for (int64_t c = 0; c < channels; ++c) center[c] = static_cast<T>(mean[c]);
         m.repeat(center);
-        const double* sums = sum([&](int64_t at, int64_t i, auto lanes, Vec<T>* v) __attribute__((always_inline)) {
-            v[0] = keep(load(n.input + at, lanes) - load(center + i, lanes), lanes);
-            v[1] = v[0] * v[0];
-        });
+        const double* sums =
+            sum([&](int64_t at, int64_t i, auto lanes, Vec<T>* v) __attribute__((always_inline)) {
+                v[0] = keep(load(n.input + at, lanes) - load(center + i, lanes), lanes);
+                v[1] = v[0] * v[0];
+            });
         bool precise = true;
         for (int64_t c = 0; c < channels; ++c) {
             const double total = sums[c], all = sums[channels + c];
@@ -241,10 +243,11 @@ void backward_rows(KernelContext& ctx, const BatchNormBackward<T>& n, const G& g
     for (int64_t c = 0; c < channels; ++c) mean[c] = n.mean[c];
     m.repeat(mean);
     ChannelSums<T, 2> sum(ctx, m);
-    const double* sums = sum([&](int64_t at, int64_t i, auto lanes, Vec<T>* v) __attribute__((always_inline)) {
-        v[0] = gradient.at(at, lanes);
-        v[1] = v[0] * (load(n.input + at, lanes) - load(mean + i, lanes));
-    });
+    const double* sums =
+        sum([&](int64_t at, int64_t i, auto lanes, Vec<T>* v) __attribute__((always_inline)) {
+            v[0] = gradient.at(at, lanes);
+            v[1] = v[0] * (load(n.input + at, lanes) - load(mean + i, lanes));
+        });
     for (int64_t c = 0; c < channels; ++c) {
         const InputGradient<T> g = settle_gradients(n, c, sums[c], sums[channels + c]);
         p[c] = g.p;
@@ -254,15 +257,17 @@ void backward_rows(KernelContext& ctx, const BatchNormBackward<T>& n, const G& g
     if (n.grad_input == nullptr) return;
     m.repeat(p), m.repeat(q), m.repeat(shift);
     if (!n.training) {  // the gradient does not depend on the input, which may be infinite
-        map_channels(m, n.grad_input, n.stream, [&](int64_t at, int64_t i, auto lanes) __attribute__((always_inline)) {
-            return gradient.at(at, lanes) * load(p + i, lanes);
-        });
+        map_channels(m, n.grad_input, n.stream,
+                     [&](int64_t at, int64_t i, auto lanes) __attribute__((always_inline)) {
+                         return gradient.at(at, lanes) * load(p + i, lanes);
+                     });
         return;
     }
-    map_channels(m, n.grad_input, n.stream, [&](int64_t at, int64_t i, auto lanes) __attribute__((always_inline)) {
-        return gradient.at(at, lanes) * load(p + i, lanes) +
-               (load(n.input + at, lanes) * load(q + i, lanes) + load(shift + i, lanes));
-    });
+    map_channels(m, n.grad_input, n.stream,
+                 [&](int64_t at, int64_t i, auto lanes) __attribute__((always_inline)) {
+                     return gradient.at(at, lanes) * load(p + i, lanes) +
+                            (load(n.input + at, lanes) * load(q + i, lanes) + load(shift + i, lanes));
+                 });
 }
 
 template <class T>

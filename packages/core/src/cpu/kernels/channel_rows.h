@@ -55,16 +55,17 @@ class ChannelSums {
     template <class Term>
     const double* operator()(Term&& term) {
         const int64_t count = m_.count(), size = kSums * m_.channels;
-        parallel_for(0, blocks_, kElements / (count / blocks_ * m_.width + 1) + 1, [&](int64_t from, int64_t to) {
-            for (int64_t b = from; b < to; ++b) {
-                double* part = parts_ + b * size;
-                for (int64_t i = 0; i < size; ++i) part[i] = 0;
-                const int64_t end = count * (b + 1) / blocks_;
-                for (int64_t start = count * b / blocks_; start < end; start += kSpan)
-                    add_span(sums_ + b * kSums * m_.padded(), part, start, start + kSpan < end ? start + kSpan : end,
-                             term);
-            }
-        });
+        parallel_for(0, blocks_, kElements / (count / blocks_ * m_.width + 1) + 1,
+                     [&](int64_t from, int64_t to) {
+                         for (int64_t b = from; b < to; ++b) {
+                             double* part = parts_ + b * size;
+                             for (int64_t i = 0; i < size; ++i) part[i] = 0;
+                             const int64_t end = count * (b + 1) / blocks_;
+                             for (int64_t start = count * b / blocks_; start < end; start += kSpan)
+                                 add_span(sums_ + b * kSums * m_.padded(), part, start,
+                                          start + kSpan < end ? start + kSpan : end, term);
+                         }
+                     });
         for (int64_t b = 1; b < blocks_; ++b)
             for (int64_t i = 0; i < size; ++i) parts_[i] += parts_[b * size + i];
         return parts_;
@@ -80,20 +81,22 @@ class ChannelSums {
         constexpr int kL = kLanes<T>;
         const int64_t padded = m_.padded(), channels = m_.channels;
         for (int64_t i = 0; i < kSums * padded; ++i) sums[i] = T(0);
-        const auto add = [&](int64_t row, int64_t rows, int64_t i, auto lanes) __attribute__((always_inline)) {
-            Vec<T> s[kSums], v[kSums];
+        const auto add = [&](int64_t row, int64_t rows, int64_t i, auto lanes)
+                             __attribute__((always_inline)) {
+                                 Vec<T> s[kSums], v[kSums];
 #pragma GCC unroll 4
-            for (int k = 0; k < kSums; ++k) s[k] = load(sums + k * padded + i);
-            for (int64_t j = 0; j < rows; ++j) {
-                term((row + j) * m_.width + i, i, lanes, v);
+                                 for (int k = 0; k < kSums; ++k) s[k] = load(sums + k * padded + i);
+                                 for (int64_t j = 0; j < rows; ++j) {
+                                     term((row + j) * m_.width + i, i, lanes, v);
 #pragma GCC unroll 4
-                for (int k = 0; k < kSums; ++k) s[k] += v[k];
-            }
+                                     for (int k = 0; k < kSums; ++k) s[k] += v[k];
+                                 }
 #pragma GCC unroll 4
-            for (int k = 0; k < kSums; ++k) store(sums + k * padded + i, s[k]);
-        };
+                                 for (int k = 0; k < kSums; ++k) store(sums + k * padded + i, s[k]);
+                             };
         for (int64_t row = start, rows; row < stop; row += rows) {
-            const int64_t left = (stop < m_.whole ? stop : m_.whole) - row;  // not positive in the incomplete row
+            const int64_t left =
+                (stop < m_.whole ? stop : m_.whole) - row;  // not positive in the incomplete row
             rows = left > kTogether ? kTogether : left > 0 ? left : 1;
             const int64_t n = left > 0 ? m_.width : m_.rest;
             int64_t i = 0;
@@ -111,14 +114,19 @@ class ChannelSums {
     double* parts_;
 };
 
-/// Writes out[i] = f(position, column, lanes) for all elements of the matrix, with streaming stores if `stream` is true.
+/// Writes out[i] = f(position, column, lanes) for all elements of the matrix, with streaming stores if `stream` is true. The rows
+/// are processed in pieces from the end, because the end of the matrix is still in the caches if sums over it were computed before.
 template <class T, class F>
 void map_channels(const ChannelRows<T>& m, T* out, bool stream, F&& f) {
+    const int64_t piece = (1 << 17) / m.width + 1;
     parallel_for(0, m.count(), (1 << 15) / m.width + 1, [&](int64_t first, int64_t last) {
-        for (int64_t r = first; r < last; ++r) {
-            const int64_t at = r * m.width;
-            map_row(out + at, r < m.whole ? m.width : m.rest, stream,
-                    [&](int64_t i, auto lanes) __attribute__((always_inline)) { return f(at + i, i, lanes); });
+        for (int64_t end = last; end > first; end -= piece) {
+            for (int64_t r = end - piece > first ? end - piece : first; r < end; ++r) {
+                const int64_t at = r * m.width;
+                map_row(out + at, r < m.whole ? m.width : m.rest, stream,
+                        [&](int64_t i, auto lanes)
+                            __attribute__((always_inline)) { return f(at + i, i, lanes); });
+            }
         }
         if (stream) _mm_sfence();
     });

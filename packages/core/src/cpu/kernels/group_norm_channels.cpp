@@ -24,8 +24,8 @@ void group_norm(KernelContext& ctx, const GroupNorm<T>& n) {
     const auto count = static_cast<double>(n.channels * n.size);
     for (int64_t b = 0; b < n.batch; ++b) {
         const T* x = n.input + b * channels * n.size;
-        const double* sums =
-            sum([&](int64_t at, int64_t, auto lanes, Vec<T>* v) __attribute__((always_inline)) { v[0] = load(x + at, lanes); });
+        const double* sums = sum([&](int64_t at, int64_t, auto lanes, Vec<T>* v)
+                                     __attribute__((always_inline)) { v[0] = load(x + at, lanes); });
         for (int64_t c = 0; c < channels; ++c) {
             mean[c] = c % n.channels == 0
                           ? static_cast<T>(sum_of_group<T>(sums, nullptr, c, n.channels) / count)
@@ -74,10 +74,11 @@ void group_norm_backward(KernelContext& ctx, const GroupNormBackward<T>& n) {
         }
         m.repeat(mean), m.repeat(rstd);
         // The sums of grad_output and of grad_output times the normalised input.
-        const double* sums = sum([&](int64_t at, int64_t i, auto lanes, Vec<T>* v) __attribute__((always_inline)) {
-            v[0] = load(dy + at, lanes);
-            v[1] = v[0] * ((load(x + at, lanes) - load(mean + i, lanes)) * load(rstd + i, lanes));
-        });
+        const double* sums =
+            sum([&](int64_t at, int64_t i, auto lanes, Vec<T>* v) __attribute__((always_inline)) {
+                v[0] = load(dy + at, lanes);
+                v[1] = v[0] * ((load(x + at, lanes) - load(mean + i, lanes)) * load(rstd + i, lanes));
+            });
         for (int64_t i = 0; i < 2 * channels; ++i) totals[i] += sums[i];
         if (n.grad_input == nullptr) continue;
         for (int64_t g = 0; g < n.groups; ++g) {

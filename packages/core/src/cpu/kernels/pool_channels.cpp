@@ -44,7 +44,8 @@ struct Windows {
         [[gnu::always_inline]] void each(Body&& body) const {
             for (int64_t i = 0; i < z.count; ++i) {
                 for (int64_t j = 0; j < y.count; ++j) {
-                    int64_t at = ((z.begin + i * z.step) * g.in[1] + y.begin + j * y.step) * g.in[2] + x.begin;
+                    int64_t at =
+                        ((z.begin + i * z.step) * g.in[1] + y.begin + j * y.step) * g.in[2] + x.begin;
                     for (int64_t k = 0; k < x.count; ++k, at += x.step) body(at);
                 }
             }
@@ -52,8 +53,8 @@ struct Windows {
         double extent() const { return z.extent * y.extent * x.extent; }
     };
     Window at(int64_t output) const {
-        return {of[0][output / (g.out[1] * g.out[2])], of[1][output / g.out[2] % g.out[1]], of[2][output % g.out[2]],
-                g};
+        return {of[0][output / (g.out[1] * g.out[2])], of[1][output / g.out[2] % g.out[1]],
+                of[2][output % g.out[2]], g};
     }
 };
 
@@ -206,7 +207,8 @@ bool max_backward(const PoolGeometry& g, T* grad_in, const T* grad_out, const in
 
 template <class T>
 T divisor_of(const Windows::Window& window, PoolDivisor divisor) {
-    return static_cast<T>(divisor.override_with != 0 ? static_cast<double>(divisor.override_with) : window.extent());
+    return static_cast<T>(divisor.override_with != 0 ? static_cast<double>(divisor.override_with)
+                                                     : window.extent());
 }
 
 template <class T>
@@ -271,7 +273,8 @@ void share_over_windows(const Windows& w, PoolDivisor divisor, T* grad_in, const
 }
 
 template <class T>
-void average_backward(KernelContext& ctx, const PoolGeometry& g, PoolDivisor divisor, T* grad_in, const T* grad_out) {
+void average_backward(KernelContext& ctx, const PoolGeometry& g, PoolDivisor divisor, T* grad_in,
+                      const T* grad_out) {
     share_over_windows(sliding(ctx, g, divisor.include_padding), divisor, grad_in, grad_out);
 }
 

@@ -24,8 +24,8 @@ Tensor copied(const Tensor& t, IntList sizes) { return ops::reshape(ops::clone(t
 // Splits the input into dimensions of the sizes `split`, of which the first is the batch and the next `parts` are parts of the
 // channels, permutes them into `order`, and joins them into `sizes`. Dimensions 1 to `joined` of the permuted tensor become the
 // channels. The result is a copy in the memory format of the input.
-Tensor rearranged(const Tensor& input, std::vector<int64_t> split, int64_t parts, std::vector<int64_t> order, int64_t joined,
-                  IntList sizes) {
+Tensor rearranged(const Tensor& input, std::vector<int64_t> split, int64_t parts, std::vector<int64_t> order,
+                  int64_t joined, IntList sizes) {
     if (format_of(input) != MemoryFormat::ChannelsLast)
         return copied(ops::permute(ops::reshape(input, split), order), sizes);
     // The same with the channels after the positions. Then the gradient is channels-last, too.

@@ -99,7 +99,7 @@ class FunctionNode(Node):
         if len(shares) != wanted:
             raise RuntimeError(f"{self.title}: backward returned {len(shares)} gradients, needs {wanted}")
         return [
-            fit(share, *like) if edge else None
+            fit(share, *like[:3]) if edge else None
             for edge, share, like in zip(self.edges, shares, self.arguments, strict=True)
         ]
 

@@ -163,7 +163,7 @@ class FormulaNode(Node):
                     if conjugate and one is not None:
                         one = one.conj()
                     if self.edges[i] is not None:
-                        out[i] = fit(one, *wanted) if wanted else one
+                        out[i] = fit(one, *wanted[:3]) if wanted else one
         return out
 
     def release(self) -> None:
