@@ -190,7 +190,7 @@ void row_moments(KernelContext& ctx, const BatchNorm<T>& n, const ChannelRows<T>
                  double* squares) {
     const int64_t channels = n.channels, sample = n.batch < 32 ? n.batch : 32;
     const auto count = static_cast<double>(n.batch);
-    ChannelSums<T, 2> sum(ctx, m);
+    ChannelSums<T, 2> sum(ctx, m, 1);
     T* center = scratch<T>(ctx, m.padded());
     for (int64_t c = 0; c < channels; ++c) mean[c] = 0;
     for (int64_t r = 0; r < sample; ++r)
@@ -242,7 +242,7 @@ void backward_rows(KernelContext& ctx, const BatchNormBackward<T>& n, const G& g
     T *p = mean + padded, *q = p + padded, *shift = q + padded;
     for (int64_t c = 0; c < channels; ++c) mean[c] = n.mean[c];
     m.repeat(mean);
-    ChannelSums<T, 2> sum(ctx, m);
+    ChannelSums<T, 2> sum(ctx, m, 2);
     const double* sums =
         sum([&](int64_t at, int64_t i, auto lanes, Vec<T>* v) __attribute__((always_inline)) {
             v[0] = gradient.at(at, lanes);

@@ -33,6 +33,9 @@ struct ChannelRows {
         for (int64_t i = channels; i < width; ++i) values[i] = values[i - channels];
     }
 
+    /// Whether the matrix stays in the caches. Otherwise, several arrays are read faster row by row than several rows at once.
+    bool is_cached() const { return whole * width <= 1 << 20; }
+
     /// The number of wide rows, with the incomplete one.
     int64_t count() const { return whole + (rest > 0); }
 };
@@ -42,7 +45,9 @@ struct ChannelRows {
 template <class T, int kSums>
 class ChannelSums {
   public:
-    ChannelSums(KernelContext& ctx, const ChannelRows<T>& rows) : m_(rows) {
+    /// `arrays` is the number of arrays of the matrix's size that the terms read.
+    ChannelSums(KernelContext& ctx, const ChannelRows<T>& rows, int arrays)
+        : m_(rows), together_(arrays == 1 || rows.is_cached() ? 8 : 1) {
         constexpr int64_t most = 64;
         const int64_t spans = (m_.count() + kSpan - 1) / kSpan;
         blocks_ = spans < most ? spans : most;
@@ -72,9 +77,8 @@ class ChannelSums {
     }
 
   private:
-    // Rows that are added in single precision, and rows of which a vector stays in registers; minimum number of elements for a
-    // thread.
-    static constexpr int64_t kSpan = 128, kTogether = 8, kElements = 1 << 15;
+    // Rows that are added in single precision, and the minimum number of elements for a thread.
+    static constexpr int64_t kSpan = 128, kElements = 1 << 15;
 
     template <class Term>
     void add_span(T* sums, double* part, int64_t start, int64_t stop, Term& term) const {
@@ -97,7 +101,7 @@ class ChannelSums {
         for (int64_t row = start, rows; row < stop; row += rows) {
             const int64_t left =
                 (stop < m_.whole ? stop : m_.whole) - row;  // not positive in the incomplete row
-            rows = left > kTogether ? kTogether : left > 0 ? left : 1;
+            rows = left > together_ ? together_ : left > 0 ? left : 1;
             const int64_t n = left > 0 ? m_.width : m_.rest;
             int64_t i = 0;
             for (; i + kL <= n; i += kL) add(row, rows, i, WholeVector<T>{});
@@ -109,6 +113,7 @@ class ChannelSums {
     }
 
     ChannelRows<T> m_;
+    int64_t together_;  // rows whose terms are added before the sums of a vector are stored
     int64_t blocks_;
     T* sums_;
     double* parts_;
@@ -118,10 +123,22 @@ class ChannelSums {
 /// are processed in pieces from the end, because the end of the matrix is still in the caches if sums over it were computed before.
 template <class T, class F>
 void map_channels(const ChannelRows<T>& m, T* out, bool stream, F&& f) {
-    const int64_t piece = (1 << 17) / m.width + 1;
+    constexpr int kTogether = 4;  // rows that use a vector of each parameter after one load
+    const bool together = !stream && m.is_cached();
+    const int64_t piece = (1 << 17) / m.width + kTogether;
     parallel_for(0, m.count(), (1 << 15) / m.width + 1, [&](int64_t first, int64_t last) {
         for (int64_t end = last; end > first; end -= piece) {
-            for (int64_t r = end - piece > first ? end - piece : first; r < end; ++r) {
+            int64_t r = end - piece > first ? end - piece : first;
+            for (; together && r + kTogether <= (end < m.whole ? end : m.whole); r += kTogether) {
+                for_each_vector<T>(m.width, [&](int64_t i, auto lanes, int) __attribute__((always_inline)) {
+                    Vec<T> made[kTogether];
+#pragma GCC unroll 4
+                    for (int j = 0; j < kTogether; ++j) made[j] = f((r + j) * m.width + i, i, lanes);
+#pragma GCC unroll 4
+                    for (int j = 0; j < kTogether; ++j) store(out + (r + j) * m.width + i, made[j], lanes);
+                });
+            }
+            for (; r < end; ++r) {
                 const int64_t at = r * m.width;
                 map_row(out + at, r < m.whole ? m.width : m.rest, stream,
                         [&](int64_t i, auto lanes)

@@ -18,7 +18,7 @@ template <class T>
 void group_norm(KernelContext& ctx, const GroupNorm<T>& n) {
     const int64_t channels = n.groups * n.channels;
     const ChannelRows<T> m(n.size, channels);
-    ChannelSums<T, 1> sum(ctx, m);
+    ChannelSums<T, 1> sum(ctx, m, 1);
     T* mean = scratch<T>(ctx, 3 * m.padded());
     T *scale = mean + m.padded(), *shift = scale + m.padded();
     const auto count = static_cast<double>(n.channels * n.size);
@@ -59,7 +59,7 @@ template <class T>
 void group_norm_backward(KernelContext& ctx, const GroupNormBackward<T>& n) {
     const int64_t channels = n.groups * n.channels, sample = n.size * channels;
     const ChannelRows<T> m(n.size, channels);
-    ChannelSums<T, 2> sum(ctx, m);
+    ChannelSums<T, 2> sum(ctx, m, 2);
     T* mean = scratch<T>(ctx, 5 * m.padded());
     T *rstd = mean + m.padded(), *scale = rstd + m.padded(), *slope = scale + m.padded(),
       *constant = slope + m.padded();

@@ -47,8 +47,10 @@ Tensor cat(TensorList tensors, int64_t dim) {
     }
     // The result has the memory format that all tensors have.
     MemoryFormat format = format_of(*first);
-    for (const Tensor& t : tensors)
+    for (const Tensor& t : tensors) {
+        if (format == MemoryFormat::Contiguous) break;
         if (!passed_over(t) && format_of(t) != format) format = MemoryFormat::Contiguous;
+    }
     Tensor out =
         make_in_format(IntList(sizes, static_cast<size_t>(first->dim())), dtype, first->device(), format);
     ViewSpec part(out);
