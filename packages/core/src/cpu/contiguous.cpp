@@ -133,6 +133,7 @@ View channels_inside(KernelContext& ctx, const View& v) {
 }
 
 View in_order_of(KernelContext& ctx, const View& v, const View& like) {
+    if (like.contiguous || !v.defined()) return v;
     auto* geometry = scratch<int64_t>(ctx, 3 * v.ndim);
     int64_t* order = geometry + 2 * v.ndim;
     for (int d = 0; d < v.ndim; ++d) order[d] = d;

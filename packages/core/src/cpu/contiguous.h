@@ -43,7 +43,7 @@ bool is_channels_last(const View& v);
 View channels_inside(KernelContext& ctx, const View& v);
 
 /// Returns v with its dimensions in the order of like's strides, from the largest to the smallest, so that `like` itself becomes
-/// row-major if it is dense.
+/// row-major if it is dense. An undefined view is returned unchanged.
 View in_order_of(KernelContext& ctx, const View& v, const View& like);
 
 /// Returns v broadcast to the sizes of `like`.

@@ -40,27 +40,6 @@ bool is_dense(const View& v) {
     return true;
 }
 
-// Returns v with its dimensions in the order in which those of `param`, which is dense, lie in memory. So the parameter
-// becomes row-major, as are the states, which have its layout; a gradient may have another.
-View in_order_of(KernelContext& ctx, const View& param, const View& v) {
-    if (param.contiguous || !v.defined()) return v;
-    int order[64];
-    for (int d = 0; d < v.ndim; ++d) order[d] = d;
-    std::stable_sort(order, order + v.ndim,
-                     [&](int a, int b) { return param.strides[a] > param.strides[b]; });
-    auto* sizes = scratch<int64_t>(ctx, 2 * v.ndim);
-    auto* strides = sizes + v.ndim;
-    int64_t step = 1;
-    bool contiguous = true;
-    for (int d = v.ndim - 1; d >= 0; --d) {
-        sizes[d] = v.sizes[order[d]];
-        strides[d] = v.strides[order[d]];
-        contiguous = contiguous && (sizes[d] == 1 || strides[d] == step);
-        step *= sizes[d];
-    }
-    return {v.data, sizes, strides, v.numel, v.ndim, v.dtype, contiguous};
-}
-
 // Copies row-major values back to strided memory.
 void scatter(const View& out, const View& dense) {
     const int64_t item = static_cast<int64_t>(itemsize(out.dtype));
@@ -100,7 +79,7 @@ class Elements {
             const bool dense = is_dense(param);
             const View given = param;
             for (View& v : g.given) {
-                if (dense) v = in_order_of(ctx, given, v);
+                if (dense) v = in_order_of(ctx, v, given);
                 g.flat[&v - g.given] = contiguous_in(ctx, v);
             }
             first_piece_[i + 1] = first_piece_[i] + (g.numel + kPiece - 1) / kPiece;

@@ -1,6 +1,7 @@
 // sources: src/cpu/norm.cpp src/cpu/pool.cpp src/cpu/softmax.cpp src/cpu/loss.cpp src/cpu/embedding.cpp
 // sources: src/cpu/attention.cpp src/cpu/contiguous.cpp src/cpu/capability.cpp src/cpu/kernels/batch_norm.cpp
 // sources: src/cpu/kernels/row_norm.cpp src/cpu/kernels/pool.cpp src/cpu/kernels/softmax.cpp
+// sources: src/cpu/kernels/group_norm_channels.cpp src/cpu/kernels/pool_channels.cpp
 // sources: src/cpu/kernels/loss.cpp src/cpu/kernels/embedding.cpp src/cpu/kernels/attention.cpp
 // sources: src/cpu/kernels/gemm.cpp src/cpu/kernels/cast.cpp src/cpu/kernels/contiguous.cpp
 // sources: src/cpu/kernels/positions.cpp src/runtime/caller_locks.cpp src/runtime/parallel.cpp
@@ -97,6 +98,78 @@ TEST(maxima_keep_nan_and_the_first_of_equals) {
     CHECK_EQUAL(out(0, 0, 0, 1), -kInfinity);
     CHECK_EQUAL(at(0, 0, 0, 1), 2);
     CHECK_EQUAL(at(0, 0, 1, 2), 16);
+}
+
+// Returns an array of the sizes (n, c, h, w) in the channels-last layout.
+template <class T>
+Array<T> channels_last(int64_t n, int64_t c, int64_t h, int64_t w) {
+    return Array<T>({n, h, w, c}).transposed(1, 3).transposed(2, 3);
+}
+template <class T>
+Array<T> copied_channels_last(const Array<T>& a) {
+    const Array<T> b = channels_last<T>(a.size(0), a.size(1), a.size(2), a.size(3));
+    for (int64_t n = 0; n < a.size(0); ++n)
+        for (int64_t c = 0; c < a.size(1); ++c)
+            for (int64_t i = 0; i < a.size(2); ++i)
+                for (int64_t j = 0; j < a.size(3); ++j) b(n, c, i, j) = a(n, c, i, j);
+    return b;
+}
+template <class T>
+bool near(const Array<T>& a, const Array<T>& b) {
+    double most = 0;
+    for (int64_t n = 0; n < a.size(0); ++n)
+        for (int64_t c = 0; c < a.size(1); ++c)
+            for (int64_t i = 0; i < a.size(2); ++i)
+                for (int64_t j = 0; j < a.size(3); ++j)
+                    most = std::max(most, std::abs(static_cast<double>(a(n, c, i, j) - b(n, c, i, j))));
+    return most < 1e-4;
+}
+
+TEST(channels_last_kernels_equal_row_major_kernels) {
+    const int64_t three = 3, two = 2, one = 1, two_by_three[] = {2, 3};
+    for (int64_t channels : {3, 8, 20, 70}) {
+        const Array<float> x = random<float>({2, channels, 7, 9}), g = random<float>({2, channels, 4, 5}),
+                           w = random<float>({channels});
+        std::vector<Array<float>> results[2] = {std::vector<Array<float>>(8, x), std::vector<Array<float>>(8, x)};
+        std::vector<Array<int64_t>> positions(2, Array<int64_t>({1}));
+        for (int last = 0; last < 2; ++last) {
+            const auto make = [&](int64_t h, int64_t width) {
+                return last ? channels_last<float>(2, channels, h, width)
+                            : Array<float>({2, channels, h, width});
+            };
+            const Array<float> in = last ? copied_channels_last(x) : x, dy = last ? copied_channels_last(g) : g;
+            std::vector<Array<float>>& made = results[last];
+            const Array<int64_t> at =
+                last ? channels_last<int64_t>(2, channels, 4, 5) : Array<int64_t>({2, channels, 4, 5});
+            Context ctx;
+            made[0] = make(4, 5);
+            cpu::max_pool2d(ctx, made[0].view(), at.view(), in.view(), {&three, 1}, {&two, 1}, {&one, 1},
+                            {&one, 1}, false);
+            positions[last] = at;
+            made[1] = make(7, 9);
+            cpu::max_pool2d_backward(ctx, made[1].view(), dy.view(), at.view());
+            made[2] = make(4, 5);
+            cpu::avg_pool2d(ctx, made[2].view(), in.view(), {&three, 1}, {&two, 1}, {&one, 1}, false, false, 0);
+            made[3] = make(7, 9);
+            cpu::avg_pool2d_backward(ctx, made[3].view(), dy.view(), {&three, 1}, {&two, 1}, {&one, 1}, false,
+                                     true, 0);
+            made[4] = make(2, 3);
+            cpu::adaptive_avg_pool2d(ctx, made[4].view(), in.view(), {two_by_three, 2});
+            Array<float> mean({channels}), invstd({channels}), dw({channels}), db({channels});
+            made[5] = make(7, 9);
+            cpu::batch_norm(ctx, made[5].view(), mean.view(), invstd.view(), in.view(), w.view(), w.view(), none(),
+                            none(), true, 0.1, 1e-5);
+            made[6] = make(7, 9);
+            cpu::masked_batch_norm_backward(ctx, made[6].view(), dw.view(), db.view(), in.view(), made[5].view(),
+                                            in.view(), w.view(), mean.view(), invstd.view(), 0, 1, true);
+            Array<float> means({2, 1}), rstds({2, 1});
+            made[7] = make(7, 9);
+            cpu::group_norm(ctx, made[7].view(), means.view(), rstds.view(), in.view(), w.view(), w.view(), 1,
+                            1e-5);
+        }
+        for (int i = 0; i < 8; ++i) CHECK(near(results[0][i], results[1][i]));
+        CHECK(near(positions[0], positions[1]));
+    }
 }
 
 TEST(softmax_of_large_numbers) {
