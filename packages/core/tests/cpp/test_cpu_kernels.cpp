@@ -130,14 +130,16 @@ TEST(channels_last_kernels_equal_row_major_kernels) {
     for (int64_t channels : {3, 8, 20, 70}) {
         const Array<float> x = random<float>({2, channels, 7, 9}), g = random<float>({2, channels, 4, 5}),
                            w = random<float>({channels});
-        std::vector<Array<float>> results[2] = {std::vector<Array<float>>(8, x), std::vector<Array<float>>(8, x)};
+        std::vector<Array<float>> results[2] = {std::vector<Array<float>>(8, x),
+                                                std::vector<Array<float>>(8, x)};
         std::vector<Array<int64_t>> positions(2, Array<int64_t>({1}));
         for (int last = 0; last < 2; ++last) {
             const auto make = [&](int64_t h, int64_t width) {
                 return last ? channels_last<float>(2, channels, h, width)
                             : Array<float>({2, channels, h, width});
             };
-            const Array<float> in = last ? copied_channels_last(x) : x, dy = last ? copied_channels_last(g) : g;
+            const Array<float> in = last ? copied_channels_last(x) : x,
+                               dy = last ? copied_channels_last(g) : g;
             std::vector<Array<float>>& made = results[last];
             const Array<int64_t> at =
                 last ? channels_last<int64_t>(2, channels, 4, 5) : Array<int64_t>({2, channels, 4, 5});
@@ -149,7 +151,8 @@ TEST(channels_last_kernels_equal_row_major_kernels) {
             made[1] = make(7, 9);
             cpu::max_pool2d_backward(ctx, made[1].view(), dy.view(), at.view());
             made[2] = make(4, 5);
-            cpu::avg_pool2d(ctx, made[2].view(), in.view(), {&three, 1}, {&two, 1}, {&one, 1}, false, false, 0);
+            cpu::avg_pool2d(ctx, made[2].view(), in.view(), {&three, 1}, {&two, 1}, {&one, 1}, false, false,
+                            0);
             made[3] = make(7, 9);
             cpu::avg_pool2d_backward(ctx, made[3].view(), dy.view(), {&three, 1}, {&two, 1}, {&one, 1}, false,
                                      true, 0);
@@ -157,11 +160,12 @@ TEST(channels_last_kernels_equal_row_major_kernels) {
             cpu::adaptive_avg_pool2d(ctx, made[4].view(), in.view(), {two_by_three, 2});
             Array<float> mean({channels}), invstd({channels}), dw({channels}), db({channels});
             made[5] = make(7, 9);
-            cpu::batch_norm(ctx, made[5].view(), mean.view(), invstd.view(), in.view(), w.view(), w.view(), none(),
-                            none(), true, 0.1, 1e-5);
+            cpu::batch_norm(ctx, made[5].view(), mean.view(), invstd.view(), in.view(), w.view(), w.view(),
+                            none(), none(), true, 0.1, 1e-5);
             made[6] = make(7, 9);
-            cpu::masked_batch_norm_backward(ctx, made[6].view(), dw.view(), db.view(), in.view(), made[5].view(),
-                                            in.view(), w.view(), mean.view(), invstd.view(), 0, 1, true);
+            cpu::masked_batch_norm_backward(ctx, made[6].view(), dw.view(), db.view(), in.view(),
+                                            made[5].view(), in.view(), w.view(), mean.view(), invstd.view(),
+                                            0, 1, true);
             Array<float> means({2, 1}), rstds({2, 1});
             made[7] = make(7, 9);
             cpu::group_norm(ctx, made[7].view(), means.view(), rstds.view(), in.view(), w.view(), w.view(), 1,
