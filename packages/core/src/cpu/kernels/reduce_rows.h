@@ -6,32 +6,12 @@
 // order, so the results are equal bit for bit.
 #pragma once
 
+#include "cpu/kernels/short_rows.h"
 #include "cpu/kernels/simd.h"
 #include "ops/reducers/accumulators.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
-
-/// Copies out[i * width + l] = in[i + l * step] for i < n and l < width. `width` is a multiple of the lanes of a vector of
-/// elements, which have 4 or 8 bytes. `step` counts bytes.
-template <int64_t width, class E>
-inline void transpose_rows(E* out, const char* in, int64_t step, int64_t n) {
-    using Lane = std::conditional_t<sizeof(E) == 4, float, double>;
-    constexpr int64_t side = kLanes<Lane>;
-    for (int64_t first = 0; first < width; first += side) {
-        for (int64_t i = 0; i < n; i += side) {
-            const int64_t count = n - i < side ? n - i : side;
-            Vec<Lane> square[side];
-            for (int64_t l = 0; l < side; ++l)
-                square[l] =
-                    load(reinterpret_cast<const Lane*>(in + (first + l) * step) + i, Lanes<Lane>(count));
-            transpose<Lane>(square);
-#pragma GCC unroll 16
-            for (int64_t k = 0; k < side; ++k)
-                if (k < count) store(reinterpret_cast<Lane*>(out + (i + k) * width + first), square[k]);
-        }
-    }
-}
 
 /// Loads as many elements as a vector of A has lanes, and converts them. (For __builtin_convertvector, GCC converts each half of
 /// a vector and joins the halves.)

@@ -1,9 +1,35 @@
 // Short rows of adjacent elements, transposed so that each lane of a vector computes one row.
 #pragma once
 
+#include <type_traits>
+
 #include "cpu/kernels/simd.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
+
+/// Copies out[i * width + l] = in[i + l * step] for i < n and l < rows, and writes zeros for the other l < width. `width` is a
+/// multiple of the lanes of a vector of elements, which have 4 or 8 bytes. `step` counts bytes.
+template <int64_t width, class E>
+inline void transpose_rows(E* out, const char* in, int64_t step, int64_t n, int64_t rows = width) {
+    using Lane = std::conditional_t<sizeof(E) == 4, float, double>;
+    constexpr int64_t side = kLanes<Lane>;
+    for (int64_t first = 0; first < width; first += side) {
+        for (int64_t i = 0; i < n; i += side) {
+            const int64_t count = n - i < side ? n - i : side;
+            const Lanes<Lane> lanes(count);
+            Vec<Lane> square[side];
+#pragma GCC unroll 16
+            for (int64_t l = 0; l < side; ++l)
+                square[l] = first + l < rows
+                                ? load(reinterpret_cast<const Lane*>(in + (first + l) * step) + i, lanes)
+                                : Vec<Lane>{};
+            transpose<Lane>(square);
+#pragma GCC unroll 16
+            for (int64_t k = 0; k < side; ++k)
+                if (k < count) store(reinterpret_cast<Lane*>(out + (i + k) * width + first), square[k]);
+        }
+    }
+}
 
 /// The largest number of elements of a short row. The columns of a group of such rows stay in the first-level cache.
 template <class T>
@@ -18,17 +44,8 @@ struct ShortRows {
     /// Reads `rows` rows of n adjacent elements, of which each begins `step` elements after the previous one. The other lanes
     /// become 0.
     void read(const T* from, int64_t rows, int64_t n, int64_t step) {
-        for (int64_t i = 0; i < n; i += kL) {
-            const int64_t count = n - i < kL ? n - i : kL;
-            const Lanes<T> lanes(count);
-            Vec<T> square[kL];
-#pragma GCC unroll 16
-            for (int64_t l = 0; l < kL; ++l)
-                square[l] = l < rows ? load(from + l * step + i, lanes) : Vec<T>{};
-            transpose<T>(square);
-#pragma GCC unroll 16
-            for (int64_t k = 0; k < kL; ++k) store(elements + (i + k) * kL, square[k]);
-        }
+        transpose_rows<kL>(elements, reinterpret_cast<const char*>(from),
+                           step * static_cast<int64_t>(sizeof(T)), n, rows);
     }
 
     /// Writes `rows` rows of n adjacent elements, without gaps between them.
