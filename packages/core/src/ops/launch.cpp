@@ -9,13 +9,13 @@
 
 namespace rushlight {
 
-// Calls strides(sizes, result) for the outputs that take the order of `like`.
+// Calls strides(sizes, result) for the outputs that take the order of `like`, on devices that support `formats`.
 template <class Strides>
-void Outputs::order(const Tensor& like, int which, const Strides& strides) {
+void Outputs::order(const Tensor& like, int which, uint32_t formats, const Strides& strides) {
     for (int i = 0; i < count_; ++i) {
         One& one = list_[i];
         if ((which != kAll && which != i) || one.ndim != like.dim() ||
-            !takes_formats(one.device.type, kTakesChannelsLast | kTakesChannelsLast3d))
+            !takes_formats(one.device.type, formats))
             continue;
         one.strided = true;
         strides(sizes(i), one.strides);
@@ -26,13 +26,17 @@ void Outputs::in_format_of(const Tensor& like, int which) {
     if (!like.defined()) return;
     if (format_of(like) == MemoryFormat::Contiguous) [[likely]]
         return;
-    order(like, which, channels_last_strides);
+    order(like, which, kTakesChannelsLast | kTakesChannelsLast3d, channels_last_strides);
 }
 
 void Outputs::in_order_of(const Tensor& like, int which) {
     if (!like.defined() || like.is_contiguous()) return;
     const int64_t* given = like.strides().data();
-    order(like, which, [&](IntList sizes, int64_t* strides) { strides_in_order(sizes, &given, 1, strides); });
+    // Only the CPU and the meta device support outputs in any order.
+    const bool is_format = format_of(like) != MemoryFormat::Contiguous;
+    const uint32_t formats = is_format ? kTakesChannelsLast | kTakesChannelsLast3d : ~uint32_t{0};
+    order(like, which, formats,
+          [&](IntList sizes, int64_t* strides) { strides_in_order(sizes, &given, 1, strides); });
 }
 
 Tensor Outputs::make_ordered(const One& one) {

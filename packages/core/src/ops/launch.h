@@ -76,7 +76,7 @@ class Outputs {
         return list_[count_++];
     }
     template <class Strides>
-    void order(const Tensor& like, int which, const Strides& strides);
+    void order(const Tensor& like, int which, uint32_t formats, const Strides& strides);
 
     int count_ = 0;
     One list_[kMax];
