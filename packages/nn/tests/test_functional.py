@@ -656,3 +656,12 @@ def test_interpolate_rounds_numbers_of_16_bits_once(dtype, mode, size):
     y, exact = F.interpolate(x, size, mode=mode), F.interpolate(x.float(), size, mode=mode)
     assert y.dtype == dtype
     assert ((y.float() - exact).abs() <= core.finfo(dtype).eps / 2 * exact.abs() + 1e-6).all()
+
+
+def test_numbers_out_of_range_raise_the_error_of_pytorch():
+    x = core.rand(1, 1, 4, 4)
+    for factor in (1e20, -1e20):
+        with pytest.raises(RuntimeError, match=r"interpolate\(scale_factor\)"):
+            F.interpolate(x, scale_factor=factor, mode="bilinear")
+    with pytest.raises(RuntimeError, match=r"smooth_l1_loss\(beta\)"):
+        F.smooth_l1_loss(x, x, beta=-1.0)

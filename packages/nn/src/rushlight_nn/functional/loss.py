@@ -225,7 +225,8 @@ def smooth_l1_loss(
         - Output: (), or (*) with `reduction` "none".
 
     Raises:
-        ValueError: `beta` is negative, or `reduction` is unknown.
+        RuntimeError: `beta` is negative.
+        ValueError: `reduction` is unknown.
 
     Example:
         >>> F.smooth_l1_loss(torch.tensor([0.5, 3.0]), torch.zeros(2), reduction="none")
@@ -233,7 +234,7 @@ def smooth_l1_loss(
     """
     _warn_of_sizes("smooth_l1_loss", input, target)
     if beta < 0:
-        raise ValueError(f"smooth_l1_loss(beta): got {beta}, needs a number of at least 0")
+        raise RuntimeError(f"smooth_l1_loss(beta): got {beta}, needs a number of at least 0")
     code = reduction_code("smooth_l1_loss", reduction, size_average, reduce)
     # With beta 0 there is no quadratic part, and its formula would divide by zero.
     return _l1_loss(input, target, code) if beta == 0 else _smooth_l1_loss(input, target, code, beta)

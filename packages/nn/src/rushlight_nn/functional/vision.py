@@ -60,6 +60,7 @@ def interpolate(
     Raises:
         ValueError: the arguments contradict each other.
         TypeError: `size` contains a number that is not an integer.
+        RuntimeError: a size does not fit 64 bits.
         NotImplementedError: the mode does not support this number of dimensions.
 
     Example:
@@ -159,6 +160,8 @@ def _sizes(
             f"interpolate(scale_factor): got {len(factors)} numbers, needs one for each of {dims} dimensions"
         )
     sizes = [math.floor(float(n) * float(f)) for n, f in zip(old, factors, strict=True)]
+    if max(map(abs, sizes)) >= 2**63:
+        raise RuntimeError(f"interpolate(scale_factor): got {scale_factor}, the sizes do not fit 64 bits")
     return sizes, [None] * dims if recompute else [float(f) for f in factors]
 
 
