@@ -308,3 +308,16 @@ def test_gradients_of_interpolated_numbers_of_16_bits_are_rounded_once(
     assert wide.grad is not None
     step = rushlight.finfo(dtype).eps / 2
     assert ((x.grad.float() - wide.grad).abs() <= step * wide.grad.abs() + 1e-6).all()
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_bags_without_indices_have_a_gradient(mode: str) -> None:
+    weight = rushlight.randn(5, 3, requires_grad=True)
+    none = rushlight.empty(0, dtype=rushlight.int64)
+    for offsets in ([0, 0], [0], []):
+        weight.grad = None
+        starts = rushlight.tensor(offsets, dtype=rushlight.int64)
+        bags = rushlight.nn.functional.embedding_bag(none, weight, starts, mode=mode)
+        assert bags.tolist() == [[0.0] * 3] * len(offsets)
+        bags.sum().backward()
+        assert not weight.grad.any()

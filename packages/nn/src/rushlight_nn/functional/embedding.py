@@ -260,7 +260,8 @@ def _largest(rows: Tensor, bags: Tensor, count: int, absent: Tensor | None) -> T
     sizes = core.zeros(count, dtype=core.int64, device=bags.device).index_add(0, bags, core.ones_like(bags))
     longest = int(sizes.max()) if count else 0
     if longest == 0:
-        return core.zeros((count, rows.shape[1]), dtype=rows.dtype, device=rows.device)
+        # The sum of no rows is 0, and connects the result with the graph of the rows.
+        return core.zeros((count, rows.shape[1]), dtype=rows.dtype, device=rows.device) + rows.sum(0)
     position = core.arange(bags.numel(), device=bags.device) - (sizes.cumsum(0) - sizes).index_select(0, bags)
     table = core.full((count * longest,), bags.numel(), dtype=core.int64, device=bags.device)
     table[bags * longest + position] = core.arange(bags.numel(), device=bags.device)
