@@ -30,6 +30,7 @@ _DTYPES = "a CPU kernel rejects a dtype only when it runs, and the device runs i
 _UNASKED = "values are checked before the call only on the CPU, since this would block on another device"
 _LATE = "an index that becomes out of range in a batch is rejected late"
 _OF_THE_CPU = "it requires the CPU, or memory that the host can address"
+_IN_ORDER = "only the CPU gives a result the order of any strides of its input"
 EXCEPTIONS: dict[str, str] = {
     "test_examples.py::*": "a printed tensor names its device",
     "test_*::*[*.data*]": _HERE,
@@ -53,6 +54,12 @@ EXCEPTIONS: dict[str, str] = {
     "test_laws_fresh_memory.py::test_what_is_not_written_is_noticed": "the device fills new memory itself",
     "test_laws.py::test_a_write_to_a_view_of_a_result_is_recorded[gather]": _LATE,
     "test_laws.py::test_a_write_to_a_view_of_a_result_is_recorded[scatter*]": _LATE,
+    **{
+        f"test_laws_shape_only.py::test_meta_tells_what_comes[{op}]": _IN_ORDER
+        for op in ("flip", "fliplr", "flipud", "rot90", "_dropout")
+    },
+    "test_channels_last.py::test_results_have_the_layout_of_the_entry[flip]": _IN_ORDER,
+    "test_channels_last.py::test_dropout_keeps_the_same_elements": _IN_ORDER,
     "test_laws_out_of_memory.py::*": "a device kernel allocates late, when results may have been written",
     "test_vmap.py::test_a_batched_tensor_shows_its_level": "a printed tensor names its device",
     "test_library.py::test_writing_an_argument": "the array of a device's tensor is a copy",

@@ -148,7 +148,7 @@ class RL_API SavedShape {
         sizes_.assign(argument.sizes());
         dtype_ = argument.dtype();
         device_ = argument.device();
-        format_ = format_of(argument);
+        format_ = argument.dim() < 4 ? MemoryFormat::Contiguous : format_of(argument);
     }
     void require(IntList shape, DType dtype, Device device) {
         sizes_.assign(shape);

@@ -441,7 +441,7 @@ void short_dots(const Gemm<T>& g) {
 }
 
 // Computes products of so few elements that vectors would not save time.
-constexpr int64_t kTiny = 64;
+constexpr int64_t kTiny = 16;
 template <class T>
 void tiny_dots(const Gemm<T>& g) {
     for (int64_t i = 0; i < g.m; ++i) {

@@ -80,8 +80,24 @@ void run(const SplitShape& s, const Arrays<T, kInputs>& arrays, Rows&& rows, Sid
                  });
 }
 
+// Computes the softmax of a row by the operations of a lane of run_short_rows(), so that the result is the same.
+template <class T>
+void softmax_of_short_row(int64_t n, T* out, const T* in) {
+    const T top = row_largest(in, n);
+    map_row(out, n, [&](int64_t i, auto lanes) { return exp<T>(load(in + i, lanes) - top); });
+    T total = T(0);
+    for (int64_t i = 0; i < n; ++i) total += out[i];
+    const T scale = T(1) / total;
+    map_row(out, n, [&](int64_t i, auto lanes) { return load(out + i, lanes) * scale; });
+}
+
 template <class T>
 void softmax(const SplitShape& s, T* out, const T* in) {
+    // A few rows would leave most lanes without work.
+    if (s.inner == 1 && s.size <= kShortRow<T> && s.outer <= kLanes<T> / 4) {
+        for (int64_t o = 0; o < s.outer; ++o) softmax_of_short_row(s.size, out + o * s.size, in + o * s.size);
+        return;
+    }
     run<T, 1>(
         s, {out, {in}},
         [&](const Arrays<T, 1>& a, int64_t count) {

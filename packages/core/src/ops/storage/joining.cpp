@@ -46,7 +46,7 @@ Tensor cat(TensorList tensors, int64_t dim) {
                  "cat(tensors, dim=%d): too many elements along dim", d);
     }
     // The result has the memory format that all tensors have.
-    MemoryFormat format = format_of(*first);
+    MemoryFormat format = first->dim() < 4 ? MemoryFormat::Contiguous : format_of(*first);
     for (const Tensor& t : tensors) {
         if (format == MemoryFormat::Contiguous) break;
         if (!passed_over(t) && format_of(t) != format) format = MemoryFormat::Contiguous;
