@@ -21,7 +21,7 @@ def get_total_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Return the norm of all elements of several tensors, taken as one vector.
+    """Return the norm of several tensors, whose elements are treated as one vector.
 
     Args:
         tensors: a tensor or an iterable of tensors.
@@ -89,10 +89,10 @@ def clip_grad_norm_(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Scale gradients in place so that their norm, taken as one vector, is at most `max_norm`.
+    """Scale gradients in place so that the norm of all of them, as one vector, is at most `max_norm`.
 
     Args:
-        parameters: a tensor or an iterable of tensors; those without a gradient are ignored.
+        parameters: a tensor or an iterable of tensors; tensors without a gradient are ignored.
         max_norm: the largest norm.
         norm_type: the order of the norm, possibly infinity.
         error_if_nonfinite: raise an error if the norm is infinite or NaN. The check waits for the device.
@@ -147,7 +147,7 @@ def clip_grad_value_(
     """Limit every element of the gradients in place to the range from -`clip_value` to `clip_value`.
 
     Args:
-        parameters: a tensor or an iterable of tensors; those without a gradient are ignored.
+        parameters: a tensor or an iterable of tensors; tensors without a gradient are ignored.
         clip_value: the largest magnitude of an element.
         foreach: accepted and ignored.
 

@@ -62,7 +62,7 @@ class _Orthogonal(Module):
             reflections = X.tril(-1)
             tau = 2.0 / (1.0 + (reflections * reflections).sum(-2))
             Q = core.linalg.householder_product(reflections, tau)
-            # `right_inverse` has stored signs on the diagonal. Weight decay may have changed its magnitude since.
+            # `right_inverse` stores signs on the diagonal. Use only their signs, because weight decay changes magnitudes.
             Q = Q * X.detach().diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-2)
         else:
             X = X.tril()
@@ -227,7 +227,7 @@ class _SpectralNorm(Module):
             raise ValueError(f"spectral_norm(n_power_iterations): got {n_power_iterations}, needs at least 1")
         self.dim = dim if dim >= 0 else dim + weight.dim()
         self.eps = eps
-        if weight.dim() > 1:  # a vector is only divided by its norm
+        if weight.dim() > 1:  # a vector is divided by its norm, without power iteration
             self.n_power_iterations = n_power_iterations
             with core.no_grad():
                 matrix = rows_of(weight.detach(), self.dim)
@@ -253,7 +253,7 @@ class _SpectralNorm(Module):
         return weight / core.vdot(u, core.mv(matrix, v))
 
     def right_inverse(self, value: Tensor) -> Tensor:
-        return value  # an assigned tensor is expected to have this norm
+        return value  # an assigned tensor is expected to have spectral norm one
 
 
 def spectral_norm(

@@ -20,7 +20,7 @@ from ..layers.container import ModuleDict, ModuleList
 from ..module import Module
 from ..parameter import Parameter
 
-# The number of open `cached()` blocks, and the computed tensors, by the id of the module and the name of the tensor.
+# The number of open `cached()` blocks, and a dictionary from (id of the module, name of the tensor) to computed tensors.
 # The module is stored with the value, so that no other object gets its id.
 _caching = 0
 _cache: dict[tuple[int, str], tuple[Module, Any]] = {}

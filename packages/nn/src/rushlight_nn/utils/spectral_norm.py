@@ -58,8 +58,8 @@ def spectral_norm(
 ) -> M:
     """Divide a weight by its largest singular value in a hook before every forward pass (Miyato et al. 2018).
 
-    :func:`rushlight_nn.utils.parametrizations.spectral_norm` does the same without a hook. This function is for programs and
-    states with the older names `name_orig`, `name_u` and `name_v`.
+    :func:`rushlight_nn.utils.parametrizations.spectral_norm` does the same without a hook. This function exists for
+    programs and state dicts that use the older names `name_orig`, `name_u` and `name_v`.
 
     Args:
         module: the module, which is returned.

@@ -35,8 +35,8 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
     """Compute a weight from its norm and direction in a hook before every forward pass (Salimans and Kingma 2016).
 
     The norm and the direction are the parameters `name_g` and `name_v`.
-    :func:`rushlight_nn.utils.parametrizations.weight_norm` does the same without a hook, and its weight is never out of
-    date. This function exists for programs and state dicts that use its older parameter names.
+    :func:`rushlight_nn.utils.parametrizations.weight_norm` does the same without a hook, and computes the weight whenever
+    it is read. This function exists for programs and state dicts that use its older parameter names.
 
     Args:
         module: the module, which is returned.
