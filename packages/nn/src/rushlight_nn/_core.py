@@ -27,7 +27,7 @@ def operator(name: str) -> Callable[..., Any]:
     def missing(*args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(
             f"{name}: the installed rushlight-core {getattr(core, '__version__', '')} has no such operator\n"
-            "hint: upgrade rushlight-core, or write the layer with operators that it has"
+            "hint: upgrade rushlight-core, or write the layer with other operators"
         )
 
     missing.__name__ = missing.__qualname__ = name

@@ -35,9 +35,9 @@ class PathNote(str):
 
 
 def add_path(module: Any, error: BaseException) -> None:
-    """Record on `error` that it passed through `module`.
+    """Add the name of `module` to the path in the note of `error`.
 
-    It is called once for every module that the error passes through, from the innermost to the outermost.
+    This function is called once for every module whose call the error leaves, innermost module first.
     """
     notes: list[str] = getattr(error, "__notes__", None) or []
     for index in range(len(notes) - 1, -1, -1):

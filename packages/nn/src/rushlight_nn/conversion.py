@@ -27,8 +27,8 @@ def set_overwrite_module_params_on_conversion(value: bool) -> None:
     """Set whether conversions of modules, such as `to`, create new parameters and leave the previous ones unchanged.
 
     Args:
-        value: if False, which is the default, parameters remain the same objects. They also do if
-            :func:`set_swap_module_params_on_conversion` is on.
+        value: if False, which is the default, parameters remain the same objects. They also remain the same objects
+            while :func:`set_swap_module_params_on_conversion` is on.
 
     Example:
         >>> layer = nn.Linear(2, 2)
@@ -55,9 +55,9 @@ def get_swap_module_params_on_conversion() -> bool:
 def set_swap_module_params_on_conversion(value: bool) -> None:
     """Set whether parameters and buffers remain the same objects when a state is assigned to a module.
 
-    `load_state_dict` then passes every tensor of the state through `Tensor.module_load` of the parameter or buffer, which
-    takes the memory of the result. An optimizer that was created before `load_state_dict(assign=True)` therefore continues
-    to update the module. The gradients of the parameters become None.
+    If the setting is on, `load_state_dict` calls `Tensor.module_load` of each parameter and buffer with the tensor in the
+    state, and sets the `data` of the parameter or buffer to the result. An optimizer that was created before
+    `load_state_dict(assign=True)` therefore continues to update the module. The gradients of the parameters become None.
 
     Args:
         value: if False, which is the default, `load_state_dict(assign=True)` replaces the parameters and buffers.

@@ -56,7 +56,7 @@ class RemovableHandle:
 
 
 class HookTable(dict[Any, Any]):
-    """A dictionary from ids to hooks, in the order of their calls. Unlike a plain dict, it supports weak references."""
+    """A dictionary from ids to hooks, in the order in which they are called. Unlike a dict, it supports weak references."""
 
     __slots__ = ("__weakref__",)
 
@@ -104,10 +104,10 @@ class _GlobalBackwardHooks(_GlobalHooks):
 
     def __init__(self) -> None:
         super().__init__()
-        self.full: bool | None = None  # whether the registered hooks are full ones
+        self.full: bool | None = None  # whether the registered hooks are full backward hooks
 
     def add_kind(self, hook: Any, full: bool) -> RemovableHandle:
-        self.full = _one_kind(self.full if self else None, full, "the set of all modules")
+        self.full = _one_kind(self.full if self else None, full, "all modules")
         return self.add(hook)
 
 
@@ -217,7 +217,9 @@ def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHan
 
 
 def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Register a hook for all modules, under the older name of :func:`register_module_full_backward_hook`.
+    """Call `hook(module, grad_input, grad_output)` for every module.
+
+    This is an older name of :func:`register_module_full_backward_hook`. Hooks of the two functions cannot be combined.
 
     Raises:
         RuntimeError: a hook of :func:`register_module_full_backward_hook` is registered.
@@ -231,11 +233,11 @@ def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
 
 
 def _one_kind(before: bool | None, full: bool, where: str) -> bool:
-    """Return the kind of a new backward hook. Raise RuntimeError if hooks of the other kind are registered."""
+    """Return whether a new backward hook is a full one. Raise RuntimeError if hooks of the other kind are registered."""
     if before is not None and before != full:
         raise RuntimeError(
-            f"{where} has backward hooks of the {'newer' if before else 'older'} kind: use either "
-            "register_full_backward_hook or register_backward_hook\nhint: use register_full_backward_hook"
+            f"backward hooks of {where}: register_full_backward_hook and register_backward_hook "
+            "cannot be combined\nhint: use register_full_backward_hook"
         )
     return full
 
@@ -303,7 +305,7 @@ def register_module_module_registration_hook(hook: Callable[..., Any]) -> Remova
 
 
 def passed_through(hooks: HookTable, module: Any, name: str, value: Any) -> Any:
-    """Call the registration hooks, and return `value` or the value that they replace it by."""
+    """Call the registration hooks, and return `value` or its replacement by a hook."""
     for hook in list(hooks.values()):
         replacement = hook(module, name, value)
         if replacement is not None:
@@ -314,7 +316,7 @@ def passed_through(hooks: HookTable, module: Any, name: str, value: Any) -> Any:
 class Hooks:
     """The part of Module that registers hooks and runs them."""
 
-    # True on an instance as soon as a hook that forward must call has been registered.
+    # True on an instance after a hook has been registered that a call of the module must run.
     _hooked = False
 
     _forward_pre_hooks: HookTable = NO_HOOKS
@@ -324,7 +326,7 @@ class Hooks:
     _forward_hooks_always_called: HookTable = NO_HOOKS
     _backward_pre_hooks: HookTable = NO_HOOKS
     _backward_hooks: HookTable = NO_HOOKS
-    _is_full_backward_hook: bool | None = None  # the kind of the backward hooks that have been registered
+    _is_full_backward_hook: bool | None = None  # whether the registered backward hooks are full ones
 
     def _hook_table(self, name: str) -> HookTable:
         table = getattr(self, name)
@@ -373,15 +375,16 @@ class Hooks:
     ) -> RemovableHandle:
         """Call `hook(module, grad_output)` when the gradients of the module's outputs are known.
 
-        A return value other than None replaces them. An autograd provider must be installed.
+        A return value other than None replaces `grad_output`. An autograd provider must be installed.
         """
         return self._register_call_hook("_backward_pre_hooks", hook, prepend, {})
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call `hook(module, grad_input, grad_output)` when the gradients of the module's inputs are known.
 
-        Both are tuples with None where there is no gradient. A return value other than None replaces `grad_input`,
-        which has the gradients of the positional arguments only. An autograd provider must be installed.
+        Both gradients are tuples, with None where there is no gradient. `grad_input` contains only the gradients of
+        positional arguments. A return value other than None replaces `grad_input`. An autograd provider must be
+        installed.
 
         Raises RuntimeError if the module has a hook of :meth:`register_backward_hook`.
         """
@@ -391,7 +394,7 @@ class Hooks:
         return self._register_call_hook("_backward_hooks", hook, prepend, {})
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Register a backward hook, under the older name of :meth:`register_full_backward_hook`.
+        """Call `hook(module, grad_input, grad_output)`: an older name of :meth:`register_full_backward_hook`.
 
         Raises RuntimeError if the module has a hook of :meth:`register_full_backward_hook`.
         """
@@ -401,7 +404,7 @@ class Hooks:
         return self._register_call_hook("_backward_hooks", hook, False, {})
 
     def _call_with_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        # Lists, because a hook may register or remove hooks.
+        # Copy the tables into lists, because a hook may register or remove hooks.
         called: set[int] = set()
         try:
             for key, hook in [*_global_forward_pre_hooks.items(), *self._forward_pre_hooks.items()]:
@@ -457,7 +460,7 @@ class Hooks:
                     hook(self, args, kwargs, None)
                 else:
                     hook(self, args, None)
-            except Exception as error:  # the error that is already being raised is reported
+            except Exception as error:  # only warn, because another error is already being raised
                 warnings.warn(
                     f"a forward hook of {type(self).__name__} with always_call=True raised {error!r} "
                     "while another error was being handled",
@@ -587,7 +590,7 @@ def _make_identity_function() -> Any:
             ctx.ready = ready
             ctx.set_materialize_grads(False)
             ctx.mark_non_differentiable(*[t for t in tensors if not t.requires_grad])
-            return tensors  # as new tensors over the same memory
+            return tensors  # `apply` returns new tensors that share their memory
 
         @staticmethod
         def backward(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:

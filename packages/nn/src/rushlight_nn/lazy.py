@@ -14,9 +14,9 @@ class LazyModuleMixin:
     """A mixin for layers that are created before the sizes of their inputs are known. List it before Module as a base.
 
     Such a layer registers parameters of the type `UninitializedParameter` and defines `initialize_parameters`. This
-    method gets the arguments of the first call, and calls `parameter.materialize(shape)` for each parameter. The layer
-    then becomes an instance of `cls_to_become`, if that is a class. Loading a state also gives the parameters their
-    shapes.
+    method receives the arguments of the first call, and calls `parameter.materialize(shape)` for each parameter. The
+    layer then becomes an instance of `cls_to_become`, unless `cls_to_become` is None. Loading a state also gives the
+    parameters their shapes.
 
     Raises:
         NotImplementedError: the layer does not define `initialize_parameters` (when called).
@@ -43,7 +43,8 @@ class LazyModuleMixin:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # A function, because a bound method would be a reference cycle, which keeps unused models in memory.
+        # The hook is a function, because a bound method would create a reference cycle, which keeps unused models in
+        # memory.
         handle = self.register_forward_pre_hook(_infer_parameters, with_kwargs=True)  # type: ignore[attr-defined]
         self._initialize_hook = handle
 

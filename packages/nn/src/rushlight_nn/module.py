@@ -42,10 +42,10 @@ _SPECIAL = frozenset((*TABLES, "__class__"))
 
 
 class _GetattrFromTables:
-    """Provides `__getattr__`, which finds the entries of the tables.
+    """A base class whose `__getattr__` looks names up in the tables of parameters, buffers and children.
 
-    This becomes the last base class of modules that define `__getattr__`, `__setattr__` or `__delattr__`, or that call
-    `__getattr__`. Module itself must not define `__getattr__`; see Note [Attributes of a module].
+    It is added as the last base of module classes that define `__getattr__`, `__setattr__` or `__delattr__`, or that
+    call `__getattr__`. Module itself must not define `__getattr__`; see Note [Attributes of a module].
     """
 
     __slots__ = ()
@@ -91,7 +91,7 @@ class Module(Traversal, Hooks, State):
     training: bool = True
     # Whether parameters, buffers and children are attributes of the instance as well.
     _mirrored: ClassVar[bool] = True
-    # Read-only until __init__ has run; see Note [Attributes of a module].
+    # These tables are read-only until __init__ has run; see Note [Attributes of a module].
     _parameters: dict[str, Parameter | None] = _NOT_YET
     _buffers: dict[str, Tensor | None] = _NOT_YET
     _modules: dict[str, Any] = _NOT_YET
@@ -117,7 +117,7 @@ class Module(Traversal, Hooks, State):
 
     @classmethod
     def _mirrors(cls, calls_getattr: bool = False) -> bool:
-        """Return whether the entries of the tables are also attributes, and update `_mirrored` and the bases of the class.
+        """Return whether entries of the tables are also attributes of the instance. Update `_mirrored` and the base classes.
 
         The class is checked again because its `__getattr__`, `__setattr__` or `__delattr__` may be assigned after its
         creation.
@@ -207,7 +207,7 @@ class Module(Traversal, Hooks, State):
         object.__delattr__(self, name)
 
     def _set_class(self, cls: Any) -> None:
-        """Change the class. Add or remove the attributes of the tables' entries if the new class requires it."""
+        """Change the class. If the new class requires it, add or remove the attributes that mirror the tables."""
         mirrored = self._mirrored
         object.__setattr__(self, "__class__", cls)
         if self._mirrors() != mirrored and "_parameters" in self.__dict__:
@@ -235,7 +235,7 @@ class Module(Traversal, Hooks, State):
             install(self, name, dict(getattr(self, name)))
 
     def _make_room(self, name: str, kind: str) -> None:
-        """Remove any other attribute called `name` before it becomes an entry of the table `kind`."""
+        """Remove any other attribute called `name` before a value is stored under `name` in the table `kind`."""
         self._check_tables()
         if self._mirrored and (name in getattr(self, kind) or not hasattr(self, name)):
             return
@@ -347,7 +347,7 @@ class Module(Traversal, Hooks, State):
                 continue
             if new is not parameter:
                 if new_grad is not grad:
-                    parameter.grad = None  # its dtype or device would differ from the parameter's
+                    parameter.grad = None  # its dtype or device would not match the new data
                 parameter.data = new
             if grad is not None and new_grad is not None and new_grad is not grad:
                 parameter.grad = new_grad.requires_grad_(grad.requires_grad)

@@ -125,10 +125,10 @@ def _rebuild_buffer(cls: type, data: Tensor, persistent: bool, requires_grad: bo
     return cls(data, persistent=persistent).requires_grad_(requires_grad)
 
 
-# --- without a shape ---
+# --- parameters and buffers without a shape ---
 
 # Operations that are allowed before the shape is known: moving, converting, and reading properties that do not depend
-# on the shape. Other operations would compute with an empty tensor.
+# on the shape. Other operations raise an error, because they would compute with an empty tensor.
 _CONVERSIONS = frozenset(
     ("to", "cpu", "cuda", "half", "float", "double", "bfloat16", "char", "short", "int", "long", "empty_like")
 )
@@ -170,7 +170,7 @@ class UninitializedTensorMixin:
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Give the tensor its shape in place. It then becomes an ordinary parameter or buffer.
 
-        `shape` is a number or several. The values are arbitrary. By default, device and dtype do not change.
+        `shape` is an int or a sequence of ints. The values are arbitrary. By default, device and dtype do not change.
         """
         device = self.data.device if device is None else device
         dtype = self.data.dtype if dtype is None else dtype

@@ -55,7 +55,7 @@ class Registry(dict[str, Any]):
         try:
             object.__setattr__(owner, name, value)
         except AttributeError:
-            # The owner's class has a property of this name without a setter, which defines the attribute.
+            # The owner's class has a property of this name without a setter; reading the attribute calls the property.
             if not isinstance(getattr(type(owner), name, None), property):
                 raise
 

@@ -59,9 +59,9 @@ def _with_prefixes(module: Any, prefix: str) -> Iterator[tuple[Any, str]]:
 
 
 def _sees_the_state(module: Any) -> bool:
-    """Return whether a hook or method of a program gets the state that is being loaded, and may change it.
+    """Return whether user code, a hook or an overridden method, receives the state that is being loaded.
 
-    It gets only the entries of the module and its descendants, as in PyTorch.
+    Such code may change the state. As in PyTorch, it receives only the entries of the module and its descendants.
     """
     method = type(module)._load_from_state_dict
     return bool(module._load_state_dict_pre_hooks) or method.__module__.partition(".")[0] != __package__
@@ -83,13 +83,13 @@ class State:
 
     Note [Loading is all or nothing]
     Loading first walks the whole tree and collects missing keys, unexpected keys and tensors of another shape. It
-    copies values only afterwards, so that a state that does not fit leaves the module unchanged. The copies are
-    deferred in `local_metadata["deferred"]`; a module that overrides `_load_from_state_dict` may ignore this list and
-    copy immediately. An extra state may build the children that are to be checked next, so
-    `local_metadata["load_up_to"]` makes the copies that precede them, unless an error has been found already.
+    copies values only afterwards, so that a state that does not fit leaves the module unchanged. The functions that
+    copy are collected in the list `local_metadata["deferred"]`. A module that overrides `_load_from_state_dict` may
+    ignore this list and copy immediately. Setting an extra state may create the children that are checked next.
+    Therefore `local_metadata["load_up_to"]` runs the functions collected so far, unless an error has been found.
     """
 
-    # Stored in the state, for modules whose state changes its layout between versions.
+    # The version of the layout of this module's state. It is stored in the state.
     _version: int = 1
 
     _state_dict_hooks: HookTable = NO_HOOKS
@@ -210,7 +210,7 @@ class State:
                 run_deferred()
                 loaded_up_to = key
 
-        scopes = [("", state)]  # the parts of the state that the module's ancestors have been given
+        scopes = [("", state)]  # prefixes of the module's ancestors, and the states that they receive
         for module, prefix in _with_prefixes(self, ""):
             local = dict((metadata or {}).get(prefix[:-1], {}))
             local["assign_to_params_buffers"] = assign
@@ -325,7 +325,7 @@ class State:
                 current.materialize(value.shape)
             if get_swap_module_params_on_conversion():
                 current.data = current.module_load(value, assign)
-                current.grad = None  # its dtype or device may differ from the new ones
+                current.grad = None  # the dtype or device of the gradient may differ from the new ones
                 return
             if not assign:
                 current.copy_(value)
@@ -379,7 +379,7 @@ class State:
         return self._hook_table("_state_dict_hooks").add((hook, False))  # type: ignore[attr-defined]
 
     def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        # The older form, which many libraries use: the hook may return another dictionary.
+        # The older method, which many libraries use. Its hooks may return another dictionary.
         return self._hook_table("_state_dict_hooks").add((hook, True))  # type: ignore[attr-defined]
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
