@@ -41,7 +41,7 @@ class ConstraintRegistry:
         self._registry: dict[type, Factory] = {}
 
     def register(self, constraint: Any, factory: Factory | None = None) -> Any:
-        """Register `factory`, which makes the transform for a constraint of this class; without it, return a decorator.
+        """Register `factory`, a function from a constraint of this class to a transform. If None, return a decorator.
 
         Raises:
             TypeError: the object is neither a constraint nor a class of constraints.
@@ -52,7 +52,7 @@ class ConstraintRegistry:
             constraint = type(constraint)
         if not (isinstance(constraint, type) and issubclass(constraint, constraints.Constraint)):
             raise TypeError(
-                f"register(constraint): got {constraint!r}, needs a constraint or a class of them"
+                f"register(constraint): got {constraint!r}, needs a constraint or a class of constraints"
             )
         self._registry[constraint] = factory
         return factory

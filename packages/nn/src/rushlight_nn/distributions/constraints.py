@@ -139,7 +139,7 @@ def is_dependent(constraint: Any) -> bool:
 
 
 class _DependentProperty(property, _Dependent):
-    """A property whose value is a constraint. Read from the class itself, it is a dependent constraint."""
+    """A property whose value is a constraint. If it is read from the class, the value is a dependent constraint."""
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class _DependentProperty(property, _Dependent):
 
 
 class _IndependentConstraint(Constraint):
-    """The set of events with `reinterpreted_batch_ndims` more dimensions, whose parts all belong to the base constraint."""
+    """The values that satisfy the base constraint at all indices of the last batch dimensions, which join the event."""
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
         for name, given, kind in (
@@ -199,7 +199,9 @@ class _IndependentConstraint(Constraint):
 
 
 class MixtureSameFamilyConstraint(Constraint):
-    """The support of a mixture: the support of its components, checked for values that lack the components' dimension.
+    """The support of a mixture, which is the support of its components.
+
+    The values that are checked have no dimension for the components.
 
     Args:
         base_constraint: the support of the components.
@@ -489,7 +491,7 @@ class _PositiveDefinite(_Symmetric):
         return "symmetric positive definite matrices"
 
 
-# --- sets side by side ---
+# --- concatenated and stacked sets ---
 
 
 class _Cat(Constraint):
@@ -505,7 +507,7 @@ class _Cat(Constraint):
         self.lengths: list[int] = [1] * len(self.cseq) if lengths is None else list(lengths)
         if len(self.lengths) != len(self.cseq):
             raise ValueError(
-                f"cat(lengths): got {len(self.lengths)}, needs {len(self.cseq)}, one for each part"
+                f"cat(lengths): got {len(self.lengths)} lengths, needs {len(self.cseq)}, one for each part"
             )
         self.dim = dim
         super().__init__()

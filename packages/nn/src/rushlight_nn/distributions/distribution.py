@@ -74,7 +74,7 @@ class Distribution:
             if constraints.is_dependent(constraint):
                 continue
             if name not in self.__dict__ and isinstance(getattr(type(self), name, None), lazy_property):
-                continue  # a parameter that is computed from the given one
+                continue  # this parameter would be computed from another parameter, which is checked
             self._check(name, constraint, getattr(self, name))
 
     @staticmethod
@@ -117,7 +117,7 @@ class Distribution:
             self._check("value", support, value)
 
     def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
-        """Return the object that `expand` fills: the given one, or a new instance of this class."""
+        """Return the object that `expand` fills: `_instance`, or a new instance of this class if it is None."""
         if _instance is None and type(self).__init__ != cls.__init__:  # type: ignore[misc]
             raise NotImplementedError(
                 f"{type(self).__name__}.expand: a subclass that defines a constructor must define expand"
@@ -140,7 +140,7 @@ class Distribution:
         raise self._lacks("support")
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Self:
-        """Return these distributions expanded to `batch_shape`; the parameters are views of the old ones."""
+        """Return these distributions expanded to `batch_shape`. Their parameters are views of the current parameters."""
         made: Any = object.__new__(type(self)) if _instance is None else _instance
         made.__dict__.update(self.__dict__)
         for name, constraint in self.arg_constraints.items():
@@ -174,7 +174,7 @@ class Distribution:
         return self.sample((n,))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Return the logarithm of the density or probability of `value`, which broadcasts."""
+        """Return the logarithm of the density or probability of `value`, which is broadcast with the parameters."""
         raise self._lacks("log_prob")
 
     def cdf(self, value: Tensor) -> Tensor:

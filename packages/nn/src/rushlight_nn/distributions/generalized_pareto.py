@@ -25,8 +25,8 @@ class GeneralizedPareto(Distribution):
     Args:
         loc: the threshold.
         scale: the scale.
-        concentration: 0 for exponential tails, above 0 for heavier ones; below 0 the distribution ends at
-            loc - scale / concentration.
+        concentration: 0 for an exponential tail, above 0 for a heavier tail. If it is below 0, the largest possible
+            value is loc - scale / concentration.
         validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
@@ -63,7 +63,10 @@ class GeneralizedPareto(Distribution):
         return constraints.interval(self.loc, end)
 
     def _split(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return a mask of the concentrations that are not negligible, these (1 elsewhere), and the negligible ones."""
+        """Split the concentrations into magnitudes above the machine epsilon, and values that are nearly zero.
+
+        Return the mask of the former, their values with 1 elsewhere, and the values of the latter with 0 elsewhere.
+        """
         curved = self.concentration.abs() > core.finfo(self.concentration.dtype).eps
         return (
             curved,
@@ -89,7 +92,7 @@ class GeneralizedPareto(Distribution):
         return self._above(open_uniform(self._extended_shape(sample_shape), self.loc).log())
 
     def _above(self, log_survival: Tensor) -> Tensor:
-        """Return the value that a sample exceeds with a probability, given the logarithm of this probability."""
+        """Return the value that a sample exceeds with the probability exp(log_survival)."""
         curved, xi, nearly = self._split()
         flat = -log_survival + 0.5 * nearly * log_survival.square()  # a series, which has a gradient
         steps = core.where(curved, (-xi * log_survival).expm1() / xi, flat)

@@ -18,7 +18,7 @@ __all__ = ["Independent"]
 
 
 class Independent(Distribution):
-    """A distribution that treats the last batch dimensions of another as event dimensions.
+    """A distribution that treats the last batch dimensions of another distribution as event dimensions.
 
     `log_prob` then sums over these dimensions.
 

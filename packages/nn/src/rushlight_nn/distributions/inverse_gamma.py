@@ -18,11 +18,11 @@ __all__ = ["InverseGamma"]
 
 
 class InverseGamma(TransformedDistribution):
-    """The inverse gamma distribution: one over a gamma variable.
+    """The inverse gamma distribution: the reciprocal of a gamma variable.
 
     Args:
         concentration: the concentration of the gamma variable.
-        rate: its rate.
+        rate: the rate of the gamma variable.
         validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:

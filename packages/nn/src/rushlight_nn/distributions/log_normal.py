@@ -21,7 +21,7 @@ class LogNormal(TransformedDistribution):
 
     Args:
         loc: mean of the normal variable.
-        scale: its standard deviation.
+        scale: standard deviation of the normal variable.
         validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:

@@ -112,7 +112,7 @@ class MixtureSameFamily(Distribution):
 
     @property
     def variance(self) -> Tensor:
-        # The law of total variance: within the components, and between their means.
+        # The law of total variance: add the mean variance of the components and the variance of their means.
         weights, component = self._weights(), self._component_distribution
         within = (weights * component.variance).sum(self._component_dim)
         deviation = component.mean - self.mean.unsqueeze(self._component_dim)

@@ -26,7 +26,8 @@ class MultivariateNormal(Distribution):
         loc: the mean.
         covariance_matrix: the covariance matrix.
         precision_matrix: the inverse of the covariance matrix, given in its place.
-        scale_tril: the lower triangular Cholesky factor of the covariance matrix, given in its place; this is the fastest.
+        scale_tril: the lower triangular Cholesky factor of the covariance matrix, given in its place. This choice
+            requires the least computation.
         validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
@@ -34,7 +35,7 @@ class MultivariateNormal(Distribution):
         - Samples: (*sample_shape, *batch_shape, n).
 
     Raises:
-        ValueError: not exactly one of the three matrices is given, or it is not positive definite.
+        ValueError: none or several of the three matrices are given, or the matrix is not positive definite.
 
     Example:
         >>> from rushlight.distributions import MultivariateNormal
@@ -128,7 +129,7 @@ def one_matrix(
     """Return the name and the value of the one matrix that is given.
 
     Raises:
-        ValueError: not exactly one argument is given, or it is not a matrix.
+        ValueError: none or several arguments are given, or the argument is not a matrix.
     """
     given = {"covariance_matrix": covariance, "precision_matrix": precision, "scale_tril": factor}
     found = [(name, matrix) for name, matrix in given.items() if matrix is not None]

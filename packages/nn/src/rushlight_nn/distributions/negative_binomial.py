@@ -76,7 +76,7 @@ class NegativeBinomial(ProbsOrLogits):
         return self.mean / (-self.logits).sigmoid()
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        # A Poisson distribution whose rate has a gamma distribution.
+        # The count has a Poisson distribution whose rate is drawn from a gamma distribution.
         with core.no_grad():
             count = self.total_count.clamp(min=core.finfo(self.total_count.dtype).tiny)
             rate = Gamma(count, (-self.logits).exp(), validate_args=False).sample(sample_shape)

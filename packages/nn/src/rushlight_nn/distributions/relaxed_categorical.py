@@ -47,7 +47,7 @@ class ExpRelaxedCategorical(OverCategories):
         tensor(1.)
     """
 
-    support: Any = constraints.real_vector  # it is not checked that the exponentials sum to 1
+    support: Any = constraints.real_vector  # the check does not include that the exponentials sum to 1
     has_rsample = True
 
     def __init__(

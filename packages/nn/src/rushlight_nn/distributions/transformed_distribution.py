@@ -68,8 +68,8 @@ class TransformedDistribution(Distribution):
                 f"{type(self).__name__}(base_distribution): its samples have {len(shape)} dimensions, "
                 f"the transforms need {needed}"
             )
-        # Expand the base if parameters of the transforms broadcast it, and make its events as large as the transforms
-        # need.
+        # Expand the base if the transforms have parameters of larger shapes. If the transforms need events with more
+        # dimensions, reinterpret batch dimensions of the base as event dimensions.
         wide = tuple(whole.inverse_shape(whole.forward_shape(shape)))
         if wide != shape:
             base_distribution = base_distribution.expand(

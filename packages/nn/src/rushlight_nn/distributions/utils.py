@@ -1,4 +1,4 @@
-"""Helpers of distributions: broadcasting, conversion of probabilities to logits and of triangles to vectors."""
+"""Functions for distributions: broadcasting, conversion of probabilities to logits and of triangles to vectors."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     tensors = [value for value in values if isinstance(value, Tensor)]
     for value in values:
         if not isinstance(value, (Tensor, numbers.Number)):
-            raise ValueError(f"got {type(value).__name__}, needs numbers and tensors")
+            raise ValueError(f"broadcast_all(values): must be numbers and tensors, got {type(value).__name__}")
     like: dict[str, Any] = {"dtype": core.get_default_dtype()}
     if tensors:
         like = {"dtype": tensors[0].dtype, "device": tensors[0].device}
     made = [v if isinstance(v, Tensor) else core.tensor(v, **like) for v in values]
     shape = core.broadcast_shapes(*(v.shape for v in made))
-    # A tensor of this shape is returned as it is. An expand() would add a node to the graph, which a second backward
-    # pass through the tensor could not use again.
+    # Return a tensor that already has this shape unchanged. Calling expand() would add a node to the graph, and a second
+    # backward pass through the result could not use this node again.
     return tuple(v if v.shape == shape else v.expand(shape) for v in made)
 
 
 def clamp_probs(probs: Tensor) -> Tensor:
-    """Clamp probabilities to the range from one rounding error above 0 to one below 1.
+    """Clamp probabilities to the range from eps to 1 - eps, where eps is the machine epsilon of their dtype.
 
     Args:
         probs: the probabilities.
@@ -80,7 +80,7 @@ def clamp_probs(probs: Tensor) -> Tensor:
 def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
     """Return the logarithms of probabilities, or the log-odds of binary probabilities.
 
-    Probabilities are first limited by :func:`clamp_probs`.
+    The probabilities are first clamped by :func:`clamp_probs`.
 
     Args:
         probs: the probabilities.

@@ -22,12 +22,12 @@ __all__ = ["VonMises"]
 class VonMises(Distribution):
     """The von Mises distribution of angles in radians.
 
-    Its density is proportional to ``exp(concentration · cos(angle - loc))``. Samples are made by the method of Best
-    and Fisher 1979, with the accuracy of float64.
+    Its density is proportional to ``exp(concentration · cos(angle - loc))``. Samples are drawn by the method of
+    Best and Fisher 1979, and computed in float64.
 
     Args:
         loc: the mean direction.
-        concentration: the concentration around it.
+        concentration: the concentration around the mean direction.
         validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
@@ -83,7 +83,7 @@ class VonMises(Distribution):
             shape = self._extended_shape(sample_shape)
             tau = 1 + (1 + 4 * k.square()).sqrt()
             rho = (tau - (2 * tau).sqrt()) / (2 * k)
-            # For small k the difference cancels, so r is computed from its series.
+            # For small k the difference in rho cancels, so compute r from its series.
             r = core.where(k < 1e-5, 1 / k + k, (1 + rho.square()) / (2 * rho))
             k, r = k.expand(shape), r.expand(shape)
             angle, wanted = core.zeros(shape, dtype=core.float64, device=loc.device), None

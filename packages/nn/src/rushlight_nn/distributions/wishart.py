@@ -37,7 +37,8 @@ class Wishart(ExponentialFamily):
         - Samples: (*sample_shape, *batch_shape, n, n).
 
     Raises:
-        ValueError: not exactly one of the three matrices is given, it is not positive definite, or `df` is too small.
+        ValueError: none or several of the three matrices are given, the matrix is not positive definite, or `df` is too
+            small.
 
     Example:
         >>> from rushlight.distributions import Wishart

@@ -60,7 +60,7 @@ def _transformed(p: TransformedDistribution, q: TransformedDistribution) -> Tens
     return kl_divergence(p.base_dist, q.base_dist)
 
 
-# --- normal vectors: half of tr(Σq⁻¹ Σp) + dᵀ Σq⁻¹ d - n + log det Σq - log det Σp ---
+# --- multivariate normal distributions: (tr(Σq⁻¹ Σp) + dᵀ Σq⁻¹ d - n + log det Σq - log det Σp) / 2 ---
 
 
 def _root(p: Any) -> Tensor:
@@ -82,7 +82,7 @@ def _half_determinant(p: Any) -> Tensor:
 
 
 def _distances(q: Any, vectors: Tensor) -> Tensor:
-    """vᵀ Σ⁻¹ v."""
+    """Return vᵀ Σ⁻¹ v for each vector v."""
     if isinstance(q, MultivariateNormal):
         return mahalanobis(q._unbroadcasted_scale_tril, vectors)
     return low_rank_mahalanobis(
@@ -99,7 +99,7 @@ def _normal_vectors(p: Any, q: Any) -> Tensor:
         raise ValueError(
             f"kl_divergence: events must have equal sizes, got {p.event_shape[0]} and {q.event_shape[0]}"
         )
-    # Treat the columns of the root as separate vectors, along a new first dimension.
+    # Move the columns of the root to a new first dimension, so that each is treated as a separate vector.
     columns = _root(p).movedim(-1, 0)
     ones = (1,) * max(len(q.batch_shape) - (columns.dim() - 2), 0)
     trace = _distances(q, columns.reshape((columns.shape[0], *ones, *columns.shape[1:]))).sum(0)

@@ -38,7 +38,7 @@ def _exponential_family(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
     result = q._log_normalizer(*q._natural_params) - normalizer
     dims = len(q.event_shape)
     for mine, other, gradient in zip(params, q._natural_params, gradients, strict=True):
-        # A parameter that is one number per event has fewer dimensions than other parameters.
+        # Sum over the dimensions of the event. A parameter with one number per event does not have these dimensions.
         own = dims if gradient.dim() > result.dim() else 0
         result = result - sum_rightmost((other - mine) * gradient, own)
     return result

@@ -226,7 +226,7 @@ class ComposeTransform(Transform):
     def domain(self) -> Any:
         if not self.parts:
             return constraints.real
-        # Go back from the last part to the first, and enlarge the event if a part needs more dimensions.
+        # Compute the number of event dimensions from the last part to the first. A part may need more dimensions.
         dims = self.parts[-1].codomain.event_dim
         for part in reversed(self.parts):
             dims = max(dims + part.domain.event_dim - part.codomain.event_dim, part.domain.event_dim)
@@ -276,7 +276,7 @@ class ComposeTransform(Transform):
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         if not self.parts:
             return x.new_zeros(x.shape)
-        # The arguments of the parts. The result of the last part is y.
+        # The argument of each part, followed by the result of the last part, which is y.
         values = [x]
         for part in self.parts[:-1]:
             values.append(part(values[-1]))
@@ -305,7 +305,7 @@ class ComposeTransform(Transform):
 
 
 def _widened(constraint: Any, dims: int) -> Any:
-    """Return the constraint for events of `dims` dimensions."""
+    """Return `constraint` with additional event dimensions, so that an event has `dims` dimensions."""
     more = dims - constraint.event_dim
     return constraints.independent(constraint, more) if more > 0 else constraint
 
@@ -314,7 +314,9 @@ identity_transform: ComposeTransform = ComposeTransform([])
 
 
 class IndependentTransform(Transform):
-    """A transform that treats further dimensions as part of an event; its determinants are multiplied over them.
+    """A transform that treats additional dimensions as part of an event.
+
+    The determinants are multiplied over the additional dimensions.
 
     Args:
         base_transform: the transform whose batch dimensions are reinterpreted.

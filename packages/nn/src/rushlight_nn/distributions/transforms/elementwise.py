@@ -109,7 +109,7 @@ class PowerTransform(Transform):
 
 
 class SigmoidTransform(_Plain):
-    """The transform ``y = 1 / (1 + exp(-x))``, clamped to values one rounding error above 0 and below 1.
+    """The transform ``y = 1 / (1 + exp(-x))``, clamped to values strictly between 0 and 1.
 
     Args:
         cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
@@ -198,7 +198,7 @@ class TanhTransform(_Plain):
         return y.atanh()
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        # log(1 - tanh(x)^2), without the digits that tanh near 1 loses.
+        # Compute log(1 - tanh(x)^2) without cancellation where tanh(x) is near 1.
         return 2.0 * (math.log(2.0) - x - softplus(-2.0 * x))
 
 
@@ -233,7 +233,7 @@ class AffineTransform(Transform):
     Args:
         loc: the shift.
         scale: the factor.
-        event_dim: the number of dimensions of an event; determinants are multiplied over them.
+        event_dim: the number of dimensions of an event, over which determinants are multiplied.
         cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
 
     Shape:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class LowerCholeskyTransform(_Plain):
-    """The transform to lower triangular matrices with a positive diagonal, the exponential of the input's diagonal.
+    """The transform to lower triangular matrices whose diagonal is the exponential of the input's diagonal.
 
     Args:
         cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
@@ -100,7 +100,7 @@ class CorrCholeskyTransform(_Plain):
         eps = core.finfo(x.dtype).eps
         partial = vec_to_tril_matrix(x.tanh().clamp(eps - 1, 1 - eps), -1)
         left = (1 - partial.square()).sqrt().cumprod(-1)
-        # The diagonal element of a row makes the norm of the row 1.
+        # The diagonal element is chosen so that the norm of the row is 1.
         last = core.eye(partial.shape[-1], dtype=x.dtype, device=x.device)
         before = core.cat([core.ones_like(left[..., :1]), left[..., :-1]], -1)
         return (partial + last) * before
@@ -112,7 +112,8 @@ class CorrCholeskyTransform(_Plain):
         return partial.atanh()
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        # dy/dx is (1 - tanh²) times the root of 1 minus the squares before it, and the matrix is triangular.
+        # The Jacobian matrix is triangular. Its diagonal elements dy/dx are (1 - tanh²(x)) times the root of 1 minus the
+        # sum of the squares to the left of y.
         if y.shape[-1] < 2:
             return x.new_zeros(x.shape[:-1])
         left = 1 - y.square().cumsum(-1)
@@ -127,7 +128,7 @@ class CorrCholeskyTransform(_Plain):
         size = (1 + math.isqrt(1 + 8 * count)) // 2
         if size * (size - 1) // 2 != count:
             raise ValueError(
-                f"CorrCholeskyTransform: got vectors of {count} numbers, needs D (D - 1) / 2 for some D"
+                f"CorrCholeskyTransform: got vectors of {count} numbers, needs n (n - 1) / 2 for some n"
             )
         return Size((*shape[:-1], size, size))
 

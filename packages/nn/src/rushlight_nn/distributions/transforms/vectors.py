@@ -49,7 +49,8 @@ class SoftmaxTransform(_Plain):
 class StickBreakingTransform(_Plain):
     """The transform of K numbers to K + 1 numbers that sum to 1, by stick-breaking.
 
-    Each number determines which fraction of the remainder its output takes; zeros give equal outputs.
+    Output k is a fraction of the remainder that outputs 1 to k - 1 leave. Input k determines this fraction. If all inputs
+    are zero, the outputs are equal.
 
     Args:
         cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
@@ -83,7 +84,7 @@ class StickBreakingTransform(_Plain):
         return core.arange(count, 0, -1, dtype=x.dtype, device=x.device).log()
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        # dy_k/dx_k = share (1 - share) remainder = y_k (1 - share), and the matrix is triangular.
+        # The Jacobian matrix is triangular, and dy_k/dx_k = share (1 - share) remainder = y_k (1 - share).
         shifted = x - self._offset(x)
         return (y[..., :-1].log() - softplus(shifted)).sum(-1)
 
