@@ -1,6 +1,6 @@
 """Stateless functions of neural-network layers: `rushlight.nn.functional`.
 
-If a function would only call core's operator with the same arguments, its name refers to the operator itself, which
+If a function would only call an operator of core with the same arguments, its name refers to the operator itself. This
 avoids the cost of another call.
 """
 

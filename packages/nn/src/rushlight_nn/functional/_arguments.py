@@ -12,7 +12,7 @@ _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 def reduction_code(
     function: str, reduction: str, size_average: bool | None = None, reduce: bool | None = None
 ) -> int:
-    """Return core's number for a reduction: 0 none, 1 mean, 2 sum.
+    """Return the number of a reduction in core: 0 for "none", 1 for "mean" and 2 for "sum".
 
     If the deprecated `size_average` or `reduce` is given, it takes precedence over `reduction`, with a warning.
     """
@@ -46,7 +46,7 @@ def tuple_of(count: int, value: Any) -> tuple[Any, ...]:
 def sizes_of(count: int, value: Any, argument: str) -> tuple[Any, ...]:
     """Return `value` as a tuple of one element for each of `count` dimensions; a single value is repeated.
 
-    Raises a RuntimeError that begins with `argument`, a function and its argument, for another number of elements.
+    Raise RuntimeError for any other number of elements. The message begins with `argument`, such as "unfold(stride)".
     """
     given = tuple_of(1, value)
     if len(given) == 1:

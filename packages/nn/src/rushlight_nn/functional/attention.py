@@ -74,7 +74,7 @@ def multi_head_attention_forward(
         use_separate_proj_weight: use separate weights for queries, keys and values; see `in_proj_weight`.
         static_k, static_v: tensors that are used instead of the mapped keys and values.
         average_attn_weights: average the returned weights over the heads.
-        is_causal: state that `attn_mask` is the causal mask. The causal mask may then be applied without reading
+        is_causal: whether `attn_mask` is the causal mask. If True, the causal mask may be applied without reading
             `attn_mask`.
 
     Shape:
@@ -207,7 +207,7 @@ def _check_inputs(name: str, inputs: tuple[Tensor, Tensor, Tensor], width: int, 
 
 
 def _unsqueezed(inputs: tuple[Tensor, Tensor, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
-    # Equal objects must remain equal objects, because self-attention is recognised by identity.
+    # If two inputs are the same object, return the same object for both: self-attention is detected by identity.
     query, key, value = inputs
     q = query.unsqueeze(0)
     k = q if key is query else key.unsqueeze(0)
@@ -218,7 +218,7 @@ def _unsqueezed(inputs: tuple[Tensor, Tensor, Tensor]) -> tuple[Tensor, Tensor, 
 def _project(inputs: tuple[Tensor, Tensor, Tensor], weights: Any, bias: Tensor | None) -> Any:
     query, key, value = inputs
     if not isinstance(weights, tuple):
-        if query is key and key is value:  # one product for queries, keys and values
+        if query is key and key is value:  # compute queries, keys and values with one matrix product
             return _linear(query, weights, bias).chunk(3, -1)
         weights = weights.chunk(3)
     biases = (None, None, None) if bias is None else bias.chunk(3)
@@ -248,7 +248,7 @@ def _given(name: str, argument: str, static: Tensor, like: Tensor) -> Tensor:
 def _merge_masks(
     name: str, attn_mask: Tensor | None, padding: Tensor | None, q: Tensor, sources: int, extra: int
 ) -> Tensor:
-    """Merge both masks into one that is added to the scores, of a shape that broadcasts to (N, heads, L, S).
+    """Merge both masks into one mask, which is added to the scores and broadcasts to (N, heads, L, S).
 
     The last `extra` keys are not masked.
     """

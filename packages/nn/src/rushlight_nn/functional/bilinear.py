@@ -44,8 +44,9 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     device = weight.device.type
     if not core.is_autocast_enabled(device):
         return _contract(input1, input2, weight, bias)
-    # Autocast must not convert the arguments of the products, because `bilinear` is not in its list of products. An argument
-    # may be the result of an operator that is in this list, so the widest dtype of the arguments is chosen.
+    # `bilinear` is not in the list of operators that autocast runs in a lower precision, so autocast must not convert the
+    # arguments of the matrix products below. An argument that was computed by an operator of the list may already have a
+    # lower precision. All arguments are therefore converted to their widest dtype.
     arguments = [input1, input2, weight] if bias is None else [input1, input2, weight, bias]
     dtype = reduce(core.promote_types, (argument.dtype for argument in arguments))
     with core.autocast(device, enabled=False):
@@ -53,7 +54,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
 
 
 def _contract(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    # Contract the weight with input1 in one product for all rows. The result has the shape (rows, out, in2).
+    # Contract the weight with input1 in one matrix product for all rows. The result has the shape (rows, out, in2).
     out, first, second = weight.shape
     rows = input1.reshape(-1, first) @ weight.transpose(0, 1).reshape(first, out * second)
     result = rows.reshape(-1, out, second) @ input2.reshape(-1, second, 1)

@@ -1,4 +1,4 @@
-"""Convolutions: core's operators under the names that they have in PyTorch."""
+"""Convolutions. Except for `conv_tbc`, these are operators of core under their names in PyTorch."""
 
 from __future__ import annotations
 

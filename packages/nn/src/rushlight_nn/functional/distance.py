@@ -1,4 +1,4 @@
-"""Distances and angles between vectors: core's operators."""
+"""Distances and angles between vectors, which are operators of core."""
 
 from __future__ import annotations
 

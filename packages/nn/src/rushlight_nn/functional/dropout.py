@@ -35,7 +35,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         True
     """
     check_probability("dropout", p)
-    if inplace:  # do not write if nothing changes: the tensor may be saved for a gradient
+    if inplace:  # do not write if nothing changes, because the tensor may be saved for the backward pass
         return _dropout_(input, p, training) if training and p > 0.0 else input
     return _dropout(input, p, training)
 
@@ -43,7 +43,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 def _drop_channels(
     function: str, leading: int, input: Tensor, p: float, training: bool, inplace: bool
 ) -> Tensor:
-    """Zero whole channels. The first `leading` dimensions of `input` are the indices of a channel."""
+    """Zero whole channels, each of which is the part of `input` at one index of the first `leading` dimensions."""
     if not training or p == 0.0 or input.numel() == 0:
         return input
     if input.dim() < leading:
@@ -113,7 +113,7 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     """
     check_probability("dropout2d", p)
     if input.dim() != 4:
-        _warn_of_dimensions("dropout2d", input, "(N, C, H, W), and takes the first two for N and C")
+        _warn_of_dimensions("dropout2d", input, "(N, C, H, W); the first two dimensions are treated as N and C")
     return _drop_channels("dropout2d", 2, input, p, training, inplace)
 
 
@@ -145,7 +145,7 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     return _drop_channels("dropout3d", 2 if input.dim() == 5 else 1, input, p, training, inplace)
 
 
-# The limit of SELU at minus infinity.
+# The limit of SELU as x tends to minus infinity.
 _SELU_LOWEST = -1.7580993408473766
 
 
@@ -161,7 +161,7 @@ def _alpha_dropped(shape: tuple[int, ...], input: Tensor, p: float, inplace: boo
 
 @overridable
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """Set elements, with probability `p`, to the lower limit of SELU, and keep mean 0 and variance 1.
+    """Set elements to the lower limit of SELU with probability `p`, and preserve mean 0 and variance 1.
 
     The method is from Klambauer et al. 2017.
 
@@ -190,7 +190,7 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
 def feature_alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
-    """Drop whole channels, as :func:`alpha_dropout` drops elements.
+    """Set whole channels to the lower limit of SELU with probability `p`; see :func:`alpha_dropout`.
 
     Args:
         input: the tensor.

@@ -78,7 +78,7 @@ def _limit_rows(weight: Tensor, indices: Tensor, max_norm: float, norm_type: flo
 
 @overridable
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """Return one-hot vectors: one at the class that each element gives, and zero elsewhere.
+    """Return a one-hot vector for each element: one at the index of its class, and zero elsewhere.
 
     Args:
         tensor: classes, int64.
@@ -211,7 +211,7 @@ def embedding_bag(
 
 
 def _mean(sums: Tensor, flat: Tensor, bags: Tensor, length: int, absent: Tensor | None) -> Tensor:
-    """Divide the sum of each bag by the number of its rows, not counting the rows in `absent`."""
+    """Divide the sum of each bag by the number of its rows. Rows that the mask `absent` selects are not counted."""
     present = core.ones(flat.shape, dtype=sums.dtype, device=sums.device)
     if absent is not None:
         present = present.masked_fill(absent, 0.0)
@@ -260,7 +260,7 @@ def _largest(rows: Tensor, bags: Tensor, count: int, absent: Tensor | None) -> T
     sizes = core.zeros(count, dtype=core.int64, device=bags.device).index_add(0, bags, core.ones_like(bags))
     longest = int(sizes.max()) if count else 0
     if longest == 0:
-        # The sum of no rows is 0, and connects the result with the graph of the rows.
+        # Add the sum over zero rows, so that the result is connected with the graph of the rows.
         return core.zeros((count, rows.shape[1]), dtype=rows.dtype, device=rows.device) + rows.sum(0)
     position = core.arange(bags.numel(), device=bags.device) - (sizes.cumsum(0) - sizes).index_select(0, bags)
     table = core.full((count * longest,), bags.numel(), dtype=core.int64, device=bags.device)

@@ -13,7 +13,10 @@ from ._arguments import sizes_of
 
 
 def _starts(input_size: int, output_size: int, window: int, samples: Tensor) -> Tensor:
-    """Return the starts (..., output_size) of windows, with steps of two lengths in an order given by `samples` (...)."""
+    """Return the starts of windows, of shape (..., output_size), for random numbers `samples` of shape (...).
+
+    The distances between windows have two different lengths. The random number determines their order.
+    """
     last = core.full((*samples.shape, 1), input_size - window, dtype=core.int64, device=samples.device)
     if output_size == 1:
         return last
@@ -62,8 +65,9 @@ def _fractional_max_pool(
             f"{name}(_random_samples): got shape {tuple(samples.shape)}, needs {(batch, channels, dims)}"
         )
     samples = samples.detach()
-    # The positions in a plane of the elements of every window, of shape (batch, channels, outputs..., window...). In
-    # two dimensions the first random number belongs to the width. In three they are in the order of the dimensions.
+    # Compute the position in its plane of every element of every window. The shape is (batch, channels, outputs...,
+    # window...). In two dimensions, the first random number is for the width. In three dimensions, the random numbers
+    # have the order of the dimensions.
     order = range(dims) if dims == 3 else reversed(range(dims))
     positions: Any = 0
     stride = math.prod(sizes)
@@ -76,7 +80,7 @@ def _fractional_max_pool(
         positions = positions + index.reshape(shape) * stride
     positions = positions.reshape(batch, channels, math.prod(output), math.prod(window))
     planes = (input if batched else input.unsqueeze(0)).flatten(2)
-    # Finding the largest element is not differentiated. The graph only records that the element is read.
+    # Record only the last gather in the graph. The search for the largest elements is not differentiated.
     values = planes.detach().gather(2, positions.flatten(2)).reshape(positions.shape)
     largest = values.argmax(-1, keepdim=True) if values.numel() else positions[..., :1]
     indices = positions.gather(3, largest).squeeze(3)
@@ -148,10 +152,10 @@ def fractional_max_pool2d(
     Args:
         input: the images, floating point.
         kernel_size: size of the windows, an int or a pair for height and width.
-        output_size: number of windows, an int or a pair; output_ratio: the number of windows divided by the input's size,
-            between 0 and 1, instead of `output_size`.
+        output_size: number of windows, an int or a pair.
+        output_ratio: number of windows divided by the input's size, between 0 and 1. It is used if `output_size` is None.
         return_indices: also return the positions of the maxima in their H·W plane, int64.
-        _random_samples: (N, C, 2), numbers between 0 and 1 that are used instead of random ones.
+        _random_samples: (N, C, 2), numbers between 0 and 1 that replace the random numbers.
 
     Shape:
         - Input: (N, C, H, W) or (C, H, W).
@@ -184,10 +188,10 @@ def fractional_max_pool3d(
     Args:
         input: the volumes, floating point.
         kernel_size: size of the windows, an int or a triple for depth, height and width.
-        output_size: number of windows, an int or a triple; output_ratio: the number of windows divided by the input's size,
-            between 0 and 1, instead of `output_size`.
+        output_size: number of windows, an int or a triple.
+        output_ratio: number of windows divided by the input's size, between 0 and 1. It is used if `output_size` is None.
         return_indices: also return the positions of the maxima in their D·H·W volume, int64.
-        _random_samples: (N, C, 3), numbers between 0 and 1 that are used instead of random ones.
+        _random_samples: (N, C, 3), numbers between 0 and 1 that replace the random numbers.
 
     Shape:
         - Input: (N, C, D, H, W) or (C, D, H, W).

@@ -11,7 +11,7 @@ from .._core import core, operator
 from .._typing import Any
 
 _grid_sampler = operator("grid_sampler")
-# The index of a mode is core's number for it.
+# The index of a mode in this tuple is its number in core.
 _MODES = ("bilinear", "nearest", "bicubic")
 _PADDINGS = ("zeros", "border", "reflection")
 

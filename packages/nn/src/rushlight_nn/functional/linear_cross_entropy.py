@@ -1,4 +1,4 @@
-"""A linear layer and the cross entropy of its output in one function, which need not store all scores at once."""
+"""A linear layer and the cross entropy of its output in one function, which can avoid storing all scores at once."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _linear = operator("linear")
 class LinearCrossEntropyOptions:
     """The size of the chunks in which :func:`linear_cross_entropy` processes the batch.
 
-    Only the scores of one chunk are in memory at a time; the backward pass computes them again.
+    Only the scores of one chunk are in memory at a time. The backward pass computes the scores again.
 
     Args:
         allow_retain_graph: accepted and ignored; the backward pass can always be run again.
-        batch_chunk_size: number of samples in a chunk. If None, `chunking_method` determines it; if that is None, too, the
-            whole batch is one chunk.
-        chunking_method: "aspect_ratio" makes the scores of a chunk about as large as the whole input, and "aspect_ratio:N" N
-            times smaller; "auto" is "aspect_ratio:2".
-        acc_policy: "auto", "accurate", "balanced" or "compact"; it has no effect, because gradients are added in their own
-            dtype.
+        batch_chunk_size: number of samples in a chunk. If None, `chunking_method` determines the number. If both are None,
+            the whole batch is one chunk.
+        chunking_method: "aspect_ratio" chooses chunks whose scores are about as large as the whole input, and
+            "aspect_ratio:N" chooses chunks that are N times smaller. "auto" is the same as "aspect_ratio:2".
+        acc_policy: "auto", "accurate", "balanced" or "compact". It has no effect, because gradients are accumulated in the
+            dtype that they have.
         acc_dtype: accepted and ignored for the same reason.
 
     Raises:
@@ -182,7 +182,7 @@ def _chunked(
     reduction: str,
     settings: tuple[Tensor | None, int, float],
 ) -> Tensor:
-    """Compute the loss chunk by chunk, without keeping the scores."""
+    """Compute the loss chunk by chunk, without storing the scores for the backward pass."""
     weight, ignore, smoothing = settings
 
     def losses(part: Tensor, rows: Tensor, bias: Tensor | None, wanted: Tensor) -> Tensor:
@@ -220,7 +220,7 @@ _function: Any = None
 
 
 def _recomputed(losses: Any, part: Tensor, rows: Tensor, bias: Tensor | None, wanted: Tensor) -> Tensor:
-    """Return `losses(part, rows, bias, wanted)`, and keep only these arguments for the backward pass."""
+    """Return `losses(part, rows, bias, wanted)`, and save only these arguments for the backward pass."""
     global _function
     provider: Any = getattr(core, "autograd", None)
     tensors = [part, rows] if bias is None else [part, rows, bias]

@@ -109,7 +109,7 @@ def nll_loss(
 def _warn_of_sizes(function: str, input: Tensor, target: Tensor) -> None:
     if target.shape != input.shape:
         warnings.warn(
-            # PyTorch's text, which programs search for and filter.
+            # Use PyTorch's text, because programs search for it and filter it.
             f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will likely "
             f"lead to incorrect results due to broadcasting. Please ensure they have the same size. ({function})",
             stacklevel=3,
@@ -440,6 +440,6 @@ def ctc_loss(
 
 
 def _as_lengths(given: Any) -> Any:
-    """Return the lengths as a tensor of their own dtype; an empty sequence becomes int64."""
+    """Return the lengths as a tensor. Tensors are returned unchanged, and an empty sequence becomes int64."""
     made = given if isinstance(given, Tensor) else core.tensor(given)
     return made if made is given or made.numel() else made.to(core.int64)

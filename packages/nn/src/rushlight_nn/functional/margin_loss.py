@@ -204,7 +204,7 @@ def triplet_margin_with_distance_loss(
         reduction: "mean", "sum", or "none" for one value per triplet.
 
     Shape:
-        - Inputs: (N, *), as the function takes them.
+        - Inputs: (N, *), in a shape that `distance_function` accepts.
         - Output: (), or (N) with `reduction` "none".
 
     Raises:
@@ -251,7 +251,7 @@ def poisson_nll_loss(
     """Return the negative log-likelihood of counts under Poisson distributions.
 
     Args:
-        input: the logarithms of the means, or the means without `log_input`.
+        input: the logarithms of the means, or the means if `log_input` is False.
         target: the counts.
         log_input: if True, the loss is ``exp(input) - target · input``, otherwise ``input - target · log(input + eps)``.
         full: add Stirling's approximation of log(target!) where the target is above 1.
@@ -297,7 +297,7 @@ def gaussian_nll_loss(
 
     Shape:
         - Input and target: (N, *) or (*).
-        - `var`: the input's shape, with 1 as one of the sizes or without the last dimension; or a number.
+        - `var`: a number, or the input's shape, in which one size may be 1 instead or the last dimension may be missing.
         - Output: (), or the input's shape with `reduction` "none".
 
     Raises:
@@ -324,7 +324,7 @@ def gaussian_nll_loss(
     code = reduction_code(name, reduction)
     var = var.clone()
     with core.no_grad():
-        var.clamp_(min=eps)  # not recorded, so that the limit does not affect the gradient
+        var.clamp_(min=eps)  # not recorded in the graph, so that the limit does not affect the gradient
     losses = 0.5 * (var.log() + (input - target) ** 2 / var)
     if full:
         losses = losses + 0.5 * math.log(2 * math.pi)

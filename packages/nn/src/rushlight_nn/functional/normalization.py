@@ -39,7 +39,7 @@ def batch_norm(
         bias: a bias that is added to each channel.
         training: use the statistics of the batch instead of the running ones.
         momentum: the weight of the batch's statistics in the updated running statistics.
-        eps: added to the variance; positive while training, else not negative.
+        eps: added to the variance. It must be positive if `training` is set, and otherwise not negative.
 
     Shape:
         - Input and output: (N, C, *).
@@ -139,7 +139,7 @@ def group_norm(
 def rms_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
-    """Divide by the root mean square over the last dimensions: ``x / sqrt(mean(x²) + eps) · weight``.
+    """Divide the input by its root mean square over the last dimensions: ``x / sqrt(mean(x²) + eps) · weight``.
 
     The method is from Zhang and Sennrich 2019.
 
@@ -164,7 +164,7 @@ def rms_norm(
 def normalize(
     input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None
 ) -> Tensor:
-    """Divide by the p-norm along a dimension: ``x / max(|x|, eps)``.
+    """Divide vectors along a dimension by their p-norm: ``x / max(|x|, eps)``.
 
     Args:
         input: the tensor.
@@ -249,7 +249,7 @@ def instance_norm(
 def local_response_norm(
     input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Tensor:
-    """Divide by a power of the mean square of neighbouring channels: ``x / (k + alpha · mean)^beta``.
+    """Divide the input by a power of the mean square of neighbouring channels: ``x / (k + alpha · mean)^beta``.
 
     The method is from Krizhevsky, Sutskever and Hinton 2012.
 

@@ -19,15 +19,16 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
 
     Args:
         input: the tensor.
-        pad: number of elements to add before and after in the last dimension, then in the one before it, and so on.
-            Negative numbers remove elements: in mode "circular" before padding, in the other modes after it.
+        pad: number of elements to add before and after the last dimension, then before and after the second to last
+            dimension, and so on. Negative numbers remove elements. Mode "circular" removes elements before it pads, and
+            the other modes remove elements after they pad.
         mode: "constant" pads with `value`, "reflect" with the mirror image at the border element, "replicate" with copies of
             the border element, and "circular" with the elements at the other end.
         value: the value for mode "constant", 0 by default.
 
     Shape:
         - Input: (*, n).
-        - Output: (*, pad[0] + n + pad[1]), and the same for each dimension before it that is padded.
+        - Output: (*, pad[0] + n + pad[1]), and likewise for the other dimensions that are padded.
 
     Raises:
         RuntimeError: the length of `pad` is odd, or more than twice the number of dimensions.

@@ -166,7 +166,7 @@ def _lp_pool(
         return -_MAXIMA[dims](-input.abs(), kernel, stride, 0, 1, ceil_mode)
     mean = _MEANS[dims](input.pow(norm_type), kernel, stride, 0, ceil_mode)
     total = mean * math.prod(kernel)
-    empty = total == 0  # the root has no derivative at zero; use zero
+    empty = total == 0  # the root has no derivative at zero, so use zero as its gradient
     return total.masked_fill(empty, 1.0).pow(1.0 / norm_type).masked_fill(empty, 0.0)
 
 

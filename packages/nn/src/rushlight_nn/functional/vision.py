@@ -20,7 +20,8 @@ _area: dict[int, Callable[..., Tensor]] = {
     3: adaptive_avg_pool3d,
 }
 _NEAREST = {"nearest": 0, "nearest-exact": 1}
-# For each interpolating mode, core's number and the number of dimensions. Other modes support any number.
+# For each interpolating mode, its number in core and the number of spatial dimensions. The other modes support 1 to 3
+# spatial dimensions.
 _SMOOTH = {
     "linear": (2, 1),
     "bilinear": (2, 2),
@@ -44,18 +45,19 @@ def interpolate(
 
     Args:
         input: floating point, or uint8 with the modes "nearest", "nearest-exact", "bilinear" and "bicubic".
-        size: size of the output, an int or one number per dimension;
-        scale_factor: factors that the sizes of the input are multiplied by, instead of `size`.
-        mode: "nearest" rounds positions down, and "nearest-exact" rounds them to the nearest. "linear" (sequences),
-            "bilinear" and "bicubic" (images; Keys 1981) and "trilinear" (volumes) interpolate. "area" averages.
-        align_corners: align the centres of the corner elements of input and output, instead of their outer edges. Only for
-            the modes that interpolate.
+        size: size of the output, an int or one number per dimension.
+        scale_factor: factors by which the sizes of the input are multiplied, given instead of `size`.
+        mode: "nearest" rounds positions in the input down, and "nearest-exact" selects the element with the nearest centre.
+            "linear" (sequences), "bilinear" and "bicubic" (images; Keys 1981) and "trilinear" (volumes) interpolate.
+            "area" averages.
+        align_corners: align the centres of the corner elements of input and output, instead of their outer edges. It is
+            only allowed with the modes that interpolate.
         recompute_scale_factor: interpolate with the ratio of the rounded sizes instead of `scale_factor`.
         antialias: widen the filter if the output is smaller than the input; only for "bilinear" and "bicubic".
 
     Shape:
         - Input: (N, C, W), (N, C, H, W) or (N, C, D, H, W).
-        - Output: the same with other sizes after C, which are `size` or floor(input size · scale_factor).
+        - Output: the input's shape with the sizes after C replaced by `size` or floor(input size · scale_factor).
 
     Raises:
         ValueError: the arguments contradict each other.
@@ -93,7 +95,7 @@ def interpolate(
     is_bytes = input.dtype == core.uint8
     if is_bytes and mode in ("bilinear", "bicubic"):
         result = input
-        for d in (1, 0):  # the order matters, because each pass rounds
+        for d in (1, 0):  # use Pillow's order, width first, because each pass rounds its result
             if sizes[d] != old[d] or (scales[d] is not None and scales[d] != 1.0):
                 result = _resample_bytes(
                     result, d + 2, sizes[d], kind, bool(align_corners), scales[d], antialias
@@ -102,7 +104,7 @@ def interpolate(
     changed = [d for d in range(dims) if sizes[d] != old[d] or (scales[d] is not None and scales[d] != 1.0)]
     if not changed:
         return input.clone()
-    # Results of several passes over numbers of 16 bits are rounded once, and so are their gradients.
+    # Compute several passes over 16-bit floats in float32, so that results and gradients are rounded only once.
     wide = is_bytes or (len(changed) > 1 and input.dtype in (core.float16, core.bfloat16))
     result = input.float() if wide else input
     # Begin with the dimension that shrinks most, so that later passes have fewer elements.
@@ -114,7 +116,7 @@ def interpolate(
 def _resample_bytes(
     input: Tensor, dim: int, size: int, kind: int, align_corners: bool, scale: float | None, antialias: bool
 ) -> Tensor:
-    """Resize one dimension of a uint8 tensor in fixed-point arithmetic, with 15-bit weights and a sign, as in Pillow."""
+    """Resize one dimension of a uint8 tensor in fixed-point arithmetic, with signed 15-bit weights as in Pillow."""
     identity = core.eye(input.shape[dim], dtype=core.float64)
     weights = _resample(identity, 1, size, kind, align_corners, scale, antialias)  # (old, new)
     most, bits = float(weights.max()), 0
@@ -139,7 +141,7 @@ def _is_integer(value: Any) -> bool:
 def _sizes(
     old: tuple[int, ...], size: Any, scale_factor: Any, recompute: bool | None
 ) -> tuple[list[int], list[float | None]]:
-    """Return the sizes of the output and, for each dimension, the scale, or None to use the ratio of the sizes."""
+    """Return the sizes of the output, and the scale of each dimension. A scale of None selects the ratio of the sizes."""
     dims = len(old)
     if (size is None) == (scale_factor is None):
         raise ValueError("interpolate(size, scale_factor): needs exactly one of them")
