@@ -162,7 +162,7 @@ def embedding_bag(
 
     Raises:
         ValueError: `input` or `offsets` has a wrong number of dimensions, `per_sample_weights` does not have the shape
-            of `input`, or `mode` is unknown.
+            of `input`, `mode` is unknown, or `sparse` is set for mode "max".
         RuntimeError: the offsets are out of range.
         NotImplementedError: `per_sample_weights` are given for a mode other than "sum".
         IndexError: an index is out of range.

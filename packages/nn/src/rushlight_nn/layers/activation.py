@@ -307,7 +307,7 @@ class ELU(Module):
     """The exponential linear unit: x where x > 0, else ``alpha · (e^x - 1)`` (Clevert et al. 2016).
 
     Args:
-        alpha: the limit of negative outputs is -alpha.
+        alpha: outputs tend to -alpha as x tends to minus infinity.
         inplace: overwrite the input.
 
     Shape:
@@ -334,7 +334,7 @@ class CELU(Module):
     """The continuously differentiable ELU: x where x > 0, else ``alpha · (e^(x / alpha) - 1)`` (Barron 2017).
 
     Args:
-        alpha: the limit of negative outputs is -alpha.
+        alpha: outputs tend to -alpha as x tends to minus infinity.
         inplace: overwrite the input.
 
     Shape:

@@ -136,8 +136,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
                 f"needs 0 to {self.n_classes - 1}"
             )
         head = F.log_softmax(self.head(input), 1)
-        column = target.clamp(max=self.shortlist_size - 1)  # index of each target in the head
-        within = core.zeros_like(head[:, 0])  # the log-probability within the cluster
+        column = target.clamp(max=self.shortlist_size - 1)  # index of each target's column in the head
+        within = core.zeros_like(head[:, 0])  # log-probability of each target within its cluster
         for i, cluster in enumerate(self.tail):
             low, high = self.cutoffs[i], self.cutoffs[i + 1]
             rows = ((target >= low) & (target < high)).nonzero().squeeze(1)
@@ -164,12 +164,12 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     def predict(self, input: Tensor) -> Tensor:
         """Return the most likely class, (N), for each of the inputs (N, in_features).
 
-        The result equals `log_prob(input).argmax(1)`, but takes less work.
+        The result equals `log_prob(input).argmax(1)`, but requires less computation.
         """
         head = self.head(input)
         best = head.argmax(1)
         rows = (best >= self.shortlist_size).nonzero().squeeze(1)
-        if rows.numel():  # the other rows are already correct
+        if rows.numel():  # only these rows need the scores within clusters
             some = input.index_select(0, rows)
             likely = self._all(some, F.log_softmax(head.index_select(0, rows), 1)).argmax(1)
             best = best.index_copy(0, rows, likely)

@@ -35,7 +35,7 @@ class MultiheadAttention(Module):
 
     Shape:
         - Query: (L, N, E); (N, L, E) with `batch_first`; (L, E) without a batch.
-        - Key and value: as the query, but with the length S and the sizes `kdim` and `vdim`.
+        - Key and value: the query's shape with the length S and the sizes `kdim` and `vdim`.
         - Output: a pair. The first is the result, of the query's shape. The second is the attention weights: (N, L, S),
           or (N, num_heads, L, S) if they are not averaged over the heads, or None if they are not requested.
 
@@ -76,7 +76,7 @@ class MultiheadAttention(Module):
                 f"MultiheadAttention(embed_dim, num_heads): must be positive, got {embed_dim} and {num_heads}"
             )
         if embed_dim % num_heads:
-            raise AssertionError(  # PyTorch's class
+            raise AssertionError(  # as in PyTorch
                 f"MultiheadAttention: embed_dim {embed_dim} cannot be split into {num_heads} equal heads"
             )
         self.embed_dim = embed_dim
@@ -112,7 +112,7 @@ class MultiheadAttention(Module):
         self._reset_parameters()
 
     def _reset_parameters(self) -> None:
-        # PyTorch's name, which subclasses override.
+        # Subclasses override this method under PyTorch's name.
         for weight in (self.in_proj_weight, self.q_proj_weight, self.k_proj_weight, self.v_proj_weight):
             if weight is not None:
                 init.xavier_uniform_(weight)
@@ -137,17 +137,19 @@ class MultiheadAttention(Module):
         """Compute the attention of `query` to `key` and `value`.
 
         Args:
-            query: (L, N, E), with `batch_first` (N, L, E), or (L, E); key and value likewise, with length S.
-            key_padding_mask: (N, S) or (S). Booleans that are true where a key is ignored, or numbers that are added to
-                the scores, such as -inf.
+            query: (L, N, E); (N, L, E) with `batch_first`; (L, E) without a batch.
+            key, value: the shape of `query` with the length S and the sizes `kdim` and `vdim`.
+            key_padding_mask: (N, S) or (S). A bool mask is True for the keys to ignore. A floating-point mask is added
+                to the scores, with -inf for the keys to ignore.
             need_weights: whether to return the attention weights. If False, a fused computation is used.
-            attn_mask: (L, S) or (N · heads, L, S): booleans that are true where attention is not allowed, or numbers
-                that are added to the scores.
+            attn_mask: (L, S) or (N · heads, L, S). A bool mask is True where attention is not allowed. A floating-point
+                mask is added to the scores.
             average_attn_weights: whether to average the returned weights over the heads.
-            is_causal: whether `attn_mask` is the causal mask, whose values are then not read.
+            is_causal: whether `attn_mask` is the causal mask. If True, its values may not be read.
 
         Returns:
-            the result, of the query's shape; and the weights, (N, L, S) or (N, heads, L, S), or None.
+            the result, of the query's shape; and the weights, (N, L, S), or (N, heads, L, S) if they are not averaged, or
+                None if they are not requested.
         """
         weights: Any = self.in_proj_weight
         if weights is None:

@@ -25,7 +25,7 @@ class _Numbered(Module):
         return index % size
 
     def _get_abs_string_index(self, idx: Any) -> str:
-        # PyTorch's name, which subclasses of ModuleList call.
+        # Subclasses of ModuleList call this method under PyTorch's name.
         return str(self._position(idx))
 
     def _name_at(self, index: Any) -> str:
@@ -159,8 +159,8 @@ class Sequential(_Numbered):
 class ModuleList(_Numbered):
     """A list of modules that are registered as children.
 
-    Methods such as `parameters` and `to` do not find modules in a plain list, but find modules in a ModuleList. A
-    ModuleList has no `forward`.
+    Methods such as `parameters` and `to` include modules in a ModuleList, but not modules in a plain list. A ModuleList
+    has no `forward`.
 
     Args:
         modules: the modules.
@@ -211,8 +211,8 @@ class ModuleList(_Numbered):
 class ModuleDict(Module):
     """A dictionary of modules that are registered as children.
 
-    Methods such as `parameters` and `to` do not find modules in a plain dict, but find modules in a ModuleDict. A
-    ModuleDict has no `forward`.
+    Methods such as `parameters` and `to` include modules in a ModuleDict, but not modules in a plain dict. A ModuleDict
+    has no `forward`.
 
     Args:
         modules: a mapping from names to modules, or pairs of name and module.

@@ -1,4 +1,4 @@
-"""Transposed convolution layers, which compute the gradients of convolutions and enlarge their inputs."""
+"""Transposed convolution layers, which compute the gradient of a convolution and usually enlarge the input."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ class _TransposedConvolution(_Convolution):
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         """Compute the transposed convolution of `input`.
 
-        `output_size` selects one of the sizes that the stride allows. The layer's `output_padding` is then ignored.
+        `output_size` selects one of the sizes that are possible with the stride. If it is given, the layer's
+        `output_padding` is ignored.
         """
         output_padding = (
             self.output_padding if output_size is None else self._output_padding(input, output_size)
@@ -102,7 +103,7 @@ class _TransposedConvolution(_Convolution):
         if self.output_padding == (0,) * self._dims:
             return text
         part = f", output_padding={self.output_padding}"
-        for mark in (", groups=", ", bias="):  # at the same place as in PyTorch
+        for mark in (", groups=", ", bias="):  # the position is the same as in PyTorch
             if mark in text:
                 return text.replace(mark, part + mark, 1)
         return text + part
@@ -115,7 +116,7 @@ class ConvTranspose1d(_TransposedConvolution):
         in_channels: number of channels of the input.
         out_channels: number of channels of the output.
         kernel_size: length of the filters.
-        stride: the approximate ratio of the output's length to the input's.
+        stride: the approximate ratio of the output's length to the input's length.
         padding: number of elements that are removed at both ends of the output.
         output_padding: number of elements that are added at the end of the output, fewer than `stride` or `dilation`.
         groups: number of groups of channels that are convolved independently.
@@ -149,15 +150,15 @@ class ConvTranspose2d(_TransposedConvolution):
     """A transposed convolution over images: the gradient of :class:`Conv2d` with respect to its input.
 
     It is also known as a fractionally strided convolution or, less exactly, a deconvolution (Zeiler et al. 2010).
-    `forward` takes a second argument, `output_size`, which selects one of the sizes that are possible with some
-    `output_padding`.
+    `forward` has a second argument, `output_size`. If it is given, `output_padding` is chosen so that the output has this
+    size.
 
     Args:
         in_channels: number of channels of the input.
         out_channels: number of channels of the output.
         kernel_size: size of the filters, an int or a pair for height and width; likewise `stride`, `padding`,
             `output_padding` and `dilation`.
-        stride: the approximate ratio of the output's size to the input's.
+        stride: the approximate ratio of the output's size to the input's size.
         padding: number of elements that are removed at both ends of the output.
         output_padding: number of elements that are added at the end of the output, fewer than `stride` or `dilation`.
         groups: number of groups of channels that are convolved independently.
@@ -200,7 +201,7 @@ class ConvTranspose3d(_TransposedConvolution):
         out_channels: number of channels of the output.
         kernel_size: size of the filters, an int or a triple for depth, height and width; likewise `stride`,
             `padding`, `output_padding` and `dilation`.
-        stride: the approximate ratio of the output's size to the input's.
+        stride: the approximate ratio of the output's size to the input's size.
         padding: number of elements that are removed at both ends of the output.
         output_padding: number of elements that are added at the end of the output, fewer than `stride` or `dilation`.
         groups: number of groups of channels that are convolved independently.

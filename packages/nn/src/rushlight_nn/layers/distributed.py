@@ -27,31 +27,33 @@ _FIRST_BUCKET = _MB  # small, so that the first reduction begins early
 class DistributedDataParallel(Module, Joinable):
     """A wrapper that trains a module in several processes, each with a copy of the module and a part of each batch.
 
-    After `backward`, the gradients on every rank are the mean over all ranks, so that equal optimizers keep the copies
-    equal. A thread that does not need the interpreter sums the gradients while the backward pass runs. It sums them in
+    The constructor copies the parameters and buffers of rank 0 to all ranks. After `backward`, the gradients on every
+    rank are the mean over all ranks, so that the copies remain equal if all ranks use the same optimizer. A thread that
+    runs without the global interpreter lock sums the gradients during the backward pass. The gradients are summed in
     buckets, in the order in which rank 0 computed them in the first backward pass. The sums are computed in place,
-    without a second copy of the gradients, unless a hook of `register_comm_hook` replaces the sums. At first, all ranks
-    get the parameters and buffers of rank 0.
+    without a second copy of the gradients, unless a hook of `register_comm_hook` replaces the sums.
 
-    Names of parameters begin with `module.`. Use the context `no_sync` around forward and backward passes whose
-    gradients are accumulated on this rank only, and the context `join` around a loop over batches if their number
-    differs between ranks.
+    The names of parameters begin with `module.`. Use the context `no_sync` around forward and backward passes whose
+    gradients are accumulated on this rank only. Use the context `join` around a loop over batches if the number of
+    batches differs between ranks.
 
     Args:
-        module: the module. Its parameters and buffers have the same names, shapes, dtypes and `requires_grad` on all ranks.
+        module: the module. Its parameters and buffers must have the same names, shapes, dtypes and `requires_grad` on all
+            ranks.
         device_ids, output_device: must be None. The module is called on the device of its parameters.
         dim: the dimension of the batch. It has no effect on one device.
-        broadcast_buffers, forward_sync_buffers: two names of one argument: whether each forward pass outside of
-            `no_sync` begins by copying the buffers of rank 0. None means True.
+        broadcast_buffers: whether the buffers of rank 0 are copied to all ranks before each forward pass outside of
+            `no_sync`. None means True.
+        forward_sync_buffers: another name of `broadcast_buffers`.
         init_sync: whether to check that all ranks have the same parameters and buffers, and to copy the values of rank 0.
-        process_group: a group. None selects the group of all processes.
+        process_group: the group of processes. None selects the group of all processes.
         bucket_cap_mb: the maximum size of a bucket in MiB, by default 25. The first bucket has at most 1 MiB.
-        find_unused_parameters: whether parameters may get no gradient in a backward pass. Their gradients then count as
-            zero on this rank, and do not change if no rank computed one. If False, such a pass raises RuntimeError on
-            all ranks.
+        find_unused_parameters: whether a backward pass may compute no gradient for some parameters. In the mean, a
+            gradient that a rank did not compute counts as zero. A gradient that no rank computed does not change. If
+            False, a parameter without a gradient raises RuntimeError on all ranks.
         check_reduction: has no effect, as in PyTorch.
         gradient_as_bucket_view: has no effect, because gradients are always summed in place.
-        static_graph: the same as `find_unused_parameters`.
+        static_graph: has the same effect as `find_unused_parameters`.
         delay_all_reduce_named_params, param_to_hook_all_reduce, mixed_precision, device_mesh: must be None.
         skip_all_reduce_unused_params: must be False.
         batched_grad_copy: has no effect, because gradients are not copied to buckets.
@@ -115,7 +117,7 @@ class DistributedDataParallel(Module, Joinable):
         if broadcast_buffers is not None and forward_sync_buffers is not None:
             raise ValueError(
                 "DistributedDataParallel(): broadcast_buffers and forward_sync_buffers are two names of one argument: "
-                "give only one of them"
+                "pass only one of them"
             )
         synced = forward_sync_buffers if broadcast_buffers is None else broadcast_buffers
         group = collectives.default_group() if process_group is None else process_group
@@ -131,7 +133,7 @@ class DistributedDataParallel(Module, Joinable):
         ignored = frozenset(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
         named = {name: p for name, p in module.named_parameters() if name not in ignored}
         trained = {name: p for name, p in named.items() if p.requires_grad}
-        if init_sync:  # before errors of this rank alone, after which the other ranks would wait for it
+        if init_sync:  # run this collective before any error that only this rank raises: other ranks would wait for it
             _compare(group, named, _buffers(module, ignored))
         if not trained:
             raise RuntimeError(
@@ -201,12 +203,12 @@ class DistributedDataParallel(Module, Joinable):
             self.process_group.broadcast_tensors(list(buffers.values()), root, "buffers").wait()
 
     def _begin_step(self, has_inputs: bool, backward: bool, buffers: bool) -> _Step:
-        """Return the next step of the ranks that still have inputs in a `join` context."""
+        """Return the next step of a `join` context, given what this rank does in the step."""
         group = self.process_group
         mine = core.zeros(group.size() + 2, dtype=core.int64)
         mine[group.rank()] = int(has_inputs)
         mine[-2], mine[-1] = int(backward), int(buffers)
-        group.reduce_tensors([mine], "SUM", "what a step does").wait()
+        group.reduce_tensors([mine], "SUM", "step in a join context").wait()
         *ranks, backward_ranks, buffer_ranks = mine.tolist()
         active = [rank for rank, count in enumerate(ranks) if count]
         return _Step(max(active, default=0), len(active), backward_ranks > 0, buffer_ranks > 0)
@@ -232,9 +234,9 @@ class DistributedDataParallel(Module, Joinable):
     ) -> Join:
         """Return a context for a loop over batches if the number of batches differs between ranks.
 
-        A rank whose batches have ended takes part in the collectives of the other ranks with gradients of zero. At the
-        end all ranks get the parameters and buffers of a rank that had the most batches. Each step takes two additional
-        collectives. The states of optimizers are not synchronized.
+        A rank that has no more batches takes part in the collectives of the other ranks with gradients of zero. At the
+        end, the parameters and buffers of a rank that had the most batches are copied to all ranks. Each step requires
+        two additional collectives. The states of optimizers are not synchronized.
 
         Args:
             divide_by_initial_world_size: whether gradients are divided by the number of all ranks. If False, they are
@@ -334,7 +336,7 @@ def _buffers(module: Module, ignored: frozenset[str]) -> dict[str, Tensor]:
 
 
 def _compare(group: Any, parameters: Mapping[str, Tensor], buffers: Mapping[str, Tensor]) -> None:
-    """Raise RuntimeError on all ranks if a parameter or buffer of a rank differs from that of rank 0.
+    """Raise RuntimeError on all ranks if the parameters or buffers of a rank differ from those on rank 0.
 
     Names, shapes, dtypes and `requires_grad` are compared, and the error names the first tensor that differs.
     """
@@ -367,10 +369,10 @@ def _describe(kind: str, name: str, tensor: Tensor) -> str:
 class _Reducer:
     """Sums gradients over the ranks as the backward pass computes them.
 
-    A bucket is a list of numbers of parameters whose gradients are summed in one collective. The buckets have the same
-    order on all ranks. The sum of a bucket starts when all its gradients are computed and the sums of all earlier
-    buckets have started. The remaining sums start at the end of the pass. The first pass has no buckets yet, so that
-    all its sums start at the end.
+    A bucket is a list of indices of parameters whose gradients are summed in one collective. The buckets have the same
+    order on all ranks. The collective of a bucket starts when all gradients of the bucket are computed and the
+    collectives of all earlier buckets have started. The remaining collectives start at the end of the backward pass. In
+    the first pass there are no buckets yet, so all collectives start at the end.
     """
 
     def __init__(self, group: Any, parameters: Mapping[str, Tensor], cap: int, unused: bool) -> None:
@@ -383,9 +385,9 @@ class _Reducer:
         self.buckets: list[list[int]] = []  # empty before the first pass
         self.bucket_of: dict[int, int] = {}
         self.passes: int = 0
-        self.local: set[int] = set()  # parameters that got a gradient under no_sync
-        self.root: int = 0  # the rank whose order of gradients the first pass takes
-        self.divisor: int | None = None  # None for the number of ranks
+        self.local: set[int] = set()  # parameters whose gradients were computed under no_sync
+        self.root: int = 0  # the rank whose order of gradients determines the buckets
+        self.divisor: int | None = None  # divisor of the sums; None is the number of ranks
         self.hook: tuple[object, CommHook] | None = None
         self.lock = threading.RLock()
         self._restart()
@@ -394,7 +396,7 @@ class _Reducer:
             parameter.register_post_accumulate_grad_hook(_hook(reference, number))
 
     def _restart(self) -> None:
-        self.ready: dict[int, None] = {}  # parameters in the order of their gradients
+        self.ready: dict[int, None] = {}  # parameters in the order in which their gradients were computed
         self.running: bool = False  # whether a backward pass is running
         self.missing: list[int] = [len(bucket) for bucket in self.buckets]
         self.works: list[Any] = []
@@ -405,12 +407,12 @@ class _Reducer:
         """Prepare for the backward pass after a forward pass."""
         with self.lock:
             self.sync = sync
-            if self.running and sync:  # the last backward pass raised an error
+            if self.running and sync:  # the last backward pass did not finish, because it raised an error
                 self.passes += 1
                 self._restart()
 
     def join(self, root: int, divisor: int | None) -> None:
-        """Set the rank whose order of gradients is followed and the number of ranks with batches, for a `join` context."""
+        """Set the rank whose order of gradients determines the buckets, and the divisor of the sums, in a `join` context."""
         with self.lock:
             self.root, self.divisor = root, divisor
 
@@ -440,7 +442,7 @@ class _Reducer:
             if number in self.ready:
                 raise RuntimeError(
                     f"DistributedDataParallel: the parameter {self.names[number]!r} got two gradients in one backward pass\n"
-                    "hint: reentrant checkpoints that share parameters cause this; use use_reentrant=False"
+                    "hint: reentrant checkpoints that share parameters cause this error; pass use_reentrant=False"
                 )
             self.ready[number] = None
             if self.buckets:
@@ -478,11 +480,11 @@ class _Reducer:
         _, hook = self.hook or (None, None)
         name = getattr(hook, "__name__", type(hook).__name__)
         text = f"DistributedDataParallel: the communication hook {name} raised on rank {self.group.rank()}: {error!r}"
-        self.group.abort(text)  # other ranks would wait for the collectives of the hook
+        self.group.abort(text)  # other ranks would wait for the collectives of this hook
         raise RuntimeError(text) from error
 
     def _take_over(self) -> None:
-        """Wait for the hooks, and copy their results to the gradients."""
+        """Wait for the results of the hook, and copy them to the gradients."""
         for future, gradients in self.futures:
             try:
                 result = future.wait()
@@ -552,7 +554,7 @@ class _Reducer:
         return core.zeros_like(self.parameters[number].detach())
 
     def _reduce_rest(self, absent: list[int], used: Tensor) -> None:
-        """Start the sums that still wait for the `absent` gradients, and wait for all sums.
+        """Start the collectives that have not started because the gradients `absent` are missing. Wait for all collectives.
 
         If `self.unused`, set `used` to 1 for each parameter that any rank has used.
         """
@@ -581,11 +583,11 @@ class _Reducer:
             f"DistributedDataParallel: on rank {self.group.rank()} the parameters {listed}{more} got no gradient in the "
             "backward pass\nhint: pass find_unused_parameters=True if not every pass uses all parameters"
         )
-        self.group.abort(text)  # other ranks may have these gradients, and would wait
+        self.group.abort(text)  # ranks that have these gradients would wait for this rank
         raise RuntimeError(text)
 
     def _divide(self, order: list[int]) -> None:
-        """Divide the parameters, in order, into buckets of one dtype that do not exceed the size limit."""
+        """Divide the parameters, in the given order, into buckets of one dtype that do not exceed the size limit."""
         size = 0
         for number in order:
             parameter = self.parameters[number]

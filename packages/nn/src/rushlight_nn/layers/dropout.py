@@ -128,7 +128,7 @@ class Dropout3d(_Dropout):
 class AlphaDropout(_Dropout):
     """Dropout for :class:`SELU`: in training mode, set elements to the lower limit of SELU with probability `p`.
 
-    The result is scaled and shifted so that it has mean 0 and variance 1 if the input does (Klambauer et al. 2017). In
+    The result is scaled and shifted so that mean 0 and variance 1 of the input are preserved (Klambauer et al. 2017). In
     evaluation mode the input is returned unchanged.
 
     Args:

@@ -144,7 +144,8 @@ class Embedding(Module):
 class EmbeddingBag(Module):
     """A table of trainable vectors that returns the sum, mean or maximum of the vectors of each bag of indices.
 
-    The result is the same as for :class:`Embedding` followed by a reduction, but the vectors are not stored in between.
+    The result is the same as for :class:`Embedding` followed by a reduction. On the CPU, the modes "sum" and "mean" do not
+    store the individual vectors, unless `per_sample_weights` are given.
 
     Args:
         num_embeddings: number of vectors.
@@ -152,7 +153,7 @@ class EmbeddingBag(Module):
         max_norm, norm_type, scale_grad_by_freq, sparse: see :class:`Embedding`.
         mode: "sum", "mean" or "max".
         include_last_offset: whether `offsets` has an additional last element, the length of the input.
-        padding_idx: the index of a vector that is left out of bags.
+        padding_idx: the index of a vector that is excluded from bags.
         device: device of the table.
         dtype: dtype of the table.
 

@@ -123,7 +123,7 @@ class InstanceNorm3d(_InstanceNorm):
 class LocalResponseNorm(Module):
     """Local response normalisation: divide by a power of the mean of squares of neighbouring channels.
 
-    The result is ``x / (k + alpha · mean)^beta`` with the mean over `size` channels around each one
+    The result is ``x / (k + alpha · mean)^beta`` with the mean over `size` channels around each channel
     (Krizhevsky, Sutskever and Hinton 2012).
 
     Args:

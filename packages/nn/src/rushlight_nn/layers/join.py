@@ -19,7 +19,7 @@ _MANY_STEPS = 1000
 
 
 class JoinHook:
-    """The base class of hooks that act for a `Joinable` on a process whose inputs have ended.
+    """The base class of hooks that a process calls for a `Joinable` after its own inputs have ended.
 
     Its methods do nothing. Subclasses override them.
 
@@ -85,9 +85,9 @@ class _Config:
 class Join:
     """A context for processes of a group that have different numbers of inputs.
 
-    A process whose loop has ended continues to take part in the collectives of the other processes, through the hooks
-    of the joinables, until the loops of all processes have ended. Every step begins with a collective that counts the
-    processes with inputs.
+    A process whose inputs have ended calls the hooks of the joinables, which take part in the collectives of the other
+    processes, until the inputs of all processes have ended. Every step begins with a collective that counts the processes
+    that still have inputs.
 
     Args:
         joinables: objects such as `DistributedDataParallel`, in the same order on all processes.

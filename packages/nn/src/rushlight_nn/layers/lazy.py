@@ -1,4 +1,4 @@
-"""Layers that take their number of input features or channels from the first input."""
+"""Layers that determine their number of input features or channels from the first input."""
 
 from __future__ import annotations
 

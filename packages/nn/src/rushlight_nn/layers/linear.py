@@ -94,10 +94,10 @@ class Linear(Module):
 
 
 class NonDynamicallyQuantizableLinear(Linear):
-    """A subclass of :class:`Linear` that tools leave unchanged when they replace linear layers.
+    """A subclass of :class:`Linear` that programs which replace linear layers, for example to quantize, leave unchanged.
 
-    :class:`MultiheadAttention` reads the parameters of its last layer without calling the layer, so that a replacement
-    would have no effect.
+    :class:`MultiheadAttention` uses it as its last layer. It reads the parameters of this layer without calling the
+    layer, so that a replacement would have no effect.
 
     Example:
         >>> nn.MultiheadAttention(4, 2).out_proj

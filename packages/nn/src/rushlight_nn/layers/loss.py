@@ -144,14 +144,14 @@ class HuberLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """The Kullback-Leibler divergence: ``target · (log(target) - input)``, where the input holds log-probabilities.
+    """The Kullback-Leibler divergence: ``target · (log(target) - input)``, where the input contains log-probabilities.
 
     Use `reduction="batchmean"` for the mean divergence per sample; "mean" divides by the number of elements.
 
     Args:
         size_average, reduce: deprecated; use `reduction`.
         reduction: "batchmean", "mean", "sum", or "none" for one value per element.
-        log_target: whether the target also holds log-probabilities.
+        log_target: whether the target also contains log-probabilities.
 
     Shape:
         - Input and target: (N, *), the same shape.
@@ -180,12 +180,13 @@ class KLDivLoss(_Loss):
 class NLLLoss(_WeightedLoss):
     """The negative log-likelihood of classes: minus the input at the target's class.
 
-    The input holds log-probabilities, such as :class:`LogSoftmax` computes. :class:`CrossEntropyLoss` combines both.
+    The input contains log-probabilities, such as the output of :class:`LogSoftmax`. :class:`CrossEntropyLoss` combines
+    LogSoftmax and NLLLoss.
 
     Args:
         weight: factors of the losses of the classes, (C). "mean" divides by the sum of the factors of the targets.
         size_average, reduce: deprecated; use `reduction`.
-        ignore_index: a target that is left out of the loss.
+        ignore_index: a target class that is excluded from the loss.
         reduction: "mean", "sum", or "none" for one value per target.
 
     Shape:
@@ -219,14 +220,14 @@ class NLLLoss(_WeightedLoss):
 class CrossEntropyLoss(_WeightedLoss):
     """The cross entropy between the softmax of the input and the targets.
 
-    The input holds scores (logits), which need not be normalised. Targets are classes or probabilities of the
+    The input contains scores (logits), which need not be normalised. Targets are classes or probabilities of the
     classes.
 
     Args:
         weight: factors of the losses of the classes, (C). If targets are classes, "mean" divides by the sum of their
             factors.
         size_average, reduce: deprecated; use `reduction`.
-        ignore_index: a target that is left out of the loss; not for probabilities.
+        ignore_index: a target class that is excluded from the loss; only for targets that are classes.
         reduction: "mean", "sum", or "none" for one value per target.
         label_smoothing: the fraction of each target that is spread evenly over all classes, from 0 to 1 (Szegedy et al.
             2016).

@@ -263,7 +263,8 @@ class GaussianNLLLoss(_Loss):
 
     Shape:
         - Input and target: (N, *) or (*).
-        - Variances: the input's shape, with 1 as the last size or without the last dimension; or a number.
+        - Variances: a number, or the input's shape, in which one size may be 1 instead or the last dimension may be
+          missing.
         - Output: (), or the input's shape with `reduction` "none".
 
     Raises:

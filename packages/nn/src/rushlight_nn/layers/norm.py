@@ -89,7 +89,7 @@ class _NormBase(Module):
         super()._load_from_state_dict(
             state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
         )
-        # States of versions before 2, and states that other programs wrote, may lack the count.
+        # States of versions before 2, and states that other programs wrote, may lack `num_batches_tracked`.
         count = prefix + "num_batches_tracked"
         if (local_metadata.get("version") or 1) < 2 and count in missing_keys:
             missing_keys.remove(count)
@@ -102,7 +102,7 @@ class _NormBase(Module):
         momentum = self.momentum
         if training and self.track_running_stats and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
-            if momentum is None:  # the plain average of all batches
+            if momentum is None:  # compute the plain average over all batches
                 momentum = 1.0 / float(self.num_batches_tracked)
         # Without running statistics, the statistics of the batch are used in evaluation mode, too. Running statistics
         # that are no longer tracked do not change in training mode.
@@ -134,7 +134,7 @@ class BatchNorm1d(_BatchNorm):
     """Batch normalisation of features or sequences, per channel (Ioffe and Szegedy 2015).
 
     The result is ``(x - mean) / sqrt(var + eps) · weight + bias``. In training mode, the mean and the (biased) variance
-    are those of the batch, and the running averages of the mean and the unbiased variance are updated in place. In
+    are computed from the batch, and the running averages of the mean and the unbiased variance are updated in place. In
     evaluation mode, the running averages are used.
 
     Args:
@@ -171,7 +171,7 @@ class BatchNorm2d(_BatchNorm):
     """Batch normalisation of images, per channel (Ioffe and Szegedy 2015).
 
     The result is ``(x - mean) / sqrt(var + eps) · weight + bias``. In training mode, the mean and the (biased) variance
-    are those of the batch, and the running averages of the mean and the unbiased variance are updated in place. In
+    are computed from the batch, and the running averages of the mean and the unbiased variance are updated in place. In
     evaluation mode, the running averages are used.
 
     Args:
@@ -222,7 +222,7 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation with the statistics of this process's own batch.
+    """Batch normalisation with the statistics of the batch in this process only.
 
     The statistics are not yet shared between the processes of a group. The class is for programs that convert their
     models and run in a single process, where sharing makes no difference.

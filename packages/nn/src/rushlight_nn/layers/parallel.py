@@ -23,7 +23,7 @@ class DataParallel(Module):
         dim: the dimension of the batch; has no effect on one device.
 
     Raises:
-        NotImplementedError: there is more than one device, or `output_device` is another device than the module's.
+        NotImplementedError: there is more than one device, or `output_device` is not the device of the module.
 
     Example:
         >>> model = nn.DataParallel(nn.Linear(4, 2))

@@ -22,7 +22,7 @@ def _as_entry(value: Any) -> Any:
 
 
 def _describe(name: str, value: Any, by_dtype: bool) -> str:
-    """Return the line of `repr` for a value. A tensor shows its dtype if `by_dtype`, otherwise its legacy type name."""
+    """Return the line of `repr` for a value. It shows the dtype of a tensor if `by_dtype`, and else its legacy type name."""
     if not isinstance(value, Tensor):
         return f"  ({name}): Object of type: {type(value).__name__}"
     size = "x".join(map(str, value.shape))
@@ -32,9 +32,9 @@ def _describe(name: str, value: Any, by_dtype: bool) -> str:
 
 
 class ParameterList(Module):
-    """A list of parameters that are registered, so that methods such as `parameters` and `to` find them.
+    """A list of registered parameters, which methods such as `parameters` and `to` include.
 
-    A tensor becomes a parameter when it is put into the list. Other values are kept, but are not parameters.
+    A tensor becomes a parameter when it is added to the list. Other values are stored, but do not become parameters.
 
     Args:
         values: the values.
@@ -96,9 +96,9 @@ class ParameterList(Module):
 
 
 class ParameterDict(Module):
-    """A dictionary of parameters that are registered, so that methods such as `parameters` and `to` find them.
+    """A dictionary of registered parameters, which methods such as `parameters` and `to` include.
 
-    A tensor becomes a parameter when it is put into the dictionary. Other values are kept, but are not parameters.
+    A tensor becomes a parameter when it is added to the dictionary. Other values are stored, but do not become parameters.
 
     Args:
         parameters: a mapping from names to values, or pairs of name and value.
@@ -214,8 +214,8 @@ class ParameterDict(Module):
     def update(self, parameters: Any) -> None:
         """Add the values of a mapping, or of pairs of name and value.
 
-        The names of a plain mapping are added in sorted order, as in PyTorch, whose checkpoints of optimizers depend on it.
-        Those of an `OrderedDict`, of another `ParameterDict` and of pairs keep their order.
+        The entries of a plain mapping are added in sorted order, as in PyTorch, because checkpoints of optimizers depend on
+        the order of parameters. The entries of an `OrderedDict`, of a `ParameterDict` and of pairs keep their order.
         """
         if isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict):
             parameters = sorted(parameters.items())

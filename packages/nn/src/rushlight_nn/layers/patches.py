@@ -62,7 +62,7 @@ class PixelUnshuffle(Module):
 
 
 class ChannelShuffle(Module):
-    """A layer that divides the channels into groups and interleaves the channels of the groups (Zhang et al. 2018).
+    """A layer that splits the channels into groups and interleaves the groups (Zhang et al. 2018).
 
     Args:
         groups: number of groups, which must divide the number of channels.

@@ -39,7 +39,7 @@ class RNNBase(Module):
 
     Raises:
         ValueError: the mode, a size or `dropout` is not valid.
-        TypeError: `input_size`, `hidden_size` or `num_layers` is not an int, or `bias` or `batch_first` not a bool.
+        TypeError: `input_size`, `hidden_size` or `num_layers` is not an int, or `bias` or `batch_first` is not a bool.
 
     Example:
         >>> isinstance(nn.GRU(10, 20), nn.RNNBase), list(nn.GRU(10, 20).state_dict())
@@ -226,12 +226,12 @@ class RNN(RNNBase):
         hidden_size: number of features of the state.
         num_layers: number of layers. The input of each layer after the first is the output of the previous layer.
         nonlinearity: "tanh" or "relu".
-        bias: whether there are b_ih and b_hh.
+        bias: whether to add the biases b_ih and b_hh.
         batch_first: whether the batch is the first dimension of input and output, not the second. It does not affect
             `hx`.
         dropout: probability of dropping an output of a layer other than the last, in training mode.
-        bidirectional: whether to run also from the end to the beginning. The features of both directions are
-            concatenated.
+        bidirectional: whether to run the network also from the end of the sequence to its beginning. The features of
+            both directions are concatenated.
         device: device of the parameters.
         dtype: dtype of the parameters.
 
@@ -375,7 +375,7 @@ class RNNCellBase(Module):
     Args:
         input_size: number of features of the input.
         hidden_size: number of features of the state.
-        bias: whether there are `bias_ih` and `bias_hh`.
+        bias: whether to add the biases `bias_ih` and `bias_hh`.
         num_chunks: number of gates.
         device: device of the parameters.
         dtype: dtype of the parameters.
@@ -463,7 +463,7 @@ class RNNCell(RNNCellBase):
     Args:
         input_size: number of features of the input.
         hidden_size: number of features of the state.
-        bias: whether there are b_ih and b_hh.
+        bias: whether to add the biases b_ih and b_hh.
         nonlinearity: "tanh" or "relu".
         device: device of the parameters.
         dtype: dtype of the parameters.
@@ -516,7 +516,7 @@ class LSTMCell(RNNCellBase):
     Args:
         input_size: number of features of the input.
         hidden_size: number of features of the state.
-        bias: whether there are `bias_ih` and `bias_hh`.
+        bias: whether to add the biases `bias_ih` and `bias_hh`.
         device: device of the parameters.
         dtype: dtype of the parameters.
 
@@ -551,7 +551,7 @@ class GRUCell(RNNCellBase):
     Args:
         input_size: number of features of the input.
         hidden_size: number of features of the state.
-        bias: whether there are `bias_ih` and `bias_hh`.
+        bias: whether to add the biases `bias_ih` and `bias_hh`.
         device: device of the parameters.
         dtype: dtype of the parameters.
 

@@ -47,7 +47,7 @@ def set_fastpath_enabled(value: bool) -> None:
     """Set whether :class:`TransformerEncoder` may return zeros at padded positions in evaluation mode.
 
     Args:
-        value: if False, padded positions are computed like the others.
+        value: if False, padded positions are computed like all other positions.
 
     Example:
         >>> torch.backends.mha.set_fastpath_enabled(True)
@@ -149,11 +149,11 @@ class TransformerEncoder(Module):
         enable_nested_tensor: whether the result of the last layer is zero at the positions that `src_key_padding_mask`
             masks, in evaluation mode. `norm` is applied to these zeros. The argument has an effect only if the layers
             are copies of a :class:`TransformerEncoderLayer` with `batch_first`, without `norm_first`, with an even
-            number of heads, with biases and with the activation ReLU or GELU; if there is no `mask`; and if no
-            gradients of `src` and of the first layer's parameters are recorded.
-        mask_check: whether to check that the padding is at the end of each sequence, and to return no zeros otherwise.
-            Without the check, the number of masked positions is kept, but the zeros are placed at the end of each
-            sequence. Programs that are captured with the check return no zeros.
+            number of heads, with biases and with the activation ReLU or GELU. It has no effect in a call with a `mask`,
+            under autocast, or if gradients of `src` or of the first layer's parameters are recorded.
+        mask_check: whether to check that the masked positions are at the end of each sequence. If they are not, no
+            positions are set to zero. Without the check, a mask of n positions in a sequence is replaced by a mask of
+            its last n positions. In a program captured with the check, no positions are set to zero.
 
     Shape:
         - Input and output: the same as for the layer: (S, N, E); (N, S, E) with `batch_first`; (S, E) without a batch.
@@ -225,7 +225,7 @@ class TransformerEncoder(Module):
 
 
 def _gives_zeros(layer: Module) -> bool:
-    """Return whether `layer` fulfils PyTorch's conditions for nested tensors, which give zeros at padded positions."""
+    """Return whether `layer` fulfils PyTorch's conditions for nested tensors, with which padded positions become zero."""
     return (
         isinstance(layer, TransformerEncoderLayer)
         and not layer.norm_first
@@ -253,7 +253,7 @@ class TransformerDecoderLayer(Module):
 
     Shape:
         - `tgt` and output: (T, N, E); (N, T, E) with `batch_first`; (T, E) without a batch.
-        - `memory`: as `tgt`, with the length S of the encoder's sequence instead of T.
+        - `memory`: the shape of `tgt` with the length S of the encoder's sequence instead of T.
         - `tgt_mask`: (T, T); `memory_mask`: (T, S); the key padding masks of `tgt` and `memory`: (N, T) and (N, S).
 
     Raises:
@@ -393,7 +393,9 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """An encoder of one sequence and a decoder of another that attends to it (Vaswani et al. 2017).
+    """An encoder of a source sequence, and a decoder of a target sequence (Vaswani et al. 2017).
+
+    The decoder attends to the output of the encoder.
 
     Args:
         d_model: E, the number of features.
@@ -407,7 +409,7 @@ class Transformer(Module):
 
     Shape:
         - `src`: (S, N, E); (N, S, E) with `batch_first`; (S, E) without a batch.
-        - `tgt` and output: as `src`, with the length T instead of S.
+        - `tgt` and output: the shape of `src` with the length T instead of S.
         - Masks: `src_mask` (S, S), `tgt_mask` (T, T), `memory_mask` (T, S); key padding masks (N, S) and (N, T).
 
     Raises:
@@ -514,7 +516,7 @@ class Transformer(Module):
 
 
 def _captured() -> bool:
-    # Imported here, because it takes longer than importing this module.
+    # Import the recorder here, because this import takes longer than importing the rest of this module.
     from rushlight_core.seams.control_flow import active_recorder
 
     return active_recorder() is not None

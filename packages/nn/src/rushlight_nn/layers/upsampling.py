@@ -14,10 +14,10 @@ class Upsample(Module):
 
     Args:
         size: size of the output, an int or one number per dimension.
-        scale_factor: ratio of the output's size to the input's. It replaces `size`.
+        scale_factor: ratio of the output's size to the input's size. It replaces `size`.
         mode: "nearest", "linear" (sequences), "bilinear" and "bicubic" (images) or "trilinear" (volumes).
         align_corners: whether the centres of the corner elements of input and output coincide, instead of their outer
-            edges. Not for "nearest".
+            edges. It must be None for mode "nearest".
         recompute_scale_factor: whether to compute the scale factor again from the rounded output size.
 
     Shape:
@@ -69,15 +69,15 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """A layer that resizes images; each pixel of the output is the nearest one of the input.
+    """A layer that resizes images; each pixel of the output is the nearest pixel of the input.
 
     Args:
         size: size of the output, an int or a pair.
-        scale_factor: ratio of the output's size to the input's. It replaces `size`.
+        scale_factor: ratio of the output's size to the input's size. It replaces `size`.
 
     Shape:
         - Input: (N, C, H, W).
-        - Output: (N, C, H_out, W_out): `size`, or floor((H, W) · scale_factor).
+        - Output: (N, C, H_out, W_out), where (H_out, W_out) is `size` or floor((H, W) · scale_factor).
 
     Example:
         >>> nn.UpsamplingNearest2d(scale_factor=2)(torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]]))[0, 0]
@@ -96,11 +96,11 @@ class UpsamplingBilinear2d(Upsample):
 
     Args:
         size: size of the output, an int or a pair.
-        scale_factor: ratio of the output's size to the input's. It replaces `size`.
+        scale_factor: ratio of the output's size to the input's size. It replaces `size`.
 
     Shape:
         - Input: (N, C, H, W).
-        - Output: (N, C, H_out, W_out): `size`, or floor((H, W) · scale_factor).
+        - Output: (N, C, H_out, W_out), where (H_out, W_out) is `size` or floor((H, W) · scale_factor).
 
     Example:
         >>> nn.UpsamplingBilinear2d(scale_factor=2)(torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]]))[0, 0]
