@@ -1,4 +1,4 @@
-"""Selection of the parameters that one call of a fused operator updates."""
+"""Functions that group parameters into lists, each of which one call of a fused operator updates."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from .._typing import Any
 
 
 def batches(params: list[Any]) -> list[tuple[list[Any], list[Any]]]:
-    """Return the parameters that have a gradient, and their gradients, as one pair of lists per device and dtype.
+    """Return pairs of parameters that have a gradient and their gradients: a pair of lists for each device and dtype.
 
-    Nothing is cached between steps: parameters may be replaced, moved or converted between two steps, and examining them
-    again costs less than determining whether that is necessary.
+    The lists are not cached between steps. Parameters may be replaced, moved or converted between two steps, and
+    creating the lists again costs less than checking for such changes.
     """
     with_grad: list[Any] = []
     grads: list[Any] = []
@@ -33,7 +33,7 @@ def batches(params: list[Any]) -> list[tuple[list[Any], list[Any]]]:
 
 
 def as_real(*lists: list[Any]) -> tuple[list[Any], ...]:
-    """Return lists of tensors of one dtype, with complex tensors viewed as pairs of real numbers."""
+    """Return the lists, whose tensors have one dtype. View complex tensors as pairs of real numbers."""
     if not lists[0][0].is_complex():
         return lists
     return tuple([core.view_as_real(t) for t in tensors] for tensors in lists)

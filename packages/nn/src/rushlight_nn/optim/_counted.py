@@ -1,4 +1,4 @@
-"""Optimizers whose step is one operator for all parameters of a group, which also counts the step."""
+"""Optimizers with an operator that updates all parameters of a group and increments their step counters."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from .._typing import Any
 from ._batches import as_real, batches
 from ._states import StateOptimizer
 
-_COUNTERS = (core.float32, core.float64)  # dtypes of numbers that the operators can advance
+_COUNTERS = (core.float32, core.float64)  # dtypes of step counters and other numbers that the operators can update
 
 
 class CountedSteps(StateOptimizer):
-    """The base of these optimizers; a subclass names the entries of its state and calls its operator.
+    """The base class of optimizers whose operator updates all parameters of a group and their step counters.
 
-    The numbers of a parameter's state, such as the number of steps, are float32 tensors on the parameter's device. The
-    operator advances them, so that a step never waits for their values and can be recorded in a graph.
+    A subclass defines the entries of the state in `_entries`, and calls its operator in `_call`. The numbers in the state
+    of a parameter, such as the number of steps, are float32 tensors on the parameter's device. The operator updates these
+    numbers, so that a step never waits for their values and can be recorded in a graph.
     """
 
     def _entries(self, group: dict[str, Any]) -> tuple[str, ...]:
-        """Return the operator's entries of the state except numbers, in its order; "" for an entry that is not used."""
+        """Return the keys of the state's tensors in the order of the operator's arguments, with "" for unused arguments."""
         raise NotImplementedError
 
     def _call(self, group: dict[str, Any], *lists: list[Tensor]) -> None:
-        """Call the operator with lists of the parameters, gradients, entries and numbers, and with the group's settings."""
+        """Call the operator with lists of parameters, gradients and parts of the state, and with the settings of `group`."""
         raise NotImplementedError
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -43,7 +44,7 @@ class CountedSteps(StateOptimizer):
             for params, grads in batches(group["params"])
         ]
         with core.no_grad():
-            if len(calls) > 1:  # the operator checks its own arguments, but not those of the following calls
+            if len(calls) > 1:  # the first call must not write if a later call would raise an error
                 for call in calls:
                     self._check_all(*call)
             for call in calls:
@@ -54,7 +55,7 @@ class CountedSteps(StateOptimizer):
     def _step_from_start(
         self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]]
     ) -> None:
-        """Take a step of parameters of one device and dtype, and create the states that are empty."""
+        """Update parameters of one device and dtype, after creating the states of those that have none."""
         new = []
         for param, own in zip(params, states, strict=True):
             if not own:
@@ -70,13 +71,13 @@ class CountedSteps(StateOptimizer):
     def _advance(
         self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]]
     ) -> None:
-        """Take a step of parameters of one device and dtype."""
+        """Update parameters of one device and dtype, which have states."""
         entries = [[own[key] for own in states] if key else [] for key in self._entries(group)]
         numbers = [[own[key] for own in states] for key in self._numbers]
         try:
             self._call(group, *as_real(params, grads, *entries), *numbers)
         except Exception:
-            self._check_all(group, params, grads, states)  # raises an error that says which entry is wrong
+            self._check_all(group, params, grads, states)  # raise an error that names the wrong entry
             raise
 
     def _check_all(
@@ -100,5 +101,5 @@ class CountedSteps(StateOptimizer):
 
 
 def number(value: float, param: Tensor) -> Tensor:
-    """Return a number of the state of `param`: float32, whatever the dtype of `param`."""
+    """Return a float32 tensor with `value` on the device of `param`, for the state of `param`."""
     return core.full((), value, dtype=core.float32, device=param.device)

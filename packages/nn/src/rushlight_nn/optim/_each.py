@@ -1,4 +1,4 @@
-"""Optimizers that update one parameter after the other."""
+"""Optimizers that update parameters one by one."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ._states import StateOptimizer
 
 
 class EachParameter(StateOptimizer):
-    """The base of optimizers of real parameters that update one at a time; a subclass defines the update."""
+    """The base class of optimizers that update real parameters one by one. A subclass defines `_start` and `_update`."""
 
     def _update(self, group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
-        """Update `param` in place. The gradient has the sign that `maximize` selects."""
+        """Update `param` in place. If `maximize` is set, `grad` is the negated gradient."""
         raise NotImplementedError
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:

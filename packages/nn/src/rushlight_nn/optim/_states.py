@@ -1,4 +1,4 @@
-"""What optimizers with a state for each parameter share: its creation, and checks before a step."""
+"""The base class of optimizers that create a state for each parameter and check it before a step."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from .optimizer import Optimizer
 
 
 class StateOptimizer(Optimizer):
-    """The base of optimizers that check all gradients and states before they change a parameter."""
+    """The base class of optimizers that check all gradients and states before they change a parameter."""
 
     _step_count: int = 0
-    _numbers: tuple[str, ...] = ("step",)  # entries of states that are numbers
+    _numbers: tuple[str, ...] = ("step",)  # keys of the numbers in the state
 
     def _start(self, group: dict[str, Any], param: Tensor, state: dict[str, Any]) -> None:
         """Fill the state of a real parameter before its first update."""
@@ -27,7 +27,7 @@ class StateOptimizer(Optimizer):
             state.update(_complex_entries(state, values.shape))
 
     def _check(self, group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
-        """Raise an error if a step of `param` is impossible."""
+        """Raise an error if `param` cannot be updated with `grad` and `state`."""
         shape, device = param.shape, param.device
         if grad.is_sparse:
             self._check_sparse(group)
@@ -65,7 +65,7 @@ def as_real(tensor: Tensor) -> Tensor:
 
 
 def _complex_entries(state: dict[str, Any], shape: Any) -> dict[str, Any]:
-    """Return complex views of those entries of a state that have the shape `shape` of the parameter's real view."""
+    """Return complex views of the entries of a state that have the shape `shape`, the shape of the parameter as real."""
     return {
         key: core.view_as_complex(value)
         for key, value in state.items()

@@ -1,11 +1,11 @@
 """Adam and AdamW.
 
 Note [Shared step counters]
-The fused operators take one step counter per parameter: a 0-d float32 tensor on the parameter's device. The caller
-increments it before the call. Parameters that have taken the same steps in the same calls share one counter, which is
-incremented only once. Before a call increments a counter, the parameters that share it but are not in the call get another
-one: parameters that skip the step because they have no gradient, and parameters that have moved to another group. This is
-checked only if the call's counters are not those of a call in the previous step.
+The fused operators take one step counter per parameter: a 0-d float32 tensor on the parameter's device. `_update`
+increments the counters before it calls the operator. Parameters that were always updated in the same calls share one
+counter, which is incremented only once. A parameter that shares the counter may not be part of a call, because it has no
+gradient or was moved to another group. Such parameters get a copy of the counter before it is incremented. The search for
+such parameters is skipped if a call in the previous step had the same counters.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ class Adam(Optimizer):
     """
 
     _step_count: int = 0
-    # The counters of each call of the last step, and their ids, by the first id; see Note [Shared step counters].
+    # For each call in the last step, the ids of its counters and the counters, under the first id as the key; see
+    # Note [Shared step counters].
     _calls: dict[int, tuple[list[int], list[Tensor]]] = {}
 
     def __init__(
@@ -154,7 +155,7 @@ class Adam(Optimizer):
             )
         except Exception as error:
             for counter in counters.values():
-                counter.sub_(1)  # no step was taken: the operator checks its arguments before it writes
+                counter.sub_(1)  # the operator checks its arguments before it writes, so nothing was updated
             if any(grad.is_sparse for grad in grads):
                 raise RuntimeError(
                     f"{type(self).__name__} does not support sparse gradients, please consider SparseAdam instead"
@@ -178,7 +179,7 @@ class Adam(Optimizer):
         return states
 
     def _part_counters(self, states: list[dict[str, Any]], counters: dict[int, Any]) -> None:
-        """Give other counters to the parameters that share `counters`, but whose states are not in `states`."""
+        """Give copies of the counters to parameters that share `counters` but whose states are not in `states`."""
         inside = set(map(id, states))
         copies: dict[int, Tensor] = {}
         for own in self.state.values():
@@ -192,8 +193,8 @@ class Adam(Optimizer):
     def state_dict(self) -> dict[str, Any]:
         """Return the state and the groups' settings, with parameters replaced by their indices.
 
-        Only shared step counters are copied, so that each parameter has its own counter: PyTorch, which can load the
-        state, increments each of them. Other tensors are not copied.
+        Shared step counters are copied, so that each parameter has its own counter, because PyTorch increments the
+        counter of each parameter when it uses this state. Other tensors are not copied.
         """
         result = super().state_dict()
         seen: set[int] = set()
@@ -210,7 +211,7 @@ class Adam(Optimizer):
             self._share_counters(group["params"])
 
     def _share_counters(self, params: list[Any]) -> None:
-        """Let parameters with equal step counters share one. Counters may also be plain numbers."""
+        """Replace equal step counters, which may be plain numbers, by one shared counter."""
         shared: dict[Any, Any] = {}
         for param in params:
             own = self.state.get(param)

@@ -1,9 +1,9 @@
-"""The steps of optimizers as functions of lists of parameters, gradients and parts of the state.
+"""Functions that take a step of an optimizer, given lists of parameters, gradients and states.
 
 In PyTorch these functions are in the modules of the optimizers (`torch.optim.adam.adam`) and in `torch.optim._functional`.
-Parameters and states are updated in place, and every tensor in `state_steps` is incremented by one. The other arguments are
-those of the optimizer of the same name. `foreach`, `fused` and `has_complex` are accepted and ignored. Steps are not
-recorded for gradients, so parameters that require gradients must be updated in a block of `no_grad`.
+Parameters and states are updated in place, and every tensor in `state_steps` is incremented by one. The other arguments have
+the same meaning as for the optimizer of the same name. `foreach`, `fused` and `has_complex` are accepted and ignored. Steps
+are not recorded in the graph, so parameters that require gradients must be updated in a block of `no_grad`.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def _step(
     states: Mapping[str, Sequence[Tensor]],
     settings: dict[str, Any],
 ) -> None:
-    """Take a step of an optimizer whose operator counts the step."""
-    optimizer = kind.__new__(kind)  # an object without parameters, for its methods
+    """Take a step of an optimizer whose operator increments the step counters."""
+    optimizer = kind.__new__(kind)  # only its methods are used, so it needs no parameters
     owns: list[dict[str, Any]] = [
         {key: values[i] for key, values in states.items() if len(values)} for i in range(len(params))
     ]
@@ -65,7 +65,7 @@ def _step(
 
 
 def _check(function: str, params: Sequence[Tensor], state_steps: Sequence[Any] = ()) -> None:
-    """Raise an error if a number of steps is not a tensor, or if a parameter must not be written in place."""
+    """Raise an error if a step counter is not a tensor, or if a parameter cannot be written in place."""
     for step in state_steps:
         if not isinstance(step, Tensor):
             raise RuntimeError(
@@ -83,7 +83,7 @@ def _check(function: str, params: Sequence[Tensor], state_steps: Sequence[Any] =
             )
         if param.requires_grad:
             raise NotImplementedError(
-                f"{function}(params): the step of a tensor with a history is not recorded for gradients{hint}"
+                f"{function}(params): a step of a tensor that was computed from other tensors cannot be recorded{hint}"
             )
 
 
@@ -134,7 +134,7 @@ def adam(
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
 
     Raises:
-        RuntimeError: a number of steps is not a tensor, or a parameter requires a gradient outside `no_grad`.
+        RuntimeError: a step counter is not a tensor, or a parameter requires a gradient outside of `no_grad`.
         RuntimeError: a gradient is sparse.
         NotImplementedError: an unsupported option is selected.
 
@@ -209,7 +209,7 @@ def adamw(
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
 
     Raises:
-        RuntimeError: a number of steps is not a tensor, or a parameter requires a gradient outside `no_grad`.
+        RuntimeError: a step counter is not a tensor, or a parameter requires a gradient outside of `no_grad`.
         RuntimeError: a gradient is sparse.
         NotImplementedError: an unsupported option is selected.
 
@@ -260,7 +260,7 @@ def sgd(
         - Parameters, gradients and states: (*), the same shape for each parameter.
 
     Raises:
-        RuntimeError: a parameter requires a gradient outside `no_grad`.
+        RuntimeError: a parameter requires a gradient outside of `no_grad`.
         NotImplementedError: an unsupported option is selected.
 
     Example:
@@ -331,7 +331,7 @@ def sparse_adam(
         - Parameters, gradients and states: (*), the same shape for each parameter.
 
     Raises:
-        RuntimeError: a parameter requires a gradient outside `no_grad`.
+        RuntimeError: a parameter requires a gradient outside of `no_grad`.
 
     Example:
         >>> from rushlight_nn.optim.functional import sparse_adam
@@ -383,7 +383,7 @@ def adagrad(
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
 
     Raises:
-        RuntimeError: a number of steps is not a tensor, or a parameter requires a gradient outside `no_grad`.
+        RuntimeError: a step counter is not a tensor, or a parameter requires a gradient outside of `no_grad`.
         RuntimeError: a gradient is sparse and `weight_decay` is not zero.
         NotImplementedError: an unsupported option is selected.
 
@@ -447,7 +447,7 @@ def adadelta(
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
 
     Raises:
-        RuntimeError: a number of steps is not a tensor, or a parameter requires a gradient outside `no_grad`.
+        RuntimeError: a step counter is not a tensor, or a parameter requires a gradient outside of `no_grad`.
         NotImplementedError: an unsupported option is selected.
 
     Example:
@@ -499,7 +499,7 @@ def adamax(
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
 
     Raises:
-        RuntimeError: a number of steps is not a tensor, or a parameter requires a gradient outside `no_grad`.
+        RuntimeError: a step counter is not a tensor, or a parameter requires a gradient outside of `no_grad`.
         NotImplementedError: an unsupported option is selected.
 
     Example:
@@ -557,7 +557,7 @@ def nadam(
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
 
     Raises:
-        RuntimeError: a number of steps is not a tensor, or a parameter requires a gradient outside `no_grad`.
+        RuntimeError: a step counter is not a tensor, or a parameter requires a gradient outside of `no_grad`.
         NotImplementedError: an unsupported option is selected.
 
     Example:
@@ -613,7 +613,7 @@ def radam(
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
 
     Raises:
-        RuntimeError: a number of steps is not a tensor, or a parameter requires a gradient outside `no_grad`.
+        RuntimeError: a step counter is not a tensor, or a parameter requires a gradient outside of `no_grad`.
         NotImplementedError: an unsupported option is selected.
 
     Example:
@@ -671,7 +671,7 @@ def rmsprop(
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
 
     Raises:
-        RuntimeError: a number of steps is not a tensor, or a parameter requires a gradient outside `no_grad`.
+        RuntimeError: a step counter is not a tensor, or a parameter requires a gradient outside of `no_grad`.
         NotImplementedError: an unsupported option is selected.
 
     Example:
@@ -728,7 +728,7 @@ def rprop(
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
 
     Raises:
-        RuntimeError: a number of steps is not a tensor, or a parameter requires a gradient outside `no_grad`.
+        RuntimeError: a step counter is not a tensor, or a parameter requires a gradient outside of `no_grad`.
         NotImplementedError: an unsupported option is selected.
 
     Example:
@@ -784,7 +784,7 @@ def asgd(
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
 
     Raises:
-        RuntimeError: a number of steps is not a tensor, or a parameter requires a gradient outside `no_grad`.
+        RuntimeError: a step counter is not a tensor, or a parameter requires a gradient outside of `no_grad`.
         NotImplementedError: an unsupported option is selected.
 
     Example:

@@ -17,7 +17,7 @@ class LBFGS(Optimizer):
     """L-BFGS: a quasi-Newton method that estimates the curvature from the last steps (Liu and Nocedal 1989).
 
     A step calls the closure several times to evaluate the loss and its gradients. There is only one parameter group, and all
-    of its parameters are updated; complex ones are treated as pairs of real numbers.
+    of its parameters are updated. Complex parameters are treated as pairs of real numbers.
 
     Args:
         params: tensors, or one parameter group.
@@ -25,9 +25,11 @@ class LBFGS(Optimizer):
         max_iter: the largest number of iterations in a step.
         max_eval: the largest number of evaluations in a step; 1.25 · max_iter by default.
         tolerance_grad: stop if no element of the gradient has a larger magnitude.
-        tolerance_change: stop if the change of the loss is below this number, or no parameter changes by more than it.
+        tolerance_change: stop if the change of the loss is below this number, or no element of a parameter changes by
+            more than this number.
         history_size: number of past steps from which the curvature is estimated.
-        line_search_fn: "strong_wolfe" selects a line search along the direction; None takes the whole step.
+        line_search_fn: "strong_wolfe" selects a line search along the direction. With None, the step length is `lr`, and in
+            the first iteration at most `lr` divided by the sum of the gradient's magnitudes.
 
     Shape:
         - Parameters: (*), any shapes; the state is one vector of all their elements.
@@ -113,7 +115,7 @@ class LBFGS(Optimizer):
 
     def _iterate(self, closure: Callable[[], Any]) -> Any:
         group = self.param_groups[0]
-        state = self.state[self._params[0]]  # the whole state is stored with the first parameter
+        state = self.state[self._params[0]]  # the state of all parameters is stored with the first parameter
         state.setdefault("func_evals", 0)
         state.setdefault("n_iter", 0)
         first = self._evaluate(closure)

@@ -92,8 +92,8 @@ def strong_wolfe(
         if (right - left) * size < tolerance:
             break
         t = cubic_minimum(best, other)
-        # If the minimum is near an end twice in a row, or outside, take the point a tenth of the bracket away from
-        # that end.
+        # If the minimum is outside the bracket, or near an end twice in a row, use the point a tenth of the bracket away
+        # from that end.
         if min(right - t, t - left) / (right - left) < 0.1:
             if stuck or t >= right or t <= left:
                 t = (

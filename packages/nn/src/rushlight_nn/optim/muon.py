@@ -25,13 +25,13 @@ class Muon(EachParameter):
         lr: learning rate.
         weight_decay: lr · weight_decay · parameter is subtracted from the parameter.
         momentum: the decay rate of the running mean of the gradient.
-        nesterov: use Nesterov's momentum: update the mean once more with the same gradient for the step.
+        nesterov: use Nesterov's momentum, in which the step uses the running mean updated again with the same gradient.
         ns_coefficients: coefficients of x, x³ and x⁵ in the polynomial that is applied to the singular values.
         eps: lower limit of the norm by which a matrix is divided.
         ns_steps: number of iterations, below 100.
-        adjust_lr_fn: the factor of the learning rate by the shape of the matrix. "original" and None use max(1, sqrt(rows /
-            columns)); "match_rms_adamw" uses 0.2 · sqrt(max(rows, columns)), so that steps are about as large as the
-            steps of AdamW.
+        adjust_lr_fn: the factor of the learning rate, which depends on the shape of the matrix. "original" and None select
+            sqrt(max(1, rows / columns)). "match_rms_adamw" selects 0.2 · sqrt(max(rows, columns)), so that steps are
+            about as large as the steps of AdamW.
 
     Shape:
         - Parameters: (rows, columns).
@@ -109,9 +109,10 @@ class Muon(EachParameter):
 def orthogonalized(
     matrix: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float
 ) -> Tensor:
-    """Return the matrix with singular values near one, computed by iterating an odd polynomial (Newton-Schulz).
+    """Return `matrix` with its singular values replaced by values near one.
 
-    The computation uses the dtype of the matrix. The precision of bfloat16 would be sufficient, too.
+    The result is computed by iterating an odd polynomial (Newton-Schulz) in the dtype of the matrix. The precision of
+    bfloat16 would be sufficient, too.
     """
     a, b, c = coefficients
     tall = matrix.shape[0] > matrix.shape[1]

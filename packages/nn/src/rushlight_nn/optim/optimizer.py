@@ -16,7 +16,7 @@ from .._typing import Any
 from ..hooks import HookTable, RemovableHandle
 from ..parameter import zero_gradient
 
-# The default of a setting that every group must contain.
+# The default value that marks a setting which every group must contain.
 required: object = object()
 
 
@@ -74,7 +74,7 @@ def _add_global_hook(table: HookTable, hook: Any) -> RemovableHandle:
 
 
 class Optimizer:
-    """The base of optimizers.
+    """The base class of optimizers.
 
     A subclass defines `step(closure=None)`, which updates the parameters of `param_groups` from their gradients. It stores
     the state of a parameter in the dictionary `state[parameter]`.
@@ -88,7 +88,7 @@ class Optimizer:
 
     Raises:
         TypeError: `params` is a tensor or contains something other than tensors.
-        ValueError: there is no parameter, a parameter appears twice, one is not a leaf, or only some have names.
+        ValueError: there is no parameter, a parameter appears twice or is not a leaf, or only some parameters have names.
         NotImplementedError: the subclass does not define `step` (raised when `step` is called).
 
     Example:
@@ -112,13 +112,14 @@ class Optimizer:
     param_groups: list[dict[str, Any]]
     defaults: dict[str, Any]
 
-    # Options that states of older versions lack, and the values with which the optimizer does what these versions did.
+    # Options that states of older versions do not contain, and values with which the optimizer behaves as in these
+    # versions.
     _later_options: Mapping[str, Any] = {
         "amsgrad": False, "capturable": False, "centered": False, "decoupled_weight_decay": False,
         "differentiable": False, "foreach": None, "fused": None, "line_search_fn": None, "maximize": False,
     }  # fmt: skip
 
-    # Number of steps, if `step` counts them. A scheduler warns if it is stepped before the optimizer.
+    # Number of steps, or None if `step` does not count them. A scheduler warns if its first step precedes the optimizer's.
     _step_count: int | None = None
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
@@ -203,7 +204,7 @@ class Optimizer:
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update the parameters.
 
-        `closure`, if given, computes the gradients and returns the loss, which is the result.
+        If `closure` is given, it computes the gradients and returns the loss, which this method returns.
         """
         raise NotImplementedError(f"{type(self).__name__} does not define step")
 
@@ -277,7 +278,7 @@ class Optimizer:
             hook(self)
 
     def _adopt(self, value: Any, param: Tensor, key: str) -> Any:
-        """Return a copy of a value of the state, on the device and in the dtype that fit `param`."""
+        """Return a copy of a value of the state, with tensors on the device and in the dtype for `param`."""
         if isinstance(value, Tensor):
             value = value.detach()
             # A step counter stays float32: bfloat16 cannot count beyond 256.

@@ -17,7 +17,7 @@ _radam_step_ = operator("_radam_step_")
 
 
 class RAdam(CountedSteps):
-    """RAdam: Adam with plain momentum steps until the variance of its step length is small (Liu et al. 2020).
+    """RAdam: Adam that takes momentum steps until the variance of the adaptive step length is small (Liu et al. 2020).
 
     Args:
         params: tensors or parameter groups.

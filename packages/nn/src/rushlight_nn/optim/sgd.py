@@ -94,7 +94,8 @@ class SGD(Optimizer):
                     try:
                         self._step_fused(group, params, grads)
                     except NotImplementedError:
-                        # Nothing was written. Checking for sparse gradients only here is free for dense ones.
+                        # The operator has not written anything. Sparse gradients are checked for only here, so that
+                        # steps with dense gradients do not pay for the check.
                         if not any(map(self._is_sparse, params)):
                             raise
                         self._step_each(group, params)
@@ -126,12 +127,11 @@ class SGD(Optimizer):
         buffers = [state[param].get("momentum_buffer") for param in params]
         new = [i for i, buffer in enumerate(buffers) if buffer is None]
         if new:
-            # Two calls follow. Check for sparse gradients before the first call writes.
+            # Two calls of the operator follow. Check for sparse gradients before the first call writes.
             if any(map(self._is_sparse, params)):
                 self._step_each(group, params)
                 return
-            # In the first step of a parameter, b is the whole gradient, without dampening. This needs a separate
-            # call.
+            # In the first step of a parameter, b is the gradient without dampening, which requires a separate call.
             for i in new:
                 buffers[i] = core.empty_like(params[i])
             some, their_grads, fresh = _at(new, params, grads, buffers)

@@ -228,7 +228,7 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 
 
 class SWALR(LRScheduler):
-    """A schedule that anneals the rate to `swa_lr` and then keeps it, for weight averaging (Izmailov et al. 2018).
+    """A schedule that anneals the rate to `swa_lr` and then keeps it constant, for weight averaging (Izmailov et al. 2018).
 
     Args:
         optimizer: the optimizer whose learning rates are set.
@@ -274,7 +274,7 @@ class SWALR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def _share(self, epoch: int) -> float:
-        """Return how far annealing has progressed, from 0 to 1."""
+        """Return the fraction of the annealing that is completed, from 0 to 1."""
         done = min(1.0, max(0.0, epoch / max(1, self.anneal_epochs)))
         return done if self.anneal_strategy == "linear" else (1 - math.cos(math.pi * done)) / 2
 

@@ -33,12 +33,12 @@ def per_group(scheduler: str, name: str, value: Any, count: int) -> list[Any]:
 
 
 def as_number(value: Any) -> Any:
-    """Return the element of a tensor with one element, and any other value as it is."""
+    """Return a tensor with one element as a number, and any other value unchanged."""
     return value.item() if isinstance(value, Tensor) else value
 
 
 class LRScheduler:
-    """The base of learning-rate schedules. A subclass defines `get_lr`.
+    """The base class of learning-rate schedules. A subclass defines `get_lr`.
 
     `get_lr` returns the rate of each group at `last_epoch`. `step` is called after the optimizer's step, usually once per
     epoch. The initial rate of each group is stored in its entry "initial_lr".
@@ -64,12 +64,12 @@ class LRScheduler:
         [0.5]
     """
 
-    # Attributes that are not state.
+    # The attributes that are not part of the state.
     _unsaved: tuple[str, ...] = ("optimizer",)
 
     base_lrs: list[float]
     last_epoch: int
-    # True while the scheduler is created. With a `last_epoch`, the groups already have their rate.
+    # Whether the constructor is running. If it continues a schedule, the groups already have the rate of `last_epoch`.
     _is_initial: bool = False
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:

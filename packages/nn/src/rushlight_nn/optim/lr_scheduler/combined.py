@@ -27,7 +27,7 @@ def _check(name: str, schedulers: Sequence[Any], optimizer: Any) -> None:
 
 
 def _counting(scheduler: Any) -> Iterator[Any]:
-    """Yield the schedulers that count epochs, among a scheduler and those that it combines."""
+    """Yield the schedulers that count epochs: the given scheduler, and the schedulers that it combines."""
     if hasattr(scheduler, "last_epoch"):
         yield scheduler
     for part in getattr(scheduler, "_schedulers", ()):
@@ -56,7 +56,7 @@ class _Combined(LRScheduler):
 class SequentialLR(_Combined):
     """A schedule that runs several schedulers one after the other.
 
-    Scheduler i starts at epoch ``milestones[i - 1]``, with its own epoch 0.
+    Scheduler i starts at epoch ``milestones[i - 1]``, which is epoch 0 for this scheduler.
 
     Args:
         optimizer: the optimizer whose learning rates are set.

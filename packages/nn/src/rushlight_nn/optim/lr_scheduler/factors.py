@@ -383,7 +383,7 @@ class CosineAnnealingLR(LRScheduler):
         now, before = (
             1 + math.cos(math.pi * epoch / self.T_max) for epoch in (self.last_epoch, self.last_epoch - 1)
         )
-        if before < 1e-12:  # the current rate is the minimum: compute the next one from the epoch
+        if before < 1e-12:  # the current rate is the minimum, so compute the next rate from the epoch
             return self._get_closed_form_lr()
         return [(rate - self.eta_min) * now / before + self.eta_min for rate in self._rates()]
 

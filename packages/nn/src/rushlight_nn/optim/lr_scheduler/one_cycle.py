@@ -14,8 +14,8 @@ class OneCycleLR(LRScheduler):
 
     `step` is called after every batch.
 
-    The rate starts at max_lr / div_factor and ends at max_lr / (div_factor · final_div_factor); the momentum changes in the
-    opposite direction.
+    The rate starts at max_lr / div_factor and ends at max_lr / (div_factor · final_div_factor). The momentum falls while the
+    rate rises, and rises while the rate falls.
 
     Args:
         optimizer: the optimizer whose learning rates are set; with `cycle_momentum`, its groups must have "momentum" or
@@ -83,8 +83,8 @@ class OneCycleLR(LRScheduler):
         groups = optimizer.param_groups
         self.total_steps = total_steps
         self.anneal_strategy = anneal_strategy
-        # Phases: the step at which a phase ends, and the names of the first and last rate and of the first and last
-        # momentum.
+        # For each phase, the step at which it ends, the settings of the groups with its first and last rate, and the
+        # settings with its first and last momentum.
         top = float(pct_start * total_steps) - 1
         up = (top, "initial_lr", "max_lr", "max_momentum", "base_momentum")
         if three_phase:

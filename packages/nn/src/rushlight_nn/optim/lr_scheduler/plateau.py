@@ -23,7 +23,7 @@ class ReduceLROnPlateau(LRScheduler):
         threshold_mode: "rel" if the threshold is a fraction of the best metric, "abs" if it is a difference.
         cooldown: number of epochs after a reduction that do not count towards `patience`.
         min_lr: the lowest rate, one number for all groups or a list with one for each group.
-        eps: the rate is changed only by more than this number.
+        eps: the rate is not reduced if the reduction would be at most this number.
 
     Raises:
         ValueError: an argument is out of range.
@@ -82,7 +82,7 @@ class ReduceLROnPlateau(LRScheduler):
 
     @property
     def in_cooldown(self) -> bool:
-        """Return whether the last reduction was so recent that epochs do not count."""
+        """Whether epochs do not count towards `patience`, because the last reduction is recent."""
         return self.cooldown_counter > 0
 
     def is_better(self, a: float, best: float) -> bool:
@@ -92,7 +92,7 @@ class ReduceLROnPlateau(LRScheduler):
         return a < best * (1 - self.threshold) if self.mode == "min" else a > best * (1 + self.threshold)
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Record the metric of an epoch, the number `metrics`, and reduce the rates if it has not improved for too long."""
+        """Record `metrics`, the metric of an epoch. Reduce the rates if it has not improved for too many epochs."""
         current = float(metrics)
         self.last_epoch: int = self.last_epoch + 1 if epoch is None else epoch
         if self.is_better(current, self.best):
