@@ -113,5 +113,5 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
     has_rsample = True
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        probs = self.probs  # cached by `_categorical`, so that every use adds to the gradient of the same tensor
+        probs = self.probs  # cached by `_categorical`, so that all uses share one tensor
         return self.sample(sample_shape) + (probs - probs.detach())

@@ -133,7 +133,7 @@ class DistributedDataParallel(Module, Joinable):
         ignored = frozenset(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
         named = {name: p for name, p in module.named_parameters() if name not in ignored}
         trained = {name: p for name, p in named.items() if p.requires_grad}
-        if init_sync:  # run this collective before any error that only this rank raises: other ranks would wait for it
+        if init_sync:  # before errors that only this rank raises, because other ranks would wait for it here
             _compare(group, named, _buffers(module, ignored))
         if not trained:
             raise RuntimeError(

@@ -11,7 +11,7 @@ from .._typing import Any
 from ._batches import as_real, batches
 from ._states import StateOptimizer
 
-_COUNTERS = (core.float32, core.float64)  # dtypes of step counters and other numbers that the operators can update
+_COUNTERS = (core.float32, core.float64)  # dtypes of numbers that the operators can update
 
 
 class CountedSteps(StateOptimizer):

@@ -52,7 +52,7 @@ def save(
         format: "pytorch" or "safetensors". The default is "pytorch" for paths that end in .pt, .pth, .ckpt or .bin, and
             "safetensors" for other paths and for open files.
         max_shard_size: the maximum size of a file, as a number of bytes or a string such as "5GB". Larger checkpoints are
-            split into several safetensors files with an index, as by Hugging Face's libraries.
+            split into several safetensors files with an index, as Hugging Face's libraries do.
 
     Raises:
         TypeError: `obj` contains a value of another type. The message gives the path of the value and a remedy.
@@ -93,7 +93,7 @@ def save(
     if is_stream:
         write(f)  # type: ignore[arg-type]
         if hasattr(f, "flush"):
-            f.flush()  # when it gets its name, it is complete
+            f.flush()  # the caller may rename the file or read it next
     else:
         replace_file(os.fspath(f), write)  # type: ignore[arg-type]
         if kind == "safetensors":
@@ -113,7 +113,7 @@ def load(
     """Load a file that :func:`save` or PyTorch's `torch.save` wrote, or any other safetensors file as a dict of tensors.
 
     Args:
-        f: a path, or an open binary file. The path may be the path of the index of a checkpoint in several shards.
+        f: a path, or an open binary file. For a checkpoint in several shards, it is the path of the index.
         map_location: the device of the loaded tensors: a device, or a dictionary from saved devices to new ones, or a
             function. The function takes a tensor on the CPU and the name of the device it was saved from, and returns the
             tensor to use or None. By default, tensors are loaded to the device they were saved from.

@@ -1,8 +1,8 @@
 """Read and write the zip archives of PyTorch, whose entries are stored uncompressed at aligned offsets.
 
-The reader uses the directory at the end of the file, and checks that the entries lie within the file, do not overlap, and
-begin where their own headers say. It refuses compressed and encrypted entries: PyTorch writes none, and a compressed entry
-may be a decompression bomb. The format is defined by PKWARE's APPNOTE 6.3.10.
+The reader uses the directory at the end of the file. It checks that the entries are inside the file, do not overlap, and
+begin at the positions that follow from their headers. It refuses compressed and encrypted entries, because PyTorch does not
+write them and a compressed entry may be a decompression bomb. The format is defined by PKWARE's APPNOTE 6.3.10.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, BinaryIO
 
-ALIGNMENT = 64  # of entries in the file, so that a memory map of the file can be used directly
+ALIGNMENT = 64  # alignment of entries in the file, so that a memory map of the file can be used directly
 
 _LOCAL, _CENTRAL, _END = b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06"
 _END64, _LOCATOR64 = b"PK\x06\x06", b"PK\x06\x07"
@@ -136,7 +136,7 @@ def _wide(extra: bytes, size: int, packed: int, header: int) -> tuple[int, int, 
 
 
 def _locate(source: Source, entries: dict[str, Entry], end: int) -> None:
-    """Set the position at which the bytes of each entry begin, and check that no two entries overlap."""
+    """Set the position at which the bytes of each entry begin. Check that no two entries overlap."""
     ordered = sorted(entries.values(), key=lambda entry: entry.header)
     for entry, behind in zip(ordered, [*(e.header for e in ordered[1:]), end], strict=True):
         if entry.header + 30 > end:

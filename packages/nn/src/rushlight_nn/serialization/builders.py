@@ -52,8 +52,8 @@ STORAGES = {
 }
 
 
-# PyTorch's storages of quantized tensors, with their dtypes, and its quantization schemes. Rushlight has neither. The
-# names are known so that the error says that the file has quantized tensors.
+# PyTorch's storages of quantized tensors, with their dtypes, and its quantization schemes. Rushlight does not support
+# quantized tensors. With these names, the error can state that the file contains them.
 QUANTIZED_STORAGES = {
     "QInt8Storage": "qint8",
     "QUInt8Storage": "quint8",
@@ -207,7 +207,7 @@ def _rebuild(
     stored = tensor_over(storage, dtype, size, stride, offset)
     flags = metadata if isinstance(metadata, dict) else {}
     conj, neg = bool(flags.get("conj")), bool(flags.get("neg"))
-    if conj or neg:  # the tensor gets memory of its own, which may be larger than its storage
+    if conj or neg:  # the tensor is computed in new memory, which may be larger than its storage
         budget.charge(stored.nbytes)
 
     def resolve() -> Tensor:
@@ -704,9 +704,9 @@ for _value in list(_NAMES.values()):
     ):
         _CALLS[_value] = _value
 
-# Builders that put values into a dictionary or a set, and check them with `Keys`.
+# Builders that store values in a dictionary or a set. They check the keys with `Keys`.
 _OF_KEYS = (ordered_dict, counter, plain_set, plain_frozenset)
-# Builders that may copy tensors, and charge the memory of the copies.
+# Builders that may copy tensors. They charge the memory of the copies themselves.
 _OF_BUDGET = (rebuild_tensor_v2, rebuild_tensor_v3, rebuild_typed)
 
 _ERRORS = (
@@ -741,7 +741,7 @@ _EMPTY: dict[Any, int] = {
 
 
 def _cost(function: Any, arguments: Any) -> int:
-    """Return an upper bound of the memory of the result of `function(*arguments)`, which copies each argument once."""
+    """Return an upper bound of the memory of `function(*arguments)`, which contains at most one copy of each argument."""
     texts = sum(2 * len(value) for value in arguments if isinstance(value, (str, bytes, bytearray)))
     items = sum(len(v) for v in arguments if isinstance(v, (list, tuple, dict, set, frozenset)))
     if isinstance(function, type) and function in (list, deque):
@@ -840,7 +840,7 @@ class Names:
             except _ERRORS as error:
                 raise FormatError(f"an array cannot be built from the values in the file ({error})") from None
         else:
-            raise FormatError(f"a pickle gives state to a {kind.__name__}, which takes none")
+            raise FormatError(f"a pickle sets the state of a {kind.__name__}, which has no state")
 
     def is_mapping(self, value: Any) -> bool:
         """Return whether a pickle may set items of `value`, a dictionary of an allowed class."""
@@ -870,4 +870,6 @@ def _set_state(value: Any, state: Any) -> None:
         for name, item in (slots or {}).items():
             setattr(value, name, item)
     except Exception as error:
-        raise FormatError(f"{type(value).__name__} cannot take the state in the file ({error})") from error
+        raise FormatError(
+            f"the state of a {type(value).__name__} cannot be set from the values in the file ({error})"
+        ) from error

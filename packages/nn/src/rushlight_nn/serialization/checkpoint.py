@@ -2,7 +2,7 @@
 
 Tensors are named by their paths, such as `model.conv1.weight`. The rest of the structure and a checksum of every tensor are
 stored as JSON in the metadata of the file. A tensor that has several names is stored once for each name, so that every
-reader finds it, and is a single tensor again after loading.
+reader finds it. After loading, it is a single tensor again.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ def read_document(metadata: dict[str, Any], budget: Budget) -> dict[str, Any]:
 
 
 class _Restorer:
-    """Makes the tensors of a structure by their numbers, from the stored tensors."""
+    """Creates the tensors to which a structure refers by numbers, from the stored tensors."""
 
     def __init__(
         self, descriptions: list[dict[str, Any]], stored: dict[str, Tensor], map_location: Any

@@ -1,4 +1,4 @@
-"""Work on tensors that needs their bytes, which follow the structure in a legacy file."""
+"""Postpone work on tensors until their bytes have been read. In a legacy file, the bytes follow the structure."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-# The work that is left until the storages are filled, or None if storages have their bytes when they are created.
+# The functions to call after the storages are filled, or None if storages are filled when they are created.
 _work: ContextVar[list[Callable[[], None]] | None] = ContextVar("_work", default=None)
 
 
 @contextmanager
 def bytes_come_later() -> Iterator[list[Callable[[], None]]]:
-    """Collect the work that is passed to :func:`defer` in the block, for the caller to do when storages are filled."""
+    """Yield a list of the functions passed to :func:`defer` in the block. The caller calls them after filling storages."""
     collected: list[Callable[[], None]] = []
     token = _work.set(collected)
     try:
@@ -22,12 +22,12 @@ def bytes_come_later() -> Iterator[list[Callable[[], None]]]:
 
 
 def are_bytes_missing() -> bool:
-    """Return whether the storages of the file that is being read get their bytes later."""
+    """Return whether the storages of the current file are filled later."""
     return _work.get() is not None
 
 
 def defer(work: Callable[[], None]) -> None:
-    """Leave `work` until storages are filled, if they get their bytes later; otherwise nothing has to be done."""
+    """If storages are filled later, register `work` to be called after that. Otherwise do nothing."""
     collected = _work.get()
     if collected is not None:
         collected.append(work)

@@ -5,14 +5,22 @@ from __future__ import annotations
 from pickle import UnpicklingError
 
 # Note [What a file may take]
-# Objects are larger in memory than in a file. In a pickle, a number below 2**16 in a list takes 9 bytes of memory for
-# 2 or 3 bytes of the file, and a larger number 41 for 5. An element of a set takes up to 150 for 5, its temporary
-# list included. An empty list takes 90 for 6, a dictionary of one item 260 for 11, and a set of five small numbers
-# 900 for 27. PyTorch's protocol 2 numbers every container in 5 bytes, and with it no list, tuple, dictionary or set
-# takes more than 34 times the size of its instructions. JSON takes at most 32 times the size of the text, unless
-# brackets enclose only brackets. Among the objects that `save` writes, a deque has the largest ratio, 780 bytes for
-# 15. A file may therefore take RATIO times its size. Files that take more are refused: they copy a container again
-# and again, or have containers without numbers, which no writer produces.
+# Objects are larger in memory than in a file. Objects in a pickle have these sizes in bytes:
+#
+#     object                                                memory  file
+#     a number below 2**16 in a list                             9  2 or 3
+#     a larger number in a list                                 41  5
+#     an element of a set, including its temporary list        150  5
+#     an empty list                                             90  6
+#     a dictionary of one item                                 260  11
+#     a set of five small numbers                              900  27
+#
+# The sizes of containers include 5 bytes for the instruction that stores them in the memo, which PyTorch writes for
+# every container. With this instruction, no list, tuple, dictionary or set takes more than 34 times the size of its
+# instructions. JSON takes at most 32 times the size of the text, unless brackets enclose only brackets. Among the
+# objects that `save` writes, a deque has the largest ratio: 780 bytes of memory for 15 bytes of the file. Reading a file
+# may therefore take RATIO times the size of the file. A file that takes more is refused. Such a file copies a container
+# again and again, or has containers that are not stored in the memo, which no writer produces.
 RATIO = 56
 
 

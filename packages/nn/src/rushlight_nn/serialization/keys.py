@@ -1,9 +1,9 @@
 """Check the keys of dictionaries and the elements of sets in a file.
 
-A file could contain keys that all have the same hash, so that filling a dictionary takes time proportional to the square of
-their number. Python salts the hashes of strings and bytes, and at most sixteen 64-bit ints or floats share a hash. Other
-keys with equal hashes are counted. Computing the hash of a tuple reads all of its parts each time, so these reads are
-counted, too.
+A file could contain keys that all have the same hash. Filling a dictionary would then take time proportional to the square
+of their number. Python salts the hashes of strings and bytes, and at most sixteen 64-bit ints or floats share a hash. For
+all other types of keys, the keys with equal hashes are counted. Computing the hash of a tuple reads all of its parts each
+time, so these reads are counted, too.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class Keys:
 
     Args:
         is_allowed: a function that returns whether the user allowed a class; instances of allowed classes may be keys.
-        size: the size of a file that may refer to a key several times; by default the file contains each key separately.
+        size: the size of the file, if the file may refer to one key several times. By default, the file contains each key
+            separately.
     """
 
     left: float
@@ -47,8 +48,8 @@ class Keys:
     def __init__(self, is_allowed: Any = None, size: float = math.inf) -> None:
         self.is_allowed = is_allowed
         self.left = 100_000 + 10 * size  # number of parts of keys that may still be read
-        # For the id of a container: the container itself, so that no other object gets its id, and the number of its
-        # keys with each hash.
+        # A dictionary from the id of a container to the container and the number of its keys with each hash. The
+        # container is stored so that no other object gets its id.
         self.counted: dict[int, tuple[Any, dict[int, int]]] = {}
 
     def check(self, keys: Iterable[Any], target: Any = None) -> int:

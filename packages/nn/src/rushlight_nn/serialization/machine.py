@@ -1,9 +1,9 @@
 """Read pickles without executing code: an interpreter of the pickle instructions that data requires.
 
-A pickle is a program for a small stack machine. This machine has the instructions that put values on the stack and collect
-them in containers. Instructions that name, call or fill objects use a table (:mod:`builders`) that has only the names that
-data requires. No module is imported, and no attribute is looked up by a name from the file. Python's `pickletools`
-documents the instructions.
+A pickle is a program for a small stack machine. This machine has the instructions that push values on the stack and
+collect them in containers. Instructions that refer to names, call functions or set states use a table (:mod:`builders`),
+which has only the names that data requires. No module is imported, and no attribute is looked up by a name from the file.
+Python's `pickletools` documents the instructions.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _MAPPINGS = (dict, OrderedDict, defaultdict, Counter)
 _SLOT, _NUMBER, _TEXT, _LIST, _TUPLE, _DICT, _SET = 9, 32, 64, 96, 56, 80, 232
 _STORAGE = 600
 _COUNTED = 110  # a key that :class:`Keys` counts
-# Equal ints below this share one object in a file. Otherwise they would need more memory for their size than all
-# others.
+# Equal ints from 0 to below this number share one object. Otherwise small ints would have the largest ratio of memory to
+# size in the file.
 _SMALL = 1 << 16
 
 
@@ -149,7 +149,7 @@ class Machine:
         if not 0 <= value < _SMALL:
             self.push(value, _NUMBER + (value.bit_length() >> 3))
             return
-        if value < 256:  # CPython has these objects already
+        if value < 256:  # CPython shares these objects itself
             self.push(value)
             return
         if not self.small:

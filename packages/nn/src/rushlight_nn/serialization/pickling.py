@@ -85,7 +85,7 @@ class Storages:
             extent = sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
             begin = tensor.storage_offset() * tensor.itemsize
             end = begin + (extent + 1) * tensor.itemsize
-            if found.dtype is None:  # so that offsets are whole numbers of elements of any dtype
+            if found.dtype is None:  # so that offsets are multiples of the element size of any dtype
                 begin -= begin % 16
             found.begin = min(found.begin, begin)
             found.end = max(found.end, end)
@@ -462,8 +462,8 @@ class Pickler:
             self.classes[f"{kind.__module__}.{kind.__qualname__}"] = None
             self.reduce(kind.__module__, kind.__qualname__, (value.value,), value)
         elif isinstance(value, tuple) and hasattr(kind, "_fields"):
-            # A PackedSequence gets PyTorch's name. Any other class gets its own name, and is described in another
-            # entry.
+            # A PackedSequence is written under PyTorch's name. Any other class is written under its own name, and is
+            # described in another entry.
             is_packed = kind.__name__ == "PackedSequence"
             module = "torch.nn.utils.rnn" if is_packed else kind.__module__
             if not is_packed:

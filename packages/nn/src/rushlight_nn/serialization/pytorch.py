@@ -58,12 +58,13 @@ _CODE = frozenset(
 )
 _CALLS = frozenset(["__import__", "compile", "eval", "exec", "getattr", "globals", "open", "setattr"])
 # Note [Described classes]
-# For a named tuple or a member of an enumeration, a pickle contains only the name of the class, so it can be read
-# only by importing the class. Archives therefore have an additional entry, which PyTorch ignores. It contains, for
-# the name of each such class, the fields of the named tuple, or null for an enumeration. Unless the class was
-# allowed, a named tuple is loaded as a new named tuple class, and a member of an enumeration as its value.
+# For a named tuple or a member of an enumeration, a pickle contains only the name of the class. Reading such a value
+# from the pickle alone would require importing the class. Archives therefore have an additional entry, which PyTorch
+# ignores. It is a dictionary from the names of such classes to the fields of the named tuple, or to null for an
+# enumeration. Unless the class was allowed, a named tuple is loaded as an instance of a new named tuple class, and a
+# member of an enumeration as its value.
 _CLASSES = ".rushlight_classes"
-_CLASS = 6000  # memory of a class in bytes
+_CLASS = 6000  # memory in bytes of a class that is created for a named tuple
 # The instructions of a pickle that write to the memo and read from it.
 _PUTS, _GETS = ("BINPUT", "LONG_BINPUT", "MEMOIZE"), ("BINGET", "LONG_BINGET")
 # The largest numbers of unknown names that an error lists, and that `get_unsafe_globals_in_checkpoint` returns.
@@ -262,8 +263,8 @@ def run(machine: Machine) -> Any:
 def _names_in(data: bytes, table: Table, limit: int) -> list[str]:
     """Return at most `limit` names in a pickle that are not in the table, without executing the pickle.
 
-    The instruction STACK_GLOBAL takes the module and the name from the stack. The instructions before it put them there, as
-    literal strings or from the memo, so the last two values and the strings in the memo are recorded.
+    The instruction STACK_GLOBAL pops the module and the name from the stack. The instructions before it push them, as
+    literal strings or from the memo. Therefore the last two values and the strings in the memo are recorded.
     """
     import warnings
     from pickletools import genops

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from typing import Any, BinaryIO
 
 # Note [Temporary files]
-# If the file system supports it, a file is written without a name, and the kernel frees it if the process ends. When
-# the file is complete and on disk, it gets a temporary name, which is then renamed to replace the old file. The
+# If the file system supports it, the new file is written without a name, and the kernel frees it if the process ends.
+# When the file is complete and on disk, it gets a temporary name, and is then renamed to replace the old file. The
 # writer holds a lock on the file. A temporary file that is not locked was left by a process that was killed, and the
 # next save of the same file removes it.
 

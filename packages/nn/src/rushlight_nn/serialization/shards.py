@@ -5,15 +5,16 @@
 structure and the checksums.
 
 Note [Replacing shards]
-The index combines the files into one checkpoint. It is replaced last, and atomically. New shards get file names that are not
-in use, so that the shards of the old index remain complete until the new index is written. Then the old shards are removed.
+The index combines the files into one checkpoint. It is replaced last, and atomically. New shards are written under file
+names that are not in use, so that the old checkpoint remains complete until the new index is written. Then the old shards
+are removed.
 
 Note [Whose shards]
-A file is removed only if it has the name of a shard of this index, and its header begins with the mark that `write`
-writes, which contains the name of the index. This also finds the shards of a save that was killed. Files that an
-index in the folder refers to are kept, and also all files that another program wrote. A save holds a shared lock on
-the folder. Shards that no index names may belong to another save that has not written its index yet; therefore they
-are removed only by a save that gets an exclusive lock.
+A file is removed only if its name is a possible name of a shard of this index, and its header begins with the metadata of
+`_mark_of`, which contain the name of the index. Shards that a killed process left also fulfil these conditions. Files that
+are listed in an index in the folder are not removed, and neither are files that another program wrote. A save holds a shared
+lock on the folder. A shard that is not listed in any index may belong to another save that has not written its index yet.
+Therefore such shards are removed only by a save that can obtain an exclusive lock.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def size_in_bytes(size: int | str) -> int:
 def write(obj: Any, path: str, limit: int) -> None:
     """Write `obj` in shards of at most `limit` bytes of tensors and an index, or in a single file if it fits.
 
-    A tensor larger than `limit` gets a shard of its own.
+    A tensor larger than `limit` is written to a separate shard.
     """
     if os.path.isdir(path):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
@@ -144,7 +145,7 @@ def _remove(folder: str, names: list[str]) -> None:
 
 
 def remove_index(path: str) -> None:
-    """Remove the index and the shards that the single file `path` has replaced, if `write` wrote them."""
+    """Remove the index and the shards of `path` after a single file has replaced them, if `write` wrote them."""
     with _locked(os.path.dirname(path)) as lock:
         old = _shards_of(path)
         if old:
@@ -163,7 +164,7 @@ def _shards_of(path: str) -> set[str]:
 
 
 def _mark_of(path: str) -> dict[str, str]:
-    """Return the metadata that mark the shards of `path`."""
+    """Return the metadata by which the shards of `path` are recognised."""
     return {"format": "pt", "rushlight.index": os.path.basename(path) + _INDEX}
 
 
@@ -263,7 +264,7 @@ def _parse(source: Source, budget: Budget) -> tuple[dict[str, Any], dict[str, st
             or "\0" in name
         ):
             raise FormatError(
-                f"the index names the shard {name!r:.80}, needs the name of a file in the same folder"
+                f"the index lists the shard {name!r:.80}, which must be the name of a file in the same folder"
             )
     return metadata, names
 

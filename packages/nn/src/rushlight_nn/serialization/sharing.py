@@ -21,7 +21,8 @@ class Stored:
 
     def __init__(self, data: Tensor, members: dict[int, list[Any] | None]) -> None:
         self.data = data
-        # number of a tensor -> [shape, strides, offset] in elements of `data`, or None if the tensor is `data` itself
+        # A dictionary from the number of a tensor to its geometry: [shape, strides, offset] in elements of `data`, or None
+        # if the tensor is `data` itself.
         self.members = members
 
 

@@ -21,8 +21,8 @@ from .errors import FormatError
 from .keys import Keys
 
 _TAG = "!"
-# Ints with more bits are written in hexadecimal. Python converts decimal numbers of up to 640 digits, whatever limit is set
-# by `sys.set_int_max_str_digits`, and hexadecimal numbers of any length.
+# Ints with more bits are written in hexadecimal. Python always converts hexadecimal numbers, but may refuse decimal numbers
+# of more than 640 digits, depending on `sys.set_int_max_str_digits`.
 _DECIMAL_BITS = 2048
 _NODES = (list, dict)  # other JSON values represent themselves
 _DICTIONARIES = {kind.__name__: kind for kind in (dict, OrderedDict, defaultdict, Counter)}
@@ -30,7 +30,7 @@ _SEQUENCES = {kind.__name__: kind for kind in (tuple, set, frozenset, core.Size)
 
 
 class Encoder:
-    """Converts a value to JSON, and collects its tensors, each tensor object once."""
+    """Converts a value to JSON, and collects its tensors. A tensor object that occurs several times is collected once."""
 
     def __init__(self) -> None:
         self.tensors: list[Tensor] = []
@@ -180,14 +180,14 @@ class StructureError(Exception):
 
 
 def decode(node: Any, tensor: Callable[[int], Tensor]) -> Any:
-    """Return the value that was encoded as `node`, which is changed in place; `tensor` returns a tensor by its number.
+    """Return the value that was encoded as `node`. `node` is changed in place. `tensor` returns the tensor of a number.
 
     Raises:
         StructureError: `node` does not have the form that :class:`Encoder` writes.
     """
     if node is None or isinstance(node, (bool, int, float, str)):
         return node
-    if isinstance(node, list):  # in place, because a copy would need the same memory again
+    if isinstance(node, list):  # change the list in place, because a copy would need as much memory again
         for i, item in enumerate(node):
             if type(item) in _NODES:
                 node[i] = decode(item, tensor)

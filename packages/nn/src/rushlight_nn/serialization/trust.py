@@ -1,7 +1,7 @@
 """The classes and functions that the user allows a pickle to call.
 
-All other names in a file either represent data, which :mod:`builders` constructs, or are refused. The allowed
-objects, which the user chooses, are the only code that reading a file executes.
+All other names in a file either represent data, which :mod:`builders` constructs, or are refused. Reading a file therefore
+executes no code other than the objects that the user allowed.
 """
 
 from __future__ import annotations

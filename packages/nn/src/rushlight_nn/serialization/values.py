@@ -25,7 +25,7 @@ from .sparse import COMPRESSED, rebuild_sparse
 
 
 class UnknownTag(Exception):  # noqa: N818
-    """The error of a name that represents no class of values."""
+    """The error for a name that does not represent a class of values."""
 
 
 def encode(value: Any) -> tuple[str, dict[str, Any]] | None:
@@ -132,7 +132,7 @@ def _encode_time(value: Any) -> tuple[str, dict[str, Any]] | None:
     return type(value).__name__, {**parts, "fold": value.fold} if value.fold else parts
 
 
-# Classes of the user ------------------------------------------------------------------------------------------
+# User-defined classes -----------------------------------------------------------------------------------------
 
 
 def _named_tuple(kind: str, fields: list[str], items: list[Any]) -> Any:
@@ -179,7 +179,7 @@ def _sparse(
     return rebuild_sparse(kind, parts).requires_grad_(requires_grad is True)
 
 
-# Of defaultdicts ----------------------------------------------------------------------------------------------
+# Factories of defaultdicts ------------------------------------------------------------------------------------
 
 _FACTORIES: dict[str, Callable[[], Any]] = {
     kind.__name__: kind for kind in (dict, list, set, tuple, int, float, bool, str, OrderedDict)
@@ -204,7 +204,7 @@ def name_of_factory(factory: Any, path: str) -> str | None:
 
 
 def factory_of(name: Any) -> Any:
-    """Return the factory with a name that :func:`name_of_factory` returned."""
+    """Return the factory whose name :func:`name_of_factory` returned."""
     return None if name is None else _FACTORIES[_text(name)]
 
 
