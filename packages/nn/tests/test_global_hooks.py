@@ -149,6 +149,6 @@ def test_two_kinds_of_backward_hooks_are_not_mixed(first: str) -> None:
     first, second = first.replace("module_", ""), second.replace("module_", "")
     getattr(layer, first)(lambda *_: None)
     getattr(layer, first)(lambda *_: None)
-    with pytest.raises(RuntimeError, match="backward hooks of this Linear: .* cannot be combined"):
+    with pytest.raises(RuntimeError, match="backward hooks of this Linear"):
         getattr(layer, second)(lambda *_: None)
     layer.register_full_backward_pre_hook(lambda *_: None)

@@ -1,4 +1,4 @@
-"""Settings of how modules are converted and loaded: `torch.__future__`."""
+"""Settings for the conversion and loading of modules: `torch.__future__`."""
 
 from __future__ import annotations
 

@@ -4,19 +4,19 @@ Note [Attributes of a module]
 A module keeps parameters, buffers and children in three ordered tables (`_parameters`, `_buffers`, `_modules`). State,
 traversal and optimizers read these tables. Access to `self.weight` must be as fast as to any other attribute, so every
 entry is *also* an ordinary attribute of the instance. Module defines no `__getattr__`, because that would slow down
-every attribute access and hide AttributeErrors raised inside properties. For the same reason, the code that builds a
-module sets attributes by `object.__setattr__` and does not access `module.__dict__`: after such an access, CPython 3.11
-looks attributes up in a dictionary, which is four times as slow.
+every attribute access and hide AttributeErrors raised inside properties. The code that creates a module sets attributes by
+`object.__setattr__` and does not access `module.__dict__`, because CPython 3.11 looks attributes up in a dictionary after
+such an access, which is four times as slow.
 
 A class that defines `__getattr__`, `__setattr__` or `__delattr__` itself (Pyro's `PyroModule`, wrappers that forward
 attributes) expects PyTorch's lookup: the tables are plain dictionaries, and the entries are found only through
-`__getattr__`. `Module._mirrors` recognises such classes, when a class and when an object is created, and clears their
-flag `_mirrored`. An object keeps the tables that it was created with.
+`__getattr__`. `Module._mirrors` detects such classes whenever a class or an object is created, and sets their attribute
+`_mirrored` to False. Objects that already exist keep their tables.
 
-The tables keep the mirror up to date themselves, because programs edit them directly (`module._parameters["w"] = p`,
-`del module._parameters["w"]`). They refer to their module by a weak reference. A strong reference would be a cycle, and
-an unused model would keep its memory until the garbage collector runs. Copies and pickles hold plain dicts;
-`Module.__setstate__` turns them back into tables.
+The tables update the attributes of their module themselves, because programs edit tables directly
+(`module._parameters["w"] = p`, `del module._parameters["w"]`). They refer to their module by a weak reference. A strong
+reference would create a cycle, and the memory of an unused model would not be freed until the garbage collector runs.
+Copies and pickles contain plain dicts, which `Module.__setstate__` converts back to tables.
 """
 
 from __future__ import annotations

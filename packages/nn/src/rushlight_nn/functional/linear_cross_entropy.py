@@ -111,7 +111,7 @@ def linear_cross_entropy(
         linear_bias: bias of the linear layer.
         weight: a factor for each class, (C).
         reduction: "mean", "sum" or "none".
-        ignore_index: a target class that is left out of the loss, -100 by default.
+        ignore_index: a target class that is excluded from the loss, -100 by default.
         label_smoothing: the part of each target that is spread evenly over all classes.
         options: process the batch in chunks, so that only the scores of one chunk are in memory. This has an effect only if
             the targets are classes and the weight has two dimensions.

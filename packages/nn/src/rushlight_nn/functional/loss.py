@@ -41,7 +41,7 @@ def cross_entropy(
         target: classes, int64, or probabilities of the input's dtype.
         weight: a factor for each class. If the targets are classes, "mean" divides by the sum of their factors.
         size_average, reduce: deprecated; use `reduction`.
-        ignore_index: a target class that is left out of the loss; only for targets that are classes.
+        ignore_index: a target class that is excluded from the loss; only for targets that are classes.
         reduction: "mean", "sum", or "none" for one value per target.
         label_smoothing: the part of each target that is spread evenly over all classes, from 0 to 1.
 
@@ -82,7 +82,7 @@ def nll_loss(
         target: classes, int64 or uint8.
         weight: a factor for each class. "mean" divides by the sum of the factors of the targets.
         size_average, reduce: deprecated; use `reduction`.
-        ignore_index: a target class that is left out of the loss.
+        ignore_index: a target class that is excluded from the loss.
         reduction: "mean", "sum", or "none" for one value per target.
 
     Shape:
@@ -218,7 +218,7 @@ def smooth_l1_loss(
         target: the targets.
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per element.
-        beta: the error from which the loss is linear; 0 gives :func:`l1_loss`.
+        beta: the error at which the loss becomes linear. With 0 the loss is :func:`l1_loss`.
 
     Shape:
         - Input and target: (*), the same shape.
@@ -256,7 +256,7 @@ def huber_loss(
         input: the predictions.
         target: the targets.
         reduction: "mean", "sum", or "none" for one value per element.
-        delta: the error from which the loss is linear.
+        delta: the error at which the loss becomes linear.
         weight: a factor for each element; "mean" divides by the number of elements.
 
     Shape:

@@ -44,7 +44,7 @@ def hinge_embedding_loss(
     Args:
         input: distances.
         target: 1 and -1.
-        margin: the distance from which the loss of dissimilar pairs is zero.
+        margin: the distance above which the loss of dissimilar pairs is zero.
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per element.
 
@@ -120,7 +120,7 @@ def cosine_embedding_loss(
     Args:
         input1, input2: the vectors between which the cosine is computed.
         target: 1 and -1.
-        margin: the cosine up to which the loss of dissimilar pairs is zero.
+        margin: the cosine below which the loss of dissimilar pairs is zero.
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per pair.
 
@@ -160,7 +160,7 @@ def triplet_margin_loss(
 
     Args:
         anchor, positive, negative: the vectors.
-        margin: the difference of distances from which the loss is zero.
+        margin: how much farther from the anchor the negative must be than the positive for a loss of zero.
         p: order of the norm.
         eps: added to the differences.
         swap: use the distance between positive and negative if it is smaller than the distance between anchor and negative.
@@ -199,7 +199,7 @@ def triplet_margin_with_distance_loss(
     Args:
         anchor, positive, negative: the samples.
         distance_function: a function of two tensors that returns their distances. Default: the norm of order 2.
-        margin: the difference of distances from which the loss is zero.
+        margin: how much farther from the anchor the negative must be than the positive for a loss of zero.
         swap: use the distance between positive and negative if it is smaller than the distance between anchor and negative.
         reduction: "mean", "sum", or "none" for one value per triplet.
 
@@ -386,7 +386,7 @@ def multi_margin_loss(
         input: the scores.
         target: the classes, int64.
         p: 1 or 2.
-        margin: the difference of scores from which the loss is zero.
+        margin: the difference of scores above which the loss is zero.
         weight: a factor for each target class.
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per sample.

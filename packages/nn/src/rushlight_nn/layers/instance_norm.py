@@ -56,12 +56,12 @@ class InstanceNorm1d(_InstanceNorm):
         num_features: C, the number of channels.
         eps: added to the variance.
         momentum: the weight of each new batch in the running averages.
-        affine: whether there is a weight and, with `bias`, a bias per channel.
+        affine: whether the layer has a weight per channel and, if `bias` is True, a bias per channel.
         track_running_stats: whether running averages are kept and used in evaluation mode. If False, the statistics of
             each sample are used in both modes.
         device: device of the parameters and buffers.
         dtype: dtype of the parameters and buffers.
-        bias: whether there is a bias in addition to the weight.
+        bias: whether the layer has a bias in addition to the weight.
 
     Shape:
         - Input and output: (N, C, L) or (C, L).

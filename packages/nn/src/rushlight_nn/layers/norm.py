@@ -141,12 +141,12 @@ class BatchNorm1d(_BatchNorm):
         num_features: C, the number of channels.
         eps: added to the variance.
         momentum: the weight of each new batch in the running averages; None selects the plain average of all batches.
-        affine: whether there is a weight and, with `bias`, a bias per channel.
+        affine: whether the layer has a weight per channel and, if `bias` is True, a bias per channel.
         track_running_stats: whether running averages are kept. If False, the statistics of the batch are also used in
             evaluation mode.
         device: device of the parameters and buffers.
         dtype: dtype of the parameters and buffers.
-        bias: whether there is a bias in addition to the weight.
+        bias: whether the layer has a bias in addition to the weight.
 
     Shape:
         - Input and output: (N, C) or (N, C, L).
@@ -178,12 +178,12 @@ class BatchNorm2d(_BatchNorm):
         num_features: C, the number of channels.
         eps: added to the variance.
         momentum: the weight of each new batch in the running averages; None selects the plain average of all batches.
-        affine: whether there is a weight and, with `bias`, a bias per channel.
+        affine: whether the layer has a weight per channel and, if `bias` is True, a bias per channel.
         track_running_stats: whether running averages are kept. If False, the statistics of the batch are also used in
             evaluation mode.
         device: device of the parameters and buffers.
         dtype: dtype of the parameters and buffers.
-        bias: whether there is a bias in addition to the weight.
+        bias: whether the layer has a bias in addition to the weight.
 
     Shape:
         - Input and output: (N, C, H, W).
@@ -296,8 +296,9 @@ class LayerNorm(Module):
     Args:
         normalized_shape: sizes of the dimensions to normalise over. An int is the size of the last dimension.
         eps: added to the variance.
-        elementwise_affine: whether there is a weight and, with `bias`, a bias, both of the shape `normalized_shape`.
-        bias: whether there is a bias in addition to the weight.
+        elementwise_affine: whether the layer has a weight and, if `bias` is True, a bias. Both have the shape
+            `normalized_shape`.
+        bias: whether the layer has a bias in addition to the weight.
         device: device of the parameters.
         dtype: dtype of the parameters.
 
@@ -357,7 +358,7 @@ class RMSNorm(Module):
     Args:
         normalized_shape: sizes of the dimensions to normalise over. An int is the size of the last dimension.
         eps: added to the mean of squares. None selects the machine epsilon of the input's dtype.
-        elementwise_affine: whether there is a weight of the shape `normalized_shape`.
+        elementwise_affine: whether the layer has a weight of the shape `normalized_shape`.
         device: device of the weight.
         dtype: dtype of the weight.
 
@@ -412,10 +413,10 @@ class GroupNorm(Module):
         num_groups: number of groups, a divisor of `num_channels`.
         num_channels: C, the number of channels.
         eps: added to the variance.
-        affine: whether there is a weight and, with `bias`, a bias per channel.
+        affine: whether the layer has a weight per channel and, if `bias` is True, a bias per channel.
         device: device of the parameters.
         dtype: dtype of the parameters.
-        bias: whether there is a bias in addition to the weight.
+        bias: whether the layer has a bias in addition to the weight.
 
     Shape:
         - Input and output: (N, C, *).

@@ -55,7 +55,7 @@ class CountedSteps(StateOptimizer):
     def _step_from_start(
         self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]]
     ) -> None:
-        """Update parameters of one device and dtype, after creating the states of those that have none."""
+        """Update parameters of one device and dtype, after creating missing states."""
         new = []
         for param, own in zip(params, states, strict=True):
             if not own:

@@ -82,7 +82,7 @@ for _name in (*STORAGES.values(), *OF_UNTYPED_STORAGES):
 
 
 class StorageType:
-    """A storage class of PyTorch; `dtype` is None for untyped storages, and a name without tensors for quantized ones."""
+    """A storage class of PyTorch. `dtype` is None for untyped storages, and an unsupported name for quantized storages."""
 
     def __init__(self, name: str, dtype: Any) -> None:
         self.name = name
@@ -335,7 +335,7 @@ def size(values: Any = ()) -> Any:
 
 
 def _set_attributes(value: Any, state: Any) -> None:
-    """Set the attributes `state` of `value`; refuse any that would replace an attribute of its class."""
+    """Set the attributes in the dictionary `state` on `value`. Refuse names of attributes of its class."""
     if not isinstance(state, dict):
         raise FormatError(f"a {type(value).__name__} has a state that is not a dictionary")
     for name in state:

@@ -339,7 +339,7 @@ _INSTRUCTIONS: dict[int, Callable[[Machine], None]] = {
     ord(code): instruction
     for code, instruction in {
         b"\x80": _protocol,
-        b"\x95": lambda m: m.take(8) and None,  # FRAME, which only helps readers of streams
+        b"\x95": lambda m: m.take(8) and None,  # FRAME is ignored, because it only helps readers of streams
         b"(": _mark,
         b"N": _constant(None),
         b"\x88": _constant(True),

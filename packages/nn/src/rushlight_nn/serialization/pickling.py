@@ -104,7 +104,7 @@ class Storages:
         found.begin, found.end = 0, storage.nbytes()
 
     def of(self, tensor: Tensor) -> Stored:
-        """Return the stored storage of `tensor`."""
+        """Return the recorded storage of `tensor`."""
         return self.stored[id(tensor.untyped_storage())]
 
 
@@ -418,7 +418,7 @@ class Pickler:
         self.out += b")R"
 
     def whole_storage(self, value: Any) -> None:
-        """Write a storage that is saved as an object of its own."""
+        """Write a storage that is saved as an object, and not through a tensor."""
         typed = type(value) is core.TypedStorage
         storage = value.untyped() if typed else value
         if self.noting:

@@ -46,7 +46,7 @@ def _replace(directory: int, name: str, mode: int | None, write: Callable[[Binar
     try:
         try:
             descriptor = os.open(".", os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o666, dir_fd=directory)
-        except OSError:  # no support for unnamed files; other errors occur again below
+        except OSError:  # unnamed files are not supported; any other error occurs again in the next call
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             descriptor = os.open(temporary, flags, 0o666, dir_fd=directory)
             named = True

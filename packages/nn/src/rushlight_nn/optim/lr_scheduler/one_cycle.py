@@ -32,7 +32,8 @@ class OneCycleLR(LRScheduler):
             each group.
         div_factor: the quotient of the highest and the first rate.
         final_div_factor: the quotient of the first and the last rate.
-        three_phase: let the rate fall to the first rate as fast as it rose, and to the last rate in a third phase.
+        three_phase: use three phases. The rate rises, falls to the first rate in the same number of steps, and then falls
+            to the last rate.
         last_epoch: the number of the last completed epoch, to continue a schedule; -1 starts a new schedule.
 
     Raises:
