@@ -131,7 +131,7 @@ def test_shapes():
         D.ReshapeTransform((4,), (3,))
     with pytest.raises(ValueError, match="ends with"):
         reshape.forward_shape((3, 5))
-    with pytest.raises(ValueError, match=r"D \(D - 1\) / 2"):
+    with pytest.raises(ValueError, match=r"n \(n - 1\) / 2"):
         D.CorrCholeskyTransform().forward_shape((4,))
     stack = D.StackTransform([D.ExpTransform(), D.AffineTransform(0.0, 2.0)], dim=0)
     np.testing.assert_allclose(stack(t([[0.0], [3.0]])).numpy(), [[1.0], [6.0]])

@@ -141,7 +141,10 @@ def test_hooks_of_every_optimizer() -> None:
 def test_two_kinds_of_backward_hooks_are_not_mixed(first: str) -> None:
     names = {"register_module_backward_hook", "register_module_full_backward_hook"}
     (second,) = names - {first}
-    with getattr(hooks, first)(lambda *_: None), pytest.raises(RuntimeError, match="backward hooks of all modules"):
+    with (
+        getattr(hooks, first)(lambda *_: None),
+        pytest.raises(RuntimeError, match="backward hooks of all modules"),
+    ):
         getattr(hooks, second)(lambda *_: None)
     getattr(hooks, second)(lambda *_: None).remove()
 

@@ -48,7 +48,9 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     tensors = [value for value in values if isinstance(value, Tensor)]
     for value in values:
         if not isinstance(value, (Tensor, numbers.Number)):
-            raise ValueError(f"broadcast_all(values): must be numbers and tensors, got {type(value).__name__}")
+            raise ValueError(
+                f"broadcast_all(values): must be numbers and tensors, got {type(value).__name__}"
+            )
     like: dict[str, Any] = {"dtype": core.get_default_dtype()}
     if tensors:
         like = {"dtype": tensors[0].dtype, "device": tensors[0].device}

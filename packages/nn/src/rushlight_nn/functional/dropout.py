@@ -113,7 +113,9 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     """
     check_probability("dropout2d", p)
     if input.dim() != 4:
-        _warn_of_dimensions("dropout2d", input, "(N, C, H, W); the first two dimensions are treated as N and C")
+        _warn_of_dimensions(
+            "dropout2d", input, "(N, C, H, W); the first two dimensions are treated as N and C"
+        )
     return _drop_channels("dropout2d", 2, input, p, training, inplace)
 
 

@@ -54,11 +54,11 @@ def functional_call(
         missing, unknown = sorted(set(slots) - set(given)), sorted(set(given) - set(slots))
         if missing or unknown:
             listed = [
-                f"{kind} names {names}" for kind, names in (("missing", missing), ("unknown", unknown)) if names
+                f"{kind} {names}" for kind, names in (("missing", missing), ("unknown", unknown)) if names
             ]
             raise RuntimeError(
                 f"functional_call(strict=True): the names must match the parameters and buffers of"
-                f" {type(module).__name__}, got {' and '.join(listed)}"
+                f" {type(module).__name__}: {' and '.join(listed)}"
             )
     arguments = args if isinstance(args, tuple) else () if args is None else (args,)
     if tie_weights:
