@@ -316,7 +316,7 @@ def passed_through(hooks: HookTable, module: Any, name: str, value: Any) -> Any:
 class Hooks:
     """The part of Module that registers hooks and runs them."""
 
-    # True on an instance after a hook has been registered that a call of the module must run.
+    # True on an instance once a hook is registered that must run when the module is called.
     _hooked = False
 
     _forward_pre_hooks: HookTable = NO_HOOKS

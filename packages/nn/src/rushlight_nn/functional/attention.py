@@ -72,7 +72,7 @@ def multi_head_attention_forward(
         need_weights: also return the attention weights. If False, a fused operator is used.
         attn_mask: a bool mask, True where attention is not allowed, or a floating-point mask that is added to the scores.
         use_separate_proj_weight: use separate weights for queries, keys and values; see `in_proj_weight`.
-        static_k, static_v: tensors that are used instead of the mapped keys and values.
+        static_k, static_v: tensors that are used instead of the results of the linear maps to keys and values.
         average_attn_weights: average the returned weights over the heads.
         is_causal: whether `attn_mask` is the causal mask. If True, the causal mask may be applied without reading
             `attn_mask`.

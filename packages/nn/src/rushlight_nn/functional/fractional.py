@@ -65,7 +65,7 @@ def _fractional_max_pool(
             f"{name}(_random_samples): got shape {tuple(samples.shape)}, needs {(batch, channels, dims)}"
         )
     samples = samples.detach()
-    # Compute the position in its plane of every element of every window. The shape is (batch, channels, outputs...,
+    # Compute the positions of the elements of all windows in their plane. The shape is (batch, channels, outputs...,
     # window...). In two dimensions, the first random number is for the width. In three dimensions, the random numbers
     # have the order of the dimensions.
     order = range(dims) if dims == 3 else reversed(range(dims))

@@ -1,7 +1,7 @@
 """Pooling.
 
-The window's size is an int or one number per dimension. It is the default of the stride. Inputs are floating-point tensors
-of shape (N, C, ...) or (C, ...).
+`kernel_size` is an int or one number per dimension, and is the default of `stride`. Inputs are floating-point tensors of
+shape (N, C, ...) or (C, ...).
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ class _Convolution(Module):
         return (self.out_channels, self.in_channels // self.groups, *self.kernel_size)
 
     def _split_padding(self) -> tuple[tuple[int, ...], list[int] | None]:
-        """Return the padding that the operator applies, and the padding that must be applied before the operator or None."""
+        """Return the padding that the operator applies, and the padding to apply before calling it, which may be None."""
         if isinstance(self.padding, str):
             if self.padding not in ("same", "valid"):
                 raise ValueError(

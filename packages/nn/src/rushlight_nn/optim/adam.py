@@ -28,8 +28,8 @@ _fused_adamw_ = operator("_fused_adamw_")
 class Adam(Optimizer):
     """Adam: steps along the running mean of gradients, divided by the root of their mean square (Kingma and Ba 2015).
 
-    Each step is ``p = p - lr · m̂ / (sqrt(v̂) + eps)``. Here m̂ and v̂ are the running means of the gradient and of its
-    square, corrected for their start at zero.
+    Each step is ``p = p - lr · m̂ / (sqrt(v̂) + eps)``. Here m̂ and v̂ are the bias-corrected running means of
+    the gradient and of its square.
 
     Args:
         params: tensors or parameter groups.

@@ -674,8 +674,8 @@ _NAMES |= {
 _NAMES |= {f"torch.{_name}": QuantizationScheme(_name) for _name in QUANTIZATION_SCHEMES}
 _NAMES |= {f"torch.{_name}": _dtype for _name, _dtype in DTYPES.items()}
 
-# For each object that a pickle may call, the function that builds the value. Functions of this module are their own
-# builders.
+# A dictionary from each object that a pickle may call to the function that builds the value. A function of this module
+# builds the value itself.
 _CALLS: dict[Any, Callable[..., Any]] = {
     OrderedDict: ordered_dict,
     defaultdict: default_dict,

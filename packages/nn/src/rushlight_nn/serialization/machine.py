@@ -40,7 +40,7 @@ _MAPPINGS = (dict, OrderedDict, defaultdict, Counter)
 # number, an empty string, a list with its first items, and an empty tuple, dictionary and set.
 _SLOT, _NUMBER, _TEXT, _LIST, _TUPLE, _DICT, _SET = 9, 32, 64, 96, 56, 80, 232
 _STORAGE = 600
-_COUNTED = 110  # a key that :class:`Keys` counts
+_COUNTED = 110  # memory of the count for a key in :class:`Keys`
 # Equal ints from 0 to below this number share one object. Otherwise small ints would have the largest ratio of memory to
 # size in the file.
 _SMALL = 1 << 16

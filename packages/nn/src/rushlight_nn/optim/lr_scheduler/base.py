@@ -104,7 +104,7 @@ class LRScheduler:
         raise NotImplementedError(f"{type(self).__name__} does not define get_lr")
 
     def get_last_lr(self) -> list[float]:
-        """Return the rates that were set last, one per group."""
+        """Return the rates that were set most recently, one per group."""
         return self._last_lr
 
     def step(self, epoch: int | None = None) -> None:
