@@ -213,7 +213,7 @@ def test_worker_that_ends(processes, held, end, code, match, persistent):
     assert 5 in error.lost
     assert error.worker_id in (0, 1)
     assert f"(pid {error.pid})" in str(error)
-    assert "read sample 5 of batch 2 and held" in str(error)
+    assert "while it read sample 5 of batch 2\nUnfinished: batch" in str(error)
     assert "batch 2 (samples 4, 5)" in str(error)
     assert error.index == 5
     assert held.children() == []

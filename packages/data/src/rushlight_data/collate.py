@@ -25,7 +25,7 @@ _worker = threading.local()
 
 
 def allocate_batches_by(allocate: Allocate | None) -> None:
-    """Let `allocate` provide the memory of the batches that the calling thread collates."""
+    """Set the function that allocates the memory of the batches that the calling thread collates."""
     _worker.allocate = allocate
 
 

@@ -1,12 +1,12 @@
 """Prediction of the next epoch, so that its first batches are read before it begins.
 
 Note [Early batches]
-When an epoch ends, its workers are idle until the next one begins. They then read the first batches of the epoch that would
-begin if nothing changed. The order comes from copies of the samplers and generators, so that nothing is drawn from the
-originals. When the next epoch begins, its actual order and seed are determined. The batches that were read early are used
-only if they are the first batches of this epoch and the workers' state has not changed (Note [Snapshots]); otherwise they
-are dropped. A batch whose samples were read from a file that has changed since is read again (`opened_files.py`). A wrong
-prediction therefore costs time only.
+Between two epochs, workers would be idle. They therefore read the first batches of the next epoch, as predicted under the
+assumption that nothing changes. The order comes from copies of the samplers and generators, so that nothing is drawn from
+the originals. When the next epoch begins, its actual order and seed are determined. The batches that were read early are
+used only if they are the first batches of this epoch and the workers' state has not changed (Note [Snapshots]); otherwise
+they are dropped. If a file that was read for a batch has changed in the meantime, the batch is read again
+(`opened_files.py`). A wrong prediction therefore costs only time.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class _Copies:
 
 
 def _copy(sampler: Any, seed: int | None, generators: _Copies) -> Any:
-    """Return a sampler with the order of the next iteration, or None for classes whose order is not known."""
+    """Return a sampler with the order of the next iteration, or None if the order of this class cannot be predicted."""
     kind = type(sampler)
     if kind in _FIXED:
         return sampler

@@ -150,8 +150,8 @@ def exited(
         how, hint = f"exited with code {exitcode}", ""
     held = "; ".join(f"batch {batch} (samples {shown(indices)})" for batch, indices in lost) or "no batch"
     pid_text = f" (pid {pid})" if pid is not None else ""
-    reading = f"read sample {sample[1]!r} of batch {sample[0]} and " if sample is not None else ""
-    error = WorkerExited(f"DataLoader worker {worker_id}{pid_text} {how} while it {reading}held {held}{hint}")
+    reading = f" while it read sample {sample[1]!r} of batch {sample[0]}" if sample is not None else ""
+    error = WorkerExited(f"DataLoader worker {worker_id}{pid_text} {how}{reading}\nUnfinished: {held}{hint}")
     error.worker_id, error.pid, error.exitcode = worker_id, pid, exitcode
     error.lost = [index for _, indices in lost for index in indices]
     if lost:

@@ -49,8 +49,8 @@ class Fetcher:
         self.reseed: Callable[[int], None] = seed_streams
         self.doing: str = "starting"
         self.index: tuple[Any, ...] = ()
-        # Called with the batch and a position in it: before each sample is read with its position, and after the last
-        # with -1.
+        # Called with the number of the batch and the position of a sample in it, before the sample is read. After the
+        # last sample, the position is -1.
         self.reading: Callable[[int, int], None] | None = None
         # Called between samples; returns whether the loader has cancelled the batch.
         self.stopped: Callable[[], bool] | None = None

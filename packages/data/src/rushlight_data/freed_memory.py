@@ -2,13 +2,14 @@
 
 Note [Freed memory]
 NumPy and Pillow allocate the arrays and images of samples with `malloc`. The GNU C library maps memory for each block of
-128 KB or more, and returns it when the block is freed, so that every sample pays for the page faults of fresh memory. It
-raises this limit to the size of the largest mapped block that was freed. Programs rarely do that by themselves if their
-tensors have another allocator. Decoding a JPEG image of 500 x 375 pixels took 1.2 times as long with the initial limit.
+128 KB or more and unmaps it when the block is freed, so that the memory of every sample causes page faults again. When a
+mapped block is freed, the library raises this limit to the size of the block. If tensors have another allocator, a program
+rarely frees large blocks, and the limit stays low. Decoding a JPEG image of 500 x 375 pixels took 1.2 times as long with the
+initial limit.
 
-The limit is raised by allocating and freeing one block, which is never written to, instead of by `mallopt`: so the
-environment variables of the C library, such as MALLOC_MMAP_THRESHOLD_, keep their effect, and other C libraries and
-allocators ignore it.
+The limit is raised by allocating and freeing one block, which is never written to. `mallopt` is not used, because it would
+override the environment variables of the C library, such as MALLOC_MMAP_THRESHOLD_. With other C libraries and allocators,
+allocating and freeing a block has no effect.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from __future__ import annotations
 import ctypes
 import functools
 
-# Blocks up to this size are kept. The C library then returns free memory at the end of the heap beyond twice this size.
+# The C library keeps freed blocks up to this size. It then returns memory at the end of the heap to the system only if more
+# than twice this size is free.
 KEPT_BYTES = 8 << 20
 
 

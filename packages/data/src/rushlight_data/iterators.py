@@ -253,7 +253,7 @@ class WorkersIterator(LoaderIterator):
         self._pool.start_epoch(self._progress.seed, self._progress.streams, self._loader.batch_size)
 
     def _adopts(self, early: EarlyBatches) -> bool:
-        """Continue with the batches that were read early if they are the first ones of this epoch."""
+        """Use the batches that were read early if they are the first batches of this epoch, and return whether they are."""
         assert self._order is not None
         if self._sent or (self._pool.streams is not None and early.seed != self._progress.seed):
             return False
@@ -429,7 +429,7 @@ class WorkersIterator(LoaderIterator):
 
     def _timeout_error(self) -> LoaderTimeout:
         held = "; ".join(
-            f"worker {worker.id} (pid {worker.process.pid}) holds batch {task.number}"
+            f"worker {worker.id} (pid {worker.process.pid}) has not returned batch {task.number}"
             + (f" (samples {shown(task.indices)})" if isinstance(task.indices, list) else "")
             for worker in self._pool.workers
             for task in list(worker.tasks.values())[:1]
@@ -451,7 +451,7 @@ def _none() -> None:
 def _same_indices(first: list[Any], second: list[Any]) -> bool:
     try:
         return bool(first == second)
-    except Exception:  # the comparison has no truth value, for example of tensors
+    except Exception:  # the result has no truth value, as for lists of tensors
         return False
 
 

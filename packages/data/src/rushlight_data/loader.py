@@ -205,7 +205,7 @@ class DataLoader(Generic[T_co]):
         super().__setattr__(name, value)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the attributes for a copy or a pickle, which starts workers of its own."""
+        """Return the attributes to copy or pickle. Workers are not included: the copy starts its own."""
         return self.__dict__ | {"_pool": None, "_pool_arguments": ()}
 
     def __len__(self) -> int:
@@ -308,7 +308,7 @@ class DataLoader(Generic[T_co]):
         self._resume = dict(state)
 
     def stats(self) -> LoaderStats:
-        """Return how long the training loop waited for the workers and the workers for the loop.
+        """Return how long the training loop waited for the workers, and how long the workers waited for the loop.
 
         `stats().verdict` summarizes it in one sentence."""
         return self._stats
@@ -432,7 +432,7 @@ def _require_int(name: str, value: object) -> int:
 
 def _check_context(context: Any) -> None:
     if isinstance(context, str):
-        from multiprocessing import get_all_start_methods  # 10 ms, only where workers are used
+        from multiprocessing import get_all_start_methods  # takes 10 ms, and only workers need it
 
         methods = get_all_start_methods()
         if context not in methods:

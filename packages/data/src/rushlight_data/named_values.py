@@ -1,7 +1,7 @@
-"""The values that the code of a function names: globals, variables of enclosing functions, attributes of modules.
+"""Find the values to which the code of a function refers by name.
 
-They are found in the bytecode. A chain of names such as `package.module.LIMIT` is followed as long as the values are
-modules. See Note [Snapshots].
+These are globals, variables of enclosing functions, and attributes of modules. They are found in the bytecode. A chain of
+names such as `package.module.LIMIT` is followed as long as the values are modules. See Note [Snapshots].
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Names(NamedTuple):
 
 
 class NamedValue(NamedTuple):
-    """A value that a function names, and whether its state is to be followed."""
+    """A value to which a function refers by name, and whether its state is to be followed."""
 
     name: str  # the chain of names, joined by dots
     value: Any
@@ -45,15 +45,15 @@ class NamedValue(NamedTuple):
 
 
 def named_values(function: types.FunctionType) -> list[NamedValue]:
-    """Return the values that the code of a function names, `MISSING` for names without a value."""
+    """Return the values to which the code of a function refers by name; `MISSING` for names without a value."""
     return [named for chain in _chains(function) for named in chain]
 
 
 def may_use_others(function: types.FunctionType) -> bool:
-    """Return whether code can use globals that it does not name.
+    """Return whether the code of a function may use globals that it does not refer to by name.
 
-    This is the case if it calls a function such as `eval`, or if it imports a module that belongs to no library, or uses it
-    in another way than to look up an attribute by name."""
+    This is the case if the code uses a function such as `eval`, imports a module that belongs to no library, or uses such a
+    module other than by looking up an attribute by name."""
     if not all(map(is_library, _names(function.__code__).imports)):
         return True
     for *_, last in _chains(function):
@@ -94,13 +94,13 @@ def _follow(value: Any, chain: tuple[str, ...]) -> list[NamedValue]:
 
 @functools.lru_cache(maxsize=1024)
 def _names(code: types.CodeType) -> _Names:
-    import dis  # 2 ms, only where workers are used
+    import dis  # takes 2 ms, and only workers need it
 
     from_globals: set[tuple[str, ...]] = set()
     from_enclosing: set[tuple[str, ...]] = set()
     imports: set[str] = set()
     chain: list[str] = []
-    into: set[tuple[str, ...]] | None = None  # the set that the chain belongs to, while one is being read
+    into: set[tuple[str, ...]] | None = None  # the set to which the chain will be added; None outside of a chain
     for instruction in dis.get_instructions(code):
         operation, name = instruction.opname, instruction.argval
         if operation in ("CACHE", "EXTENDED_ARG"):

@@ -1,7 +1,7 @@
 """Watch which files a worker reads, to find out later whether they have changed. See Note [Early batches].
 
-Python calls audit hooks when it opens or lists a file, but not when it reads the file's status or the target of a link.
-The functions of `os` that do so are replaced while files are recorded. `os.path` and `pathlib` call these functions.
+Python calls audit hooks when it opens a file or lists a folder, but not when it reads the status of a file or the target of
+a link. The functions of `os` that read these are replaced while files are recorded. `os.path` and `pathlib` call them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class OpenedFiles:
         self._recording = True
 
     def stop(self) -> Signatures:
-        """End recording and return the files' signatures. If other sources were read, one signature never matches."""
+        """End recording and return the signatures of the files, with one that never matches if other sources were read."""
         self._recording = False
         vars(os).update(self._originals)
         return self._signatures

@@ -261,7 +261,7 @@ class RandomSampler(_Seeded):
             return
         for _ in range(total // n):
             yield core.randperm(n, generator=generator)
-        yield core.randperm(n, generator=generator)[: total % n]  # also drawn if unused
+        yield core.randperm(n, generator=generator)[: total % n]  # drawn even if no index of it is used
 
     def __len__(self) -> int:
         return self.num_samples

@@ -9,11 +9,11 @@ one entry per mutable object: the object, and references to its parts. A compari
 by identity. Replacing a value by an equal one therefore counts as a change, which only costs time. The settings of the
 process are compared as well (`process_settings.py`).
 
-Code of the standard library and of installed packages is not followed, but its objects are. A snapshot is not `known`
-if it contains an object whose state cannot be read (a file, a lock, shared memory of another kind), or too much to
-compare in a few milliseconds. Such a dataset may change without notice.
+Objects of classes of the standard library and of installed packages are followed, but the functions and classes of these
+libraries are not. A snapshot has `known = False` if it contains an object whose state cannot be read (a file, a lock, shared
+memory of another kind), or too much to compare in a few milliseconds. Changes of such a dataset may not be detected.
 
-The globals that a function uses are those that its code names (`named_values.py`). A snapshot is also not `known` if it
+The globals of a function are found by the names in its code (`named_values.py`). A snapshot also has `known = False` if it
 contains code that may use other globals: code that calls `eval` or `globals`, for example, or that passes a module to
 another function, as in `getattr(module, name)`.
 """
@@ -57,7 +57,7 @@ _PLAIN: frozenset[type] = frozenset({
 class Snapshot:
     """The state of `roots` and of everything reachable from them. See Note [Snapshots].
 
-    `known` is whether all of it could be read. Otherwise `changed` detects some of the changes."""
+    `known` is True if the whole state could be read. If it is False, `changed` may miss changes."""
 
     def __init__(self, *roots: Any) -> None:
         self.known: bool = True
@@ -67,7 +67,7 @@ class Snapshot:
         self._items = self._bytes = 0
         self._stack: list[Any] = list(roots)
         self._settings = process_settings()
-        self._names_all = True  # whether the code names all globals that it uses
+        self._names_all = True  # whether the code refers to all globals that it uses by name
         try:
             while self._stack and self.known:
                 self._visit(self._stack.pop())
@@ -160,7 +160,7 @@ class Snapshot:
     def _visit_cell(self, cell: types.CellType) -> None:
         parts = _cell_parts(cell)
         self._entries.append((_cell_parts, cell, parts))
-        # A module is followed by the names in the function that the cell belongs to.
+        # Modules are left out: the function of the cell refers to their attributes by name.
         self._push((part for part in parts if not isinstance(part, types.ModuleType)), len(parts))
 
     def _visit_items(self, obj: Any) -> None:

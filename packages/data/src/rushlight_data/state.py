@@ -66,7 +66,7 @@ def arguments(loader: DataLoader[Any]) -> dict[str, Any]:
 
 
 def sampler_of(loader: DataLoader[Any]) -> Any:
-    """Return the sampler that determines the order of a loader: its batch sampler, or the one that a BatchSampler groups."""
+    """Return the sampler that determines the order of a loader: for a BatchSampler, the sampler that it wraps."""
     sampler: Any = loader.batch_sampler if loader._batched else loader.sampler
     return sampler.sampler if type(sampler) is BatchSampler else sampler
 
@@ -136,7 +136,7 @@ def _check_arguments(state: dict[str, Any], loader: DataLoader[Any]) -> None:
             )
     if type(sampler_of(loader)) in (RandomSampler, SequentialSampler) and state["batches"] > len(loader):
         raise _error(
-            f"the state is after {state['batches']} batches, but an epoch of this loader has {len(loader)}"
+            f"the state was saved after {state['batches']} batches, but an epoch of this loader has {len(loader)}"
         )
 
 
@@ -154,8 +154,8 @@ def digest_of(indices: Any, previous: int | None) -> int | None:
     if previous is None:
         return None
     try:
-        return zlib.crc32(marshal.dumps(indices, 0), previous)  # in version 0, equal values have equal bytes
-    except ValueError:  # an object of another class
+        return zlib.crc32(marshal.dumps(indices, 0), previous)  # marshal's version 0: equal values give equal bytes
+    except ValueError:  # marshal does not support the class of an index
         return None
 
 

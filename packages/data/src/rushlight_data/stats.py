@@ -63,7 +63,7 @@ class LoaderStats:
             if share < 0.1:
                 return f"Loading takes {share:.0%} of the loop's time: workers would save little time."
             return (
-                f"Loading takes {share:.0%} of the loop's time: workers (num_workers) could load meanwhile."
+                f"Loading takes {share:.0%} of the loop's time: workers (num_workers) could load in the background."
             )
         busy = self.worked / max(self.worked + self.idle, 1e-12)
         said = f"The loop waits {share:.0%} of its time for data, and workers are busy {busy:.0%} of theirs"
@@ -71,7 +71,7 @@ class LoaderStats:
             return f"{said}: the loop is the limit, and loading is fast enough."
         if busy > 0.7:
             return f"{said}: loading is the limit; cheaper samples, or more workers (if cores are left) help."
-        return f"{said}: batches come unevenly, or are large to move; a higher prefetch_factor might help."
+        return f"{said}: batches arrive unevenly or take long to send; a higher prefetch_factor may help."
 
     def __str__(self) -> str:
         lines = [

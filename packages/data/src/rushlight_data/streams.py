@@ -1,11 +1,11 @@
 """Streams of samples whose order does not depend on the number of workers, and which are resumed exactly.
 
 Note [Lanes]
-A stream is divided into a fixed number of lanes, each of which has a part of the shards and its own position. The
-batches of an epoch come from the lanes in turn, and each is read by one lane only. A worker reads the lanes `lane`
-with `lane % num_workers == worker`, so the number of workers decides which worker reads a lane, but not the samples of the
-lane. A loader's state has one entry per lane, and a loader with another number of workers continues from it. The last batch
-of each lane may be smaller, or is dropped with `drop_last`.
+A stream is divided into a fixed number of lanes. Each lane has a part of the shards and its own position. The batches of an
+epoch come from the lanes in turn, and all samples of a batch come from one lane. A worker reads the lanes with
+`lane % num_workers == worker`, so the number of workers determines which worker reads a lane, but not the samples of the
+lane. A loader's state has one entry per lane, and a loader with another number of workers can continue from it. The last
+batch of each lane may be smaller than the others; with `drop_last`, such a batch is dropped.
 """
 
 from __future__ import annotations
@@ -158,11 +158,11 @@ class _ShardIterator(StreamIterator[T]):
 
 
 class ShuffleStream(Stream[T]):
-    """A stream that shuffles blocks of consecutive samples of another one.
+    """A stream that shuffles blocks of consecutive samples of another stream.
 
     Each lane reads `buffer_size` samples, returns them in random order, and then reads the next `buffer_size`
-    samples. A resumed loader reads one block per lane again; the state contains no samples. After an exception of `stream`,
-    the iteration continues as that of `stream` does, and the other samples of the block are returned.
+    samples. A resumed loader reads one block per lane again; the state contains no samples. If `stream` raises an exception,
+    the next call continues with the next sample of `stream`, and no other sample of the block is lost.
 
     Arguments:
         stream: the stream to shuffle.
@@ -195,7 +195,7 @@ class _ShuffleIterator(StreamIterator[T]):
         self._number = self._taken = 0
         self._begin = source.state_dict()  # position of the source at the beginning of the block
         self._errors = 0  # number of exceptions of the source that were raised while the block was read
-        self._to_ignore = 0  # how many of them were raised before the state was saved, and are met again
+        self._to_ignore = 0  # exceptions from before the state was saved, which are raised again and ignored
         self._samples: list[T] = []  # the samples of the block in the source's order, while it is read
         self._block: list[T] | None = None  # the remaining samples of the block, the next one last
 
@@ -248,7 +248,7 @@ class MixStream(Stream[T]):
     Arguments:
         streams: the streams.
         weights: a positive number per stream; a stream is chosen with a probability proportional to it.
-        stop: when a lane ends: "all" ends it after all its streams have ended, "first" when the first of them ends.
+        stop: when a lane ends: with "all", after all streams have ended in this lane; with "first", after the first one.
 
     The number of lanes is the smallest number of lanes of any stream.
 

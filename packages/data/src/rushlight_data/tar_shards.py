@@ -16,13 +16,14 @@ def read_tar(
     """Iterate over the samples of a tar file, which may be compressed.
 
     Consecutive files with the same path up to the first dot of their name are one sample. A sample is a dict with that
-    path as "__key__", and with the content of each file under the rest of its name in lower case: "a/cat.JPG" and
-    "a/cat.seg.png" give `{"__key__": "a/cat", "jpg": …, "seg.png": …}`. Files without a dot, and those whose names begin
-    with a dot, are left out.
+    path as "__key__". The content of each file is stored under the rest of its name in lower case: "a/cat.JPG" and
+    "a/cat.seg.png" give `{"__key__": "a/cat", "jpg": …, "seg.png": …}`. Files whose names have no dot, or begin with a dot,
+    are skipped.
 
     Arguments:
         path: path of the tar file.
-        decoders: functions that convert the content, by its key in any case. Other content stays bytes.
+        decoders: a dict from keys, in upper or lower case, to functions that convert the content of a file. The content
+            of other files stays bytes.
 
     Raises `tarfile.ReadError` for a file that is damaged, and ValueError if a sample has two files with the same key.
     Errors, also those of decoders, have a note with the path of the tar file.

@@ -13,7 +13,7 @@ _CHUNK = 1 << 24
 
 
 class TextLines(Dataset[str]):
-    """A dataset whose sample i is line i of a text file, without the line's end.
+    """A dataset whose sample i is line i of a text file, without the line ending.
 
     Lines end with "\\n" or "\\r\\n". The positions of the lines, 8 bytes each, are found when the dataset is created;
     worker processes that are forked share them. The lines themselves stay in the file.
@@ -21,8 +21,8 @@ class TextLines(Dataset[str]):
     Arguments:
         path: path of the file.
         encoding: encoding of the file, in which a newline must be the byte 10, as in UTF-8 and Latin-1.
-        index: path of a file for the positions. If it belongs to the text file in its present state, it is mapped to
-            memory; otherwise it is written. Default: the positions are not kept.
+        index: path of a file that stores the positions. If the file exists and the text file has not changed since it was
+            written, it is mapped to memory; otherwise it is written. Default: the positions are not stored.
 
     Raises OSError if a file cannot be read, and reading a sample raises RuntimeError if the text file has become shorter.
 
@@ -107,6 +107,6 @@ def _find_ends(fd: int) -> Any:
     while chunk := os.pread(fd, _CHUNK, offset):
         parts.append(np.flatnonzero(np.frombuffer(chunk, np.uint8) == 10) + (offset + 1))
         offset, last = offset + len(chunk), chunk[-1:]
-    if last != b"\n":  # the last line has no end
+    if last != b"\n":  # the last line has no line ending
         parts.append(np.array([offset], np.int64))
     return np.concatenate(parts)

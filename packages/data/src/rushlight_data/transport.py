@@ -53,7 +53,7 @@ def _default() -> Transport:
 
 @functools.cache
 def _entry_points() -> tuple[Any, ...]:
-    from importlib.metadata import entry_points  # 10 ms, only where workers are used
+    from importlib.metadata import entry_points  # takes 10 ms, and only workers need it
 
     return tuple(entry_points(group=GROUP))
 
@@ -66,7 +66,7 @@ class PicklingTransport:
 
     def pipe(self) -> tuple[Any, Any]:
         """Return the two ends of a standard pipe: the loader's and the worker's."""
-        import multiprocessing  # 10 ms, only where workers are used
+        import multiprocessing  # takes 10 ms, and only workers need it
 
         ours, theirs = multiprocessing.Pipe()
         return ours, _SenderConnection(theirs)

@@ -38,7 +38,7 @@ def _find(obj: Any, path: str, seen: set[int], depth: int) -> tuple[str, Any] | 
 
 
 class _ProcessStart:
-    """Takes the place of a process that is being started: locks and queues can be pickled only in that case."""
+    """A placeholder for a process that is being started. Locks and queues can be pickled only while a process starts."""
 
     def DupFd(self, fd: int) -> int:
         return fd

@@ -180,7 +180,7 @@ class _WorkerLoop:
         if self.setup.init_fn is not None:
             try:
                 self.setup.init_fn(self.setup.worker_id)
-            except StopIteration as error:  # it would end the worker's part of the epoch
+            except StopIteration as error:  # the loader would take it for the end of the worker's samples
                 self.broken = RuntimeError("worker_init_fn raised StopIteration")
                 self.broken.__cause__ = error
             except Exception as error:

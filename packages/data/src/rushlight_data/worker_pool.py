@@ -161,16 +161,16 @@ class WorkerPool:
 
     @property
     def is_own(self) -> bool:
-        """Whether this process started the workers. A forked child cannot use those of its parent."""
+        """Whether this process started the workers. A forked child cannot use the workers of its parent."""
         return self._pid == os.getpid()
 
     @property
     def is_known(self) -> bool:
-        """Whether a change of the objects that the workers have copies of would be detected."""
+        """Whether changes of the objects that were copied to the workers are detected."""
         return self.snapshot is not None and self.snapshot.known and self._begins_anew
 
     def is_current(self) -> bool:
-        """Return whether all workers run and, as far as is known, have copies of the present state."""
+        """Return whether all workers run, and no change of the objects that were copied to them was detected."""
         poller = select.poll()
         for worker in self.workers:
             poller.register(worker.sentinel, select.POLLIN)
@@ -235,7 +235,7 @@ class WorkerPool:
         for task in tasks:
             if reading is not None and task.number == reading[0]:
                 offset = reading[1]
-                # Samples of an iterable dataset have no indices, so their numbers are used.
+                # Samples of an iterable dataset have no indices, so their positions in the stream are used.
                 sample = (
                     task.number,
                     task.indices[offset]
