@@ -100,7 +100,7 @@ def _names(code: types.CodeType) -> _Names:
     from_enclosing: set[tuple[str, ...]] = set()
     imports: set[str] = set()
     chain: list[str] = []
-    into: set[tuple[str, ...]] | None = None  # the set to which the chain will be added; None outside of a chain
+    into: set[tuple[str, ...]] | None = None  # the set for the chain that is being read
     for instruction in dis.get_instructions(code):
         operation, name = instruction.opname, instruction.argval
         if operation in ("CACHE", "EXTENDED_ARG"):

@@ -154,7 +154,8 @@ def digest_of(indices: Any, previous: int | None) -> int | None:
     if previous is None:
         return None
     try:
-        return zlib.crc32(marshal.dumps(indices, 0), previous)  # marshal's version 0: equal values give equal bytes
+        # In marshal's version 0, equal values have equal bytes.
+        return zlib.crc32(marshal.dumps(indices, 0), previous)
     except ValueError:  # marshal does not support the class of an index
         return None
 

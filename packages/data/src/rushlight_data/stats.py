@@ -62,9 +62,7 @@ class LoaderStats:
         if self.num_workers == 0:
             if share < 0.1:
                 return f"Loading takes {share:.0%} of the loop's time: workers would save little time."
-            return (
-                f"Loading takes {share:.0%} of the loop's time: workers (num_workers) could load in the background."
-            )
+            return f"Loading takes {share:.0%} of the loop's time: workers (num_workers) could load in the background."
         busy = self.worked / max(self.worked + self.idle, 1e-12)
         said = f"The loop waits {share:.0%} of its time for data, and workers are busy {busy:.0%} of theirs"
         if share < 0.05:

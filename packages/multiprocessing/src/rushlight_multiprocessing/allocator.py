@@ -2,8 +2,9 @@
 
 A block is *held* while this process has a view of it, *lent* when only other processes may still use it, and otherwise free.
 Other processes do not report when they drop a block. Every allocation therefore checks a few of the lent blocks, the oldest
-first, before it takes free memory. A sequence of batches of any sizes therefore reuses the same memory instead of memory
-that was never used. As many pages of free memory are kept as the next block needs.
+first, before it reserves free memory. This way, a sequence of batches of any sizes reuses the same memory instead of memory
+that was never used. When a large block is freed, pages of free memory beyond the needs of the next block are returned to the
+system.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class OwnedArena(ArenaOwner):
     """An arena created by this process: its free ranges, sorted and not adjacent, and the slabs of small blocks.
 
     The number of ranges does not grow with the number of small blocks, and slabs are found by offset or size,
-    so that a small block is reserved and given back in constant time."""
+    so that a small block is reserved and freed in constant time."""
 
     def __init__(self, heap: Heap, size: int) -> None:
         self.heap: Heap = heap
@@ -169,12 +170,12 @@ class Heap:
         self.reuse: bool = True  # whether the pages of a sequence of batches are kept for the next batches
 
     def allocate(self, nbytes: int, solo: bool) -> tuple[Block, memoryview]:
-        """Allocate an uninitialized block of at least `nbytes` bytes; return it with a view that keeps it.
+        """Allocate an uninitialized block of at least `nbytes` bytes. Return the block, and a view that keeps it allocated.
 
         Raises OutOfMemoryError for a large block that exceeds a memory limit.
 
         With `solo`, the block is shared individually rather than as one of a sequence of batches, and its pages are
-        returned to the system when it is dropped. So are the pages of batches while `reuse` is false."""
+        returned to the system when it is dropped. While `reuse` is false, the pages of batches are returned, too."""
         size = _rounded(nbytes)
         if size >= KEEP_BYTES:
             _check_limit(nbytes)
@@ -192,7 +193,7 @@ class Heap:
 
     def take_back(self, owned: OwnedArena, block: Block, returned: bool) -> None:
         """Free or lend a block that this process no longer views."""
-        if block.lent:  # it was received back in a message and is still in the list
+        if block.lent:  # this process received the block in a message; it is still in the list
             return
         if returned or not block.sent:
             self._free(owned, block, returned)
@@ -220,7 +221,7 @@ class Heap:
         """Check up to `count` lent blocks, the oldest first, and free those that no process uses any more."""
         for _ in range(min(count, len(self.lent))):
             owned, block = self.lent.popleft()
-            if block.views:  # it was received back in a message and is held again
+            if block.views:  # this process received the block in a message and holds it again
                 block.lent = False
             elif owned.arena.is_free(block.offset):
                 self._free(owned, block)
@@ -282,8 +283,8 @@ class Heap:
 def _check_limit(nbytes: int) -> None:
     """Raise OutOfMemoryError if a block exceeds a memory limit: writing to the block would kill the process.
 
-    A block may be in an arena that is mapped already, so the address space is not considered. Mapping an arena that exceeds
-    it raises an error."""
+    The limit of the address space is not considered, because the block may be in an arena that is mapped already. Mapping a
+    new arena that exceeds this limit raises an error."""
     limit = tightest_limit(address_space=False)
     if limit is not None and nbytes > limit.left:
         raise core.OutOfMemoryError(

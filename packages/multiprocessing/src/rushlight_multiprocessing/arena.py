@@ -16,11 +16,11 @@ which counts only while the process runs:
   sender may drop the tensor, or end, before the message is read. If a message is never read, its blocks are
   freed when the socket is closed.
 * A forked child gets a new slot, with the blocks that the parent held at the fork. If there is no slot or no descriptor
-  left for it, the parent never drops these blocks, and the child needs a slot before it can receive others.
-* A block is free if it is in no message, which is the case if an exclusive lock on it can be taken, and if it is in
-  the table of no locked slot. The tables are read while the exclusive lock is held. A message that takes a block from
-  a table needs a lock on the block, so this cannot happen at the same time. A receiver enters a block in its table
-  before it releases the message's lock. The owner checks blocks when it needs memory.
+  left for it, the parent never drops these blocks, and the child needs a slot before it can receive other blocks.
+* A block is free if no message and no table of a locked slot contains it. If an exclusive lock on the block can be
+  taken, no message contains it. The tables are read while this lock is held. Sending the block needs a lock on it, so
+  the block cannot move from a table to a message in the meantime. A receiver enters a block in its table before it
+  releases the message's lock. The owner checks blocks when it needs memory.
 * The last process that drops a large block that was shared individually returns its pages to the system; see
   `Arena.release`.
 
@@ -124,8 +124,8 @@ _lock_fds: set[int] = set()
 class Block:
     """A block of an arena that this process uses or owns.
 
-    `views` counts the memoryviews of this process over the block, which is in the process's table while there
-    are any. A view that was deleted counts until `Guard` has processed it."""
+    `views` is the number of this process's memoryviews over the block. The block is in the process's table while this
+    number is not 0. A view that was deleted counts until `Guard` has processed it."""
 
     __slots__ = ("arena", "lent", "nbytes", "offset", "sent", "size", "solo", "view_ref", "views")
 
@@ -236,9 +236,9 @@ class Arena:
     def _return_pages_if_last(self, block: Block) -> bool:
         """Release the pages of a block that is being dropped if no other process uses it. Return whether this was done.
 
-        The block is still in this process's table, so that its owner does not use the memory for another block
-        meanwhile. If several processes drop the block at once, each waits until the others have checked it. A lock that is
-        not exclusive belongs to a message, whose reader is going to drop the block later."""
+        In the meantime the block stays in this process's table, so that its owner does not use the memory for another
+        block. If several processes drop the block at once, each waits until the others have checked it. A lock that is not
+        exclusive belongs to a message; the process that reads the message will drop the block later."""
         while not self._try_exclusive(block.offset):
             if self._lock_kind(block.offset) == fcntl.F_RDLCK:
                 return False
@@ -246,7 +246,7 @@ class Arena:
         last = not self._is_held_elsewhere(block.offset)
         if last:
             self.return_pages(block)
-        self.table[block.offset // GRANULE] = 0  # before the others look
+        self.table[block.offset // GRANULE] = 0  # before other processes check the block
         self.unlock(block.offset)
         return last
 

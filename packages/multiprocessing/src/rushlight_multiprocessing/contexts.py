@@ -19,15 +19,16 @@ from .workers import Pool
 
 
 class _WithTensors:
-    """Mixin of processes whose arguments contain tensors: it passes on the tensors' lock descriptors and closes them.
+    """Mixin of processes whose arguments contain tensors. It manages the lock descriptors of these tensors.
 
-    It also sets the number of threads that the process begins with."""
+    The parent closes its copies after the start, and the child closes the descriptors after it has read the arguments. The
+    mixin also sets the number of threads that the process begins with."""
 
     _num_threads: int | None = None  # None leaves the number unchanged
 
     @classmethod
     def _Popen(cls, process_obj: Any) -> Any:
-        reductions.init_reductions()  # again, for subclasses of Tensor that were defined since
+        reductions.init_reductions()  # again, for subclasses of Tensor that were defined in the meantime
         popen = super()._Popen(process_obj)  # type: ignore[misc]
         reductions.launched(popen)
         return popen
@@ -40,7 +41,7 @@ class _WithTensors:
 
 
 class _WithShareOfThreads(_WithTensors):
-    """Mixin of processes that start without the parent's threads: a new process gets the share of one living child."""
+    """Mixin of processes that begin with the parent's number of threads divided by the number of its living children."""
 
     @classmethod
     def _Popen(cls, process_obj: Any) -> Any:
@@ -66,7 +67,7 @@ class Process(_WithTensors, standard.Process):
 
     A process started by 'spawn' or 'forkserver' begins with the parent's number of threads divided by the number of living
     children of the parent, including the new one, unless OMP_NUM_THREADS is set. Call `set_num_threads` in the process for
-    another number. The main thread of a forked process computes alone.
+    another number. A forked process computes with its main thread only.
 
     Example::
 

@@ -50,7 +50,7 @@ _LOCKED, _UNLOCKED = _lock(fcntl.F_WRLCK, 0), _lock(fcntl.F_UNLCK, 0)
 
 
 class Ledger:
-    """The counts of one queue. Use a `with` statement to lock it; docstrings name the methods that need no lock.
+    """The counts of one queue. A `with` statement locks it; docstrings say which methods can be called without the lock.
 
     Raises RuntimeError if more than `SLOTS` processes use a queue.
     """
@@ -119,7 +119,7 @@ class Ledger:
             self._words[self._mine()] = 1  # not += 1: an interrupted call may have left a count
 
     def remove_unsent(self) -> None:
-        """Count no object as unsent in this process. With a slot, the ledger need not be locked."""
+        """Set the number of unsent objects of this process to 0. With a slot, the ledger need not be locked."""
         self._words[self._mine()] = 0
 
     def add_taken(self, count: int) -> None:
@@ -155,7 +155,7 @@ class Ledger:
                 self._free(word, _LOST)
 
     def leave(self) -> None:
-        """Leave the tasks that this process took to others, which may report them as done."""
+        """Free the slot of this process. Other processes may report the tasks that it took as done."""
         if self._slot is not None:
             self._free(self._slot, _ORPHANED)
 

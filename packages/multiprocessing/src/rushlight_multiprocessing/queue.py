@@ -1,6 +1,6 @@
 """Queues for tensors, with the interface of the standard ones.
 
-An object is pickled by the thread that calls `put`: errors are raised there, and later changes to the object
+An object is pickled by the thread that calls `put`. So `put` raises the errors of pickling, and later changes of the object
 are not sent.
 
 A queue stays usable when one of its processes is killed at any time: messages are sent and received whole without locks (see
@@ -110,7 +110,7 @@ class Queue:
         """Put a picklable object. Raises queue.Full if there is no room (within `timeout` seconds)."""
         self._check_open()
         packed = dumps(obj)
-        self._writer.check_arenas(packed[1])  # here, because the feeder cannot raise the error in the caller
+        self._writer.check_arenas(packed[1])  # the feeder thread could not raise the error in the caller
         deadline = _deadline(block, timeout)
         while not self._put_packed(*packed):
             left = deadline - time.monotonic()
@@ -202,7 +202,7 @@ class Queue:
 
     @staticmethod
     def _announce(change: Any) -> None:
-        """Wake a process that waits for a change. Other waiting processes are woken by it, or check again later."""
+        """Wake a process that waits for a change. It wakes further waiting processes, or they check again after a time."""
         if change._semlock._is_zero():
             change.release()
 

@@ -26,7 +26,7 @@ Memory = TypeVar("Memory", core.Tensor, core.UntypedStorage)
 def share_memory_(data: Memory) -> Memory:
     """Move a tensor's storage, or a storage, to shared memory in place, and return the argument.
 
-    All tensors over the storage follow. Processes that receive one of them afterwards use the same memory.
+    All tensors over the storage then use the shared memory, and so do processes that receive one of them afterwards.
     Moving copies the data once. An argument that is already in shared memory is returned unchanged.
 
     Raises RuntimeError if the tensor is not on the CPU, or requires grad and is not a leaf.

@@ -130,7 +130,8 @@ def start_processes(
         fn: the function.
         args: its arguments after the number of the process.
         nprocs: the number of processes.
-        join: whether to wait for the processes. daemon: whether they end with the calling process.
+        join: whether to wait for the processes.
+        daemon: whether the processes end with the calling process.
         start_method: "fork", "spawn" or "forkserver".
 
     Example:
@@ -180,7 +181,7 @@ def spawn(
         nprocs: the number of processes.
         join: whether to wait for the processes. Otherwise a `ProcessContext` is returned, with which they can be joined
             later.
-        daemon: whether they end with the calling process.
+        daemon: whether the processes end with the calling process.
         start_method: must be "spawn"; see `start_processes` for others.
 
     Example::

@@ -1,7 +1,7 @@
-"""A pool of processes that reports the task of a process that ends before it returns a result.
+"""A pool of processes that raises an error for a task if the process that runs the task ends without a result.
 
-The standard pool replaces such a process and waits for its task forever. Here tasks are numbered, and each process writes
-the number of the task that it has received to a word that it shares with the pool. When a process ends, the process that
+The standard pool replaces such a process, and waits for the result of the task forever. Here tasks are numbered, and each
+process writes the number of its task to a word of memory that it shares with the pool. When a process ends, the process that
 manages the pool compares the words with the tasks that have no result yet.
 """
 
@@ -25,7 +25,7 @@ from .threads import share_of_threads
 
 __all__ = ["Pool"]
 
-# States of a process in its word; other values are the number of the task that the process has.
+# States of a process, which it writes to its word. Other values are the number of the task that it runs.
 _STARTING, _RECEIVING, _IDLE = -1, -2, -3
 
 # Number of consecutive failed starts after which the pool fails all tasks.

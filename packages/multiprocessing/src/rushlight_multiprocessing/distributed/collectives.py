@@ -117,7 +117,7 @@ def all_reduce(
     Shape:
         - Tensors: (*), the same shape on all ranks.
 
-    Raises RuntimeError if ranks disagree, if one of them ends, and after the timeout of the group.
+    Raises RuntimeError if the calls of the ranks do not match, if a rank ends, or when the timeout of the group expires.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -192,7 +192,7 @@ def reduce(
     Shape:
         - Tensors: (*), the same shape on all ranks.
 
-    Raises RuntimeError if ranks disagree, if one of them ends, and after the timeout of the group.
+    Raises RuntimeError if the calls of the ranks do not match, if a rank ends, or when the timeout of the group expires.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -234,7 +234,7 @@ def broadcast(
     Shape:
         - Tensors: (*), the same shape on all ranks.
 
-    Raises RuntimeError if ranks disagree, if one of them ends, and after the timeout of the group.
+    Raises RuntimeError if the calls of the ranks do not match, if a rank ends, or when the timeout of the group expires.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -263,7 +263,7 @@ def all_gather(
     Shape:
         - Tensors: (*), the same shape on all ranks.
 
-    Raises RuntimeError if ranks disagree, if one of them ends, and after the timeout of the group.
+    Raises RuntimeError if the calls of the ranks do not match, if a rank ends, or when the timeout of the group expires.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -323,7 +323,7 @@ def all_gather_into_tensor(
     Shape:
         - `input_tensor`: (*), with n elements; `output_tensor`: (*), with n elements for each rank.
 
-    Raises RuntimeError if ranks disagree, if one of them ends, and after the timeout of the group.
+    Raises RuntimeError if the calls of the ranks do not match, if a rank ends, or when the timeout of the group expires.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -359,10 +359,10 @@ def all_gather_coalesced(
         async_op: whether to return a future of all outputs at once instead of waiting.
 
     Shape:
-        - Tensors: (*); those at the same position of the lists have the same shape on all ranks.
+        - Tensors: (*); tensors at the same position of the lists have the same shape on all ranks.
 
     Raises TypeError if `output_tensor_lists` is not a list, and ValueError if its lists do not have these lengths; other
-    errors are those of `all_gather`.
+    errors are the same as for `all_gather`.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -425,7 +425,7 @@ def gather(
     Shape:
         - Tensors: (*), the same shape on all ranks.
 
-    Raises RuntimeError if ranks disagree, if one of them ends, and after the timeout of the group.
+    Raises RuntimeError if the calls of the ranks do not match, if a rank ends, or when the timeout of the group expires.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -474,7 +474,7 @@ def scatter(
     Shape:
         - Tensors: (*), the same shape on all ranks.
 
-    Raises RuntimeError if ranks disagree, if one of them ends, and after the timeout of the group.
+    Raises RuntimeError if the calls of the ranks do not match, if a rank ends, or when the timeout of the group expires.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -512,7 +512,7 @@ def reduce_scatter(
     Shape:
         - Tensors: (*), the same shape on all ranks.
 
-    Raises RuntimeError if ranks disagree, if one of them ends, and after the timeout of the group.
+    Raises RuntimeError if the calls of the ranks do not match, if a rank ends, or when the timeout of the group expires.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -575,7 +575,7 @@ def reduce_scatter_tensor(
     Shape:
         - `output`: (*), with n elements; `input`: (*), with n elements for each rank.
 
-    Raises RuntimeError if ranks disagree, if one of them ends, and after the timeout of the group.
+    Raises RuntimeError if the calls of the ranks do not match, if a rank ends, or when the timeout of the group expires.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -603,7 +603,7 @@ def all_to_all(
     group: Group = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Send to each rank its tensor of a list, and write the received tensors to another list.
+    """Send tensor i of a list to rank i, and write the tensor that rank i sends to position i of another list.
 
     Arguments:
         output_tensor_list: the tensors that are written, one from each rank.
@@ -614,7 +614,7 @@ def all_to_all(
     Shape:
         - Tensors: (*), all with the same number of elements.
 
-    Raises RuntimeError if ranks disagree, if one of them ends, and after the timeout of the group.
+    Raises RuntimeError if the calls of the ranks do not match, if a rank ends, or when the timeout of the group expires.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -645,15 +645,15 @@ def all_to_all_single(
     Arguments:
         output: the tensor that is written.
         input: the tensor whose parts are sent.
-        output_split_sizes, input_split_sizes: parts of different sizes are not supported.
+        output_split_sizes, input_split_sizes: None, or equal sizes.
         group: a group; None selects the group of all processes.
         async_op: whether to return a `Work` at once instead of waiting.
 
     Shape:
         - `output` and `input`: (*), with the same number of elements, divisible by the number of ranks.
 
-    Raises NotImplementedError for parts of different sizes, and RuntimeError if ranks disagree, if one of them ends,
-    and after the timeout of the group.
+    Raises NotImplementedError for parts of different sizes, and RuntimeError if the calls of the ranks do not match, if a
+    rank ends, or when the timeout of the group expires.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -684,7 +684,7 @@ def barrier(
     device_ids: list[int] | None = None,
     timeout: timedelta | None = None,
 ) -> Work | None:
-    """Wait until every rank has called this.
+    """Wait until every rank has called this function.
 
     Arguments:
         device_ids: must be None, because the backend has no devices.
@@ -692,8 +692,8 @@ def barrier(
         group: a group; None selects the group of all processes.
         async_op: whether to return a `Work` at once instead of waiting.
 
-    Raises RuntimeError after the timeout, and ValueError if `timeout` is given together with `async_op`. The error after
-    the timeout names the missing ranks, which raise it, too, when they come.
+    Raises ValueError if `timeout` is given together with `async_op`, and RuntimeError when the timeout expires. This error
+    names the missing ranks, and a missing rank that calls `barrier` later raises the same error.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -718,14 +718,14 @@ def barrier(
 def monitored_barrier(
     group: Group = None, timeout: timedelta | None = None, wait_all_ranks: bool = False
 ) -> None:
-    """Wait until every rank has called this. The error after the timeout names every rank that has not called it.
+    """Wait until every rank has called this function. The error after a timeout names every rank that has not called it.
 
     Arguments:
         timeout: how long to wait. None selects the timeout of the group.
         wait_all_ranks: has no effect: all missing ranks are named in any case.
         group: a group; None selects the group of all processes.
 
-    Raises RuntimeError after the timeout, also on the missing ranks when they come.
+    Raises RuntimeError when the timeout expires, and later on each missing rank that calls this function.
 
     Example:
         >>> import rushlight.distributed as dist

@@ -24,7 +24,7 @@ DEFAULT_TIMEOUT = timedelta(minutes=30)
 
 
 class ReduceOp(Enum):
-    """A reduction: how the values of several ranks become one. Values are combined in the order of the ranks.
+    """A reduction, which combines the values of all ranks into one value, in the order of the ranks.
 
     float16 and bfloat16 are combined in float32 and rounded once. AVG needs a floating or complex dtype, MIN and MAX
     a real one, and BAND, BOR and BXOR integers or bool. PREMUL_SUM is not supported.
@@ -124,7 +124,7 @@ class Work:
         return future
 
     def source_rank(self) -> int:
-        """Return the rank in the group from which a message came, or -1 before it has come."""
+        """Return the rank in the group from which a message came, or -1 before it has arrived."""
         return _C._work_source(self._handle)
 
     _source_rank = source_rank  # PyTorch's name in Python
@@ -234,10 +234,10 @@ class ProcessGroup:
         return Work(handle, list(outputs) or list(inputs))
 
     def run_barrier(self, timeout: timedelta | None, label: str = "") -> None:
-        """Wait until every rank has called this. A timeout that is not None replaces the group's timeout for this call.
+        """Wait until every rank has called this method. A timeout replaces the group's timeout for this call.
 
-        The error after the timeout names the missing ranks. It breaks the group, so that a rank that comes later raises
-        the same error."""
+        When the timeout expires, the error names the missing ranks. The group cannot be used afterwards: a rank that calls
+        this method later raises the same error."""
         if timeout is not None:
             _C._set_group_timeout(self._handle, timeout.total_seconds())
         try:
@@ -300,11 +300,11 @@ class ProcessGroup:
         return [_unpickled(part[: int(size.item())]) for part, size in zip(parts, sizes, strict=True)]
 
     def abort(self, why: str = "the group was aborted") -> None:
-        """Make the operations that other ranks wait in, and all later ones, raise RuntimeError with a text."""
+        """Make pending and later operations of all ranks raise RuntimeError with the text `why`."""
         _C._abort_group(self._handle, why)
 
     def shutdown(self) -> None:
-        """Leave the group. Ranks that still wait for this one raise RuntimeError."""
+        """Leave the group. Ranks that still wait for this rank raise RuntimeError."""
         _C._close_group(self._handle)
 
     def set_timeout(self, timeout: timedelta) -> None:
@@ -314,7 +314,7 @@ class ProcessGroup:
 
 
 def _pickled(value: Any) -> tuple[Tensor, Exception | None]:
-    """Return the bytes of a pickled object and None, or no bytes and the error of pickling."""
+    """Return the bytes of the pickled object and None, or an empty tensor and the exception if pickling fails."""
     try:
         return core.frombuffer(bytearray(pickle.dumps(value)), dtype=core.uint8), None
     except Exception as error:
@@ -322,7 +322,7 @@ def _pickled(value: Any) -> tuple[Tensor, Exception | None]:
 
 
 def _check_sizes(sizes: Sequence[int], ranks: Sequence[int], error: Exception | None) -> None:
-    """Raise on every rank if the object of a rank could not be pickled, which a size of -1 marks."""
+    """Raise an error on every rank if a rank could not pickle its object. The size of such an object is -1."""
     if error is not None:
         raise error
     for size, rank in zip(sizes, ranks, strict=True):

@@ -50,7 +50,7 @@ def isend(
         - `tensor`: (*), of any shape.
 
     Return a `Work`, or None if this process is not in the group. Raises ValueError for an invalid rank. `Work.wait` raises
-    RuntimeError if the other rank ends, and after the timeout of the group.
+    RuntimeError if the other rank ends, or when the timeout of the group expires.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -89,7 +89,7 @@ def irecv(
         - `tensor`: (*), with as many elements as the tensor that is sent.
 
     Return a `Work`, or None if this process is not in the group. `Work.wait` raises RuntimeError if the message has another
-    dtype or size, with the source lines of both calls; if the other rank ends; and after the timeout of the group.
+    dtype or size (the error gives the source lines of both calls), if the other rank ends, or when the timeout expires.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -126,7 +126,7 @@ def send(
         - `tensor`: (*), of any shape.
 
     Raises ValueError if the destination is this process or there is no such rank, and RuntimeError if the other rank ends,
-    and after the timeout of the group.
+    or when the timeout of the group expires.
 
     Example::
 

@@ -24,7 +24,7 @@ def _bytes(value: str | bytes) -> bytes:
 
 
 class Store:
-    """Base class of stores. Keys are str, values bytes; a str that is set is encoded as UTF-8.
+    """Base class of stores. Keys are str and values are bytes. A value that is passed as str is encoded as UTF-8.
 
     Raises DistStoreError if a key is not set in time, and RuntimeError if it is deleted while a process waits for it.
 
@@ -206,7 +206,7 @@ class FileStore(Store):
 
     Arguments:
         file_name: the file, which is created if it is missing. The file of an earlier job must not be used again.
-        world_size: the number of processes; stored, but without effect; PyTorch's signature has it.
+        world_size: the number of processes. It is stored and has no effect.
 
     Example:
         >>> store = FileStore("meeting-point", 2)
@@ -250,7 +250,7 @@ class FileStore(Store):
 
 
 class PrefixStore(Store):
-    """A view of another store, in which the keys have a prefix.
+    """A view of another store that puts a prefix before every key.
 
     Arguments:
         prefix: the prefix.
@@ -284,10 +284,10 @@ class TCPStore(Store):
     """A store that one process serves to the others.
 
     Arguments:
-        host_name: the host of the serving process.
-        port: its port; 0 in the serving process selects a free one, which the attribute `port` then has.
+        host_name: the host of the process that serves the store.
+        port: the port of that process. If the serving process passes 0, a free port is selected; see the attribute `port`.
         world_size: the number of processes, or None; with `wait_for_workers` the serving process waits for them.
-        is_master: whether this process serves.
+        is_master: whether this process serves the store.
         timeout: how long to wait for the server and for keys.
         wait_for_workers: whether to return only when `world_size` processes have connected.
         multi_tenant: has no effect: a second store in one process with the same port raises an error.

@@ -307,8 +307,8 @@ def _join(store: Store, rank: int, world_size: int, timeout: timedelta) -> Proce
 def _meet(url: str, rank: int, world_size: int, timeout: timedelta) -> tuple[Store, ProcessGroup]:
     """Join the group of all processes through the store that a URL names.
 
-    A rank that restarts may reach the store that rank 0 still serves for the previous group, which is about to end. It then
-    looks for the next store until the timeout."""
+    A rank that restarts may connect to the store that rank 0 still serves for the previous group, and lose the connection
+    when that store ends. Ranks other than 0 therefore try again until the timeout."""
     end = time.monotonic() + timeout.total_seconds()
     while True:
         try:
@@ -342,7 +342,7 @@ def init_process_group(
         timeout: how long a collective waits for other ranks; by default 30 minutes.
         world_size, rank: the number of processes, and the rank of this process; not needed with "env://".
         store: a store that all processes use, in place of `init_method`.
-        group_name: accepted for PyTorch's signature, which ignores it too.
+        group_name: has no effect, as in PyTorch.
         pg_options: must be None; the backend has no options.
         device_id: must be None, because the backend has no devices.
 
@@ -397,16 +397,16 @@ def new_group(
     device_id: Any = None,
     sort_ranks: bool = True,
 ) -> Any:
-    """Make a group of some of the processes. All processes must call this, in the same order.
+    """Make a group of some of the processes. All processes must make the same groups in the same order.
 
     Arguments:
         ranks: numbers in the group of all processes; None selects all.
         timeout: how long a collective of the group waits for other ranks; by default 30 minutes.
         backend: as for `init_process_group`.
         pg_options, device_id: must be None.
-        use_local_synchronization: must be False: processes outside of the group must call this too, since they count
-            the groups.
-        group_desc: a name for people; has no effect.
+        use_local_synchronization: must be False: processes outside of the group must call this function, too, so that
+            all processes count the same number of groups.
+        group_desc: a description, which has no effect.
         sort_ranks: whether ranks in the group follow the order of the ranks in the group of all processes, rather
             than the order of `ranks`.
 
@@ -436,7 +436,7 @@ def new_group(
         raise ValueError(f"new_group(ranks): must contain at least one rank and no duplicates, got {ranks}")
     if not 0 <= min(chosen) <= max(chosen) < world.size():
         raise ValueError(f"new_group(ranks): must be from 0 to {world.size() - 1}, got {ranks}")
-    # This detects ranks that do not call new_group(). Nothing later detects that a group is incomplete.
+    # This detects ranks that do not call new_group(). Later calls do not check that the group is complete.
     world.run("barrier", label=f"new_group({chosen})")
     _World.made += 1
     if world.rank() not in chosen:
@@ -457,7 +457,7 @@ def new_group(
 def destroy_process_group(group: Any = None) -> None:
     """Leave a group and free its memory.
 
-    Collectives that were begun end first. Ranks that still wait for this one raise RuntimeError.
+    Pending collectives are finished first. Ranks that still wait for this rank raise RuntimeError.
 
     Arguments:
         group: a group; None selects all groups.
