@@ -202,7 +202,7 @@ def test_counters_in_profiles() -> None:
     with torch.profiler.profile(), pytest.raises(RuntimeError, match="must record shapes\nhint"):
         FlopCounterMode().__enter__()
     prof.start()
-    with pytest.raises(RuntimeError, match="ended before it\nhint"), FlopCounterMode():
+    with pytest.raises(RuntimeError, match="ended inside the block\nhint"), FlopCounterMode():
         prof.stop()
     assert sums(counter) == {"Global": 96, "Linear": 96}
     with FlopCounterMode(display=False) as counter:

@@ -36,7 +36,7 @@ def get_device_module(device: Any = None) -> Any:
     """
     kind = core.device(device).type if device is not None else "cuda" if cuda.is_available() else "cpu"
     if kind not in ("cpu", "cuda"):
-        raise RuntimeError(f"get_device_module(device): got {device!r}, needs a CPU or a GPU")
+        raise RuntimeError(f"get_device_module(device): must be a CPU or a GPU, got {device!r}")
     return cpu if kind == "cpu" else cuda
 
 
@@ -59,7 +59,7 @@ def _device(function: str, device: Any = None) -> core.device:
         return core.device(f"{kind}:{device}")
     found = core.device(kind if device is None else device)
     if found.type != kind:
-        raise ValueError(f"accelerator.{function}(device): got {device!r}, needs a device of type {kind!r}")
+        raise ValueError(f"accelerator.{function}(device): must be a device of type {kind!r}, got {device!r}")
     return found if found.index is not None else devices.current_device(kind)
 
 
@@ -89,7 +89,7 @@ def current_accelerator(check_available: bool = False) -> core.device | None:
     """Return the kind of accelerator as a device without an index, or None if there is none.
 
     Args:
-        check_available: accepted; an accelerator that is not available is never returned.
+        check_available: has no effect: an accelerator that is not available is never returned.
 
     Example:
         >>> (torch.accelerator.current_accelerator() is None) != torch.accelerator.is_available()

@@ -72,7 +72,7 @@ def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, pro
         url: the address.
         dst: the path of the file.
         hash_prefix: the hexadecimal digits with which its SHA-256 must begin.
-        progress: accepted; nothing is shown.
+        progress: has no effect: no progress is shown.
 
     Raises:
         RuntimeError: the file has another SHA-256.
@@ -117,10 +117,10 @@ def load_state_dict_from_url(
         url: the address of a safetensors file, or of a file that PyTorch wrote.
         model_dir: the folder in which the file is kept; by default `checkpoints` in `get_dir()`.
         map_location: the device of the tensors.
-        progress: accepted; nothing is shown.
+        progress: has no effect: no progress is shown.
         check_hash: whether the digits at the end of the file's name must be the first ones of its SHA-256.
         file_name: the name of the file in the folder; by default the name in the address.
-        weights_only: accepted; only tensors are read in any case.
+        weights_only: has no effect: files that contain more than data raise an error in any case.
 
     Raises:
         RuntimeError: the file has another SHA-256.

@@ -16,8 +16,8 @@ class SobolEngine:
 
     Args:
         dimension: the number of dimensions, at most `MAXDIM`.
-        scramble: whether the sequence is shifted and its digits permuted at random, as estimates of errors require.
-            SciPy computes the same points for a seed.
+        scramble: whether the sequence is shifted and its digits permuted at random. Estimates of errors require this. For
+            the same seed, SciPy computes the same points.
         seed: seed of the scrambling; by default a number from the default generator.
 
     Shape:
@@ -40,9 +40,7 @@ class SobolEngine:
 
     def __init__(self, dimension: int, scramble: bool = False, seed: int | None = None) -> None:
         if not 1 <= dimension <= self.MAXDIM:
-            raise ValueError(
-                f"SobolEngine(dimension): got {dimension}, needs a number from 1 to {self.MAXDIM}"
-            )
+            raise ValueError(f"SobolEngine(dimension): must be from 1 to {self.MAXDIM}, got {dimension}")
         try:
             qmc: Any = import_module("scipy.stats").qmc
         except ImportError as error:
@@ -59,7 +57,7 @@ class SobolEngine:
         self.num_generated: int = 0
 
     def draw(self, n: int = 1, out: Tensor | None = None, dtype: Any = None) -> Tensor:
-        """Return the next `n` points, (n, dimension), of the default dtype or another."""
+        """Return the next `n` points as a tensor (n, dimension). The dtype is the default dtype unless `dtype` is given."""
         import warnings
 
         with warnings.catch_warnings():
@@ -75,7 +73,7 @@ class SobolEngine:
         """Return the next 2^m points, which are balanced in all dimensions.
 
         Raises:
-            ValueError: the number of points drawn before is not 0 and not a power of two that is a multiple of 2^m.
+            ValueError: points were drawn before, and their number is not a power of two that is a multiple of 2^m.
         """
         n = 2**m
         if self.num_generated & (self.num_generated - 1) or (self.num_generated and self.num_generated % n):

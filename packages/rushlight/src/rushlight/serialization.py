@@ -32,7 +32,7 @@ DEFAULT_PROTOCOL = 2
 
 
 class SourceChangeWarning(Warning):
-    """The class of PyTorch's warnings of modules whose source has changed, for programs that filter them.
+    """The class of PyTorch's warnings about modules whose source has changed, for programs that filter them.
 
     No function gives this warning, because files contain no source.
 

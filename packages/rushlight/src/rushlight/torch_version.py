@@ -14,7 +14,7 @@ _STAGES = {"dev": -4, "a": -3, "alpha": -3, "b": -2, "beta": -2, "c": -1, "rc": 
 
 
 def _key(version: Any) -> tuple[tuple[int, ...], int, int, bool]:
-    """Return the numbers without zeros at the end, the stage and its number, and whether a local part follows."""
+    """Return the sort key: numbers without zeros at the end, the stage, its number, and whether there is a local part."""
     if isinstance(version, Iterable) and not isinstance(version, str):
         version = ".".join(map(str, version))
     found = _FORM.fullmatch(str(version))
@@ -27,14 +27,14 @@ def _key(version: Any) -> tuple[tuple[int, ...], int, int, bool]:
 
 
 class TorchVersion(str):
-    """A version that compares by its numbers with strings, tuples and objects whose text is a version.
+    """A version string that can be compared with strings, tuples and objects whose text is a version.
 
     >>> TorchVersion("2.13.0+cpu") >= "2.2"
     True
     >>> TorchVersion("2.13.0") >= (2, 13)
     True
 
-    A string that is not a version is compared as a string. The order is PEP 440's.
+    Versions are compared by the rules of PEP 440. A string that is not a version is compared as a string.
     """
 
     def _compare(self, other: Any, operator: Callable[[Any, Any], bool]) -> bool:

@@ -9,7 +9,7 @@ runs a program. A program can also install the replacement itself, before anythi
     rushlight.as_torch.install()
 
     import torch  # rushlight
-    import torch.nn.functional as F  # rushlight.nn.functional, the very module
+    import torch.nn.functional as F  # the module rushlight.nn.functional itself
 
 Decision 0026 gives the reasons.
 """
@@ -138,7 +138,7 @@ def install() -> None:
     """Make `import torch` import rushlight, in this process and in all code that it imports from now on.
 
     `torch.nn.Linear is rushlight.nn.Linear`, and the same holds for every module and name. `torch.__version__` and
-    `importlib.metadata.version("torch")` are `VERSION`. Where PyTorch is installed too, it is no longer found. A second call
+    `importlib.metadata.version("torch")` are `VERSION`. If PyTorch is installed too, it is no longer found. A second call
     changes nothing.
 
     Raises:

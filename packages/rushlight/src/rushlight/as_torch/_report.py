@@ -1,4 +1,4 @@
-"""`python -m rushlight.as_torch report FILE...`: list which names of torch that programs use exist here.
+"""`python -m rushlight.as_torch report FILE...`: list the names of torch in programs that are missing here or differ.
 
 Programs are parsed, not run. For a notebook (`.ipynb`), the cells with code are parsed, and their lines are numbered
 consecutively. A name is followed from the imports of torch and its modules through attributes: `F.relu` after `import

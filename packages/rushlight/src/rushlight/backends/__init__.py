@@ -1,12 +1,13 @@
 """Availability of libraries for computations, and switches for them.
 
-Queries return the actual state. Three switches have an effect: `device_fallback`, `mkldnn.enabled` and the switches
-of attention (`cuda.enable_math_sdp` and others). For other operators there is only one implementation per device, so
-the other switches are stored, but have no effect.
+Queries return the actual state. These switches have an effect: `device_fallback`, `cpu.winograd`, `mkldnn.enabled`,
+`mha.set_fastpath_enabled`, `cuda.matmul.allow_tf32`, `cudnn.allow_tf32`, and the switches of attention
+(`cuda.enable_math_sdp` and others). The other switches are only stored, because most operators have one implementation per
+device.
 
 `device_fallback` selects what happens if a device has no kernel for an operator. "error", the default, raises
-NotImplementedError; "warn" computes it on the CPU, over copies, and warns at the first call of each operator, with the
-number of bytes that were copied.
+NotImplementedError. "warn" copies the arguments to the CPU and computes the operator there; the first call of each operator
+issues a warning with the number of bytes that were copied.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The CPU's instructions, and how convolutions use them.
 
-`winograd`, by default True, is whether convolutions with 3x3 filters, stride 1 and float32 may be computed by minimal
+`winograd`, by default True, sets whether convolutions with 3x3 filters, stride 1 and float32 may be computed by minimal
 filtering (Lavin and Gray, 2016), which needs up to four times fewer multiplications. Its errors are at most 1e-5 of
 the largest result, and the errors of direct convolution are up to 3e-6. Set it to False for direct convolution.
 """

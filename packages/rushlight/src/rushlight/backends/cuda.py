@@ -56,7 +56,7 @@ class _Products:
     def fp32_precision(self, value: str) -> None:
         if value not in ("tf32", "ieee", "none"):
             raise RuntimeError(
-                f"backends.cuda.matmul.fp32_precision: got {value!r}, needs 'tf32', 'ieee' or 'none'"
+                f"backends.cuda.matmul.fp32_precision: must be 'tf32', 'ieee' or 'none', got {value!r}"
             )
         self.allow_tf32 = value == "tf32"
 
@@ -87,8 +87,8 @@ def preferred_linalg_library(backend: Any = None) -> str:
     return "default"
 
 
-# The implementations of attention that are enabled in the whole process. There are two: a kernel that stores no
-# matrix of scores, which has two of PyTorch's names, and operators. cuDNN does not compute attention on the CPU.
+# The implementations of attention that are enabled in the whole process. There are two implementations: a kernel that
+# stores no score matrix, for which PyTorch has two names, and operators. cuDNN does not compute attention on the CPU.
 _sdp = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}
 
 
@@ -98,7 +98,7 @@ def _enable_sdp(**wanted: bool) -> None:
 
 
 def flash_sdp_enabled() -> bool:
-    """Return whether attention may use the kernel that stores no matrix of scores, under the name FLASH_ATTENTION.
+    """Return whether FLASH_ATTENTION, a kernel that stores no score matrix, is enabled.
 
     Example:
         >>> torch.backends.cuda.flash_sdp_enabled()
@@ -108,7 +108,7 @@ def flash_sdp_enabled() -> bool:
 
 
 def mem_efficient_sdp_enabled() -> bool:
-    """Return whether attention may use the kernel that stores no matrix of scores, under the name EFFICIENT_ATTENTION.
+    """Return whether EFFICIENT_ATTENTION, which is the same kernel as FLASH_ATTENTION, is enabled.
 
     Example:
         >>> torch.backends.cuda.mem_efficient_sdp_enabled()
@@ -138,7 +138,7 @@ def cudnn_sdp_enabled() -> bool:
 
 
 def enable_flash_sdp(enabled: bool) -> None:
-    """Set the result of `flash_sdp_enabled`. The kernel is disabled if `mem_efficient_sdp_enabled` is False as well.
+    """Enable or disable FLASH_ATTENTION. Its kernel stays in use while EFFICIENT_ATTENTION is enabled.
 
     Example:
         >>> torch.backends.cuda.enable_flash_sdp(False)
@@ -150,7 +150,7 @@ def enable_flash_sdp(enabled: bool) -> None:
 
 
 def enable_mem_efficient_sdp(enabled: bool) -> None:
-    """Set the result of `mem_efficient_sdp_enabled`. The kernel is disabled if `flash_sdp_enabled` is False as well.
+    """Enable or disable EFFICIENT_ATTENTION. Its kernel stays in use while FLASH_ATTENTION is enabled.
 
     Example:
         >>> torch.backends.cuda.enable_mem_efficient_sdp(True)
@@ -161,7 +161,7 @@ def enable_mem_efficient_sdp(enabled: bool) -> None:
 
 
 def enable_math_sdp(enabled: bool) -> None:
-    """Set the result of `math_sdp_enabled`. While it is False, calls that the kernel cannot compute raise RuntimeError.
+    """Enable or disable attention by operators. If disabled, calls that the kernel cannot compute raise RuntimeError.
 
     Example:
         >>> torch.backends.cuda.enable_math_sdp(True)
@@ -172,7 +172,7 @@ def enable_math_sdp(enabled: bool) -> None:
 
 
 def enable_cudnn_sdp(enabled: bool) -> None:
-    """Set the result of `cudnn_sdp_enabled`.
+    """Set the result of `cudnn_sdp_enabled`. This has no other effect.
 
     Example:
         >>> torch.backends.cuda.enable_cudnn_sdp(True)

@@ -1,4 +1,4 @@
-"""Intel's MKL, which is not used: oneDNN computes matrix products, and LAPACK linear algebra."""
+"""Intel's MKL, which is not used: core has its own kernels for matrix products, and LAPACK computes linear algebra."""
 
 from __future__ import annotations
 

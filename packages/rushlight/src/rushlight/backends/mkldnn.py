@@ -20,7 +20,7 @@ __all__ = ["allow_tf32", "deterministic", "enabled", "flags", "is_acl_available"
 def is_available() -> bool:
     """Return whether oneDNN can compute convolutions.
 
-    It cannot if core was built without oneDNN, or if the variable RUSHLIGHT_COMPUTE is "plain".
+    The result is False if core was built without oneDNN, or if the environment variable RUSHLIGHT_COMPUTE is "plain".
 
     Example:
         >>> isinstance(torch.backends.mkldnn.is_available(), bool)
@@ -45,7 +45,7 @@ def set_flags(
     """Set the switches that are passed, and return the previous values of all switches.
 
     Args:
-        _enabled: whether oneDNN computes convolutions. If False, plain kernels do, which are slow.
+        _enabled: whether oneDNN computes convolutions. If False, plain kernels compute them, which are slow.
         _deterministic: has no effect: results do not differ from run to run.
         _allow_tf32: has no effect: there is no TF32 on the CPU.
 

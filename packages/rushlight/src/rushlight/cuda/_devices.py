@@ -90,7 +90,7 @@ def _need(function: str) -> None:
 
 
 def init() -> None:
-    """Initialise GPUs, which their first use does too.
+    """Initialise GPUs. The first use of a GPU also does this.
 
     Raises:
         RuntimeError: there is no GPU.
@@ -126,7 +126,7 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
 
 
 def is_tf32_supported() -> bool:
-    """Return whether there is a GPU that multiplies in TF32, which has the compute capability 8.0 or a later one.
+    """Return whether there is a GPU that multiplies in TF32, which needs the compute capability 8.0 or higher.
 
     Example:
         >>> torch.cuda.is_tf32_supported() <= torch.cuda.is_available()
@@ -154,7 +154,7 @@ def synchronize(device: Any = None) -> None:
 
 
 def current_device() -> int:
-    """Return the index of the current GPU, which "cuda" without an index names.
+    """Return the index of the current GPU, to which the device "cuda" without an index refers.
 
     Raises:
         RuntimeError: there is no GPU.
@@ -169,7 +169,7 @@ def current_device() -> int:
 
 
 def set_device(device: Any) -> None:
-    """Select the current GPU, which "cuda" without an index names.
+    """Select the current GPU, to which the device "cuda" without an index refers.
 
     Args:
         device: an index or a device. A negative index changes nothing.
@@ -277,7 +277,7 @@ class device:  # noqa: N801
 
 
 def get_arch_list() -> list[str]:
-    """Return an empty list: the GPUs that kernels were compiled for are not available from the backend.
+    """Return an empty list: the backend does not report the GPUs for which its kernels were compiled.
 
     Example:
         >>> torch.cuda.get_arch_list()

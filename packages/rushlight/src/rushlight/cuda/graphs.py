@@ -51,7 +51,7 @@ class graph(_graphs.Capture):  # noqa: N801
         cuda_graph: a CUDAGraph.
         pool: memory to share with other graphs that are not replayed at the same time: `CUDAGraph.pool()` of one of them,
             or `graph_pool_handle()`.
-        stream: the stream to record; by default one that all captures share.
+        stream: the stream to record; by default a stream that all captures share.
         capture_error_mode: "global", "thread_local" or "relaxed". Calls that cannot be recorded raise in every mode.
 
     Raises:

@@ -58,7 +58,7 @@ seed_all = seed
 
 
 def get_rng_state(device: Any = "cuda") -> core.Tensor:
-    """Return the state of random numbers, which all devices share.
+    """Return the state of the random stream, which all devices share.
 
     Args:
         device: has no effect.
@@ -103,7 +103,7 @@ def set_rng_state(new_state: core.Tensor, device: Any = "cuda") -> None:
 
 
 def get_rng_state_all() -> list[core.Tensor]:
-    """Return a list with a state of random numbers for each GPU, which is empty if there is none.
+    """Return a list with the state of the random stream for each GPU. The list is empty if there is no GPU.
 
     Shape:
         - Outputs: (N,), of dtype uint8.

@@ -237,7 +237,11 @@ class Graph:
     def graph_copy(
         self, g: Graph, val_map: dict[Node, Node], return_output_node: bool = False
     ) -> Argument | tuple[Argument, Node] | None:
-        """Add copies of the nodes of `g` that are not in `val_map`, and add them to it. Return the copied output of `g`."""
+        """Copy the nodes of `g` that are not in `val_map`, and add each copy to `val_map` under its original.
+
+        Return the output of `g` with copies in place of nodes, or None if `g` has no output. With `return_output_node`,
+        return a tuple of this output and the output node of `g`.
+        """
         for node in g.nodes:
             if node in val_map:
                 continue
@@ -432,7 +436,7 @@ class _Writer:
         self._root = root
         self._globals: dict[str, Any] = {"torch": torch}
         self._names = _Names()
-        #: The variables of the nodes. They differ from the nodes' names where these are keywords or equal.
+        #: The variables of the nodes. A variable has the name of its node unless this is a keyword or in use.
         self._variables = {node: self._names.create(node.name) for node in graph.nodes}
 
     def write(self) -> PythonCode:

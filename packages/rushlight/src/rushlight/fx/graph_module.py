@@ -64,11 +64,12 @@ class _CodeOnlyModule(Module):
 class GraphModule(Module):
     """A module whose `forward` is generated from a graph.
 
-    Assign `graph`, or call `recompile()` after changing it. `code` is the source of `forward`.
+    To change the program, assign another graph to `graph`, or change the graph and call `recompile()`. `code` is the source
+    of `forward`.
 
     Args:
-        root: a module, or a dict by path, from which the parameters, buffers and submodules are taken that the graph uses.
-        graph: the graph, which from now on belongs to this module.
+        root: a module, or a dict from paths to objects, with the parameters, buffers and submodules that the graph uses.
+        graph: the graph, which then belongs to this module.
         class_name: the name of the class.
 
     Raises:
@@ -167,7 +168,7 @@ class GraphModule(Module):
         return True
 
     def delete_submodule(self, target: str) -> bool:
-        """Remove the module of a path. Return False if there is none."""
+        """Remove the module at a path. Return False if there is none."""
         *folders, field = target.split(".")
         module: Any = self
         for folder in folders:

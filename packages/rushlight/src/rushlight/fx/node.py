@@ -277,8 +277,8 @@ class Node:
     def is_impure(self, impure_random: bool = True) -> bool:
         """Return whether the call has an effect besides its result.
 
-        This is true of placeholders, outputs and assertions, and of in-place calls whose first argument, or the base
-        of this view, comes from outside of the graph or is used later.
+        This is true of placeholders, outputs and assertions. It is true of an in-place call if its first argument comes from
+        outside of the graph or is used later; if this argument is a view, the same holds for its base.
         """
         if self.op in ("placeholder", "output"):
             return True

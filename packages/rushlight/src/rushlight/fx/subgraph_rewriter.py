@@ -38,22 +38,22 @@ def replace_pattern(
 ) -> list[Match]:
     """Replace the parts of a graph that make the same calls as `pattern` by the calls of `replacement`.
 
-    Arguments of the pattern match any nodes, which must be different for different arguments. Nodes of a match that are used
-    outside of the match, except its results, prevent the replacement. Matches do not overlap: the match whose calls come
+    An argument of the pattern matches any node, and different arguments match different nodes. A part is not replaced if one
+    of its nodes other than the results is used outside of the part. If two matches overlap, only the match whose calls come
     first is replaced.
 
     Args:
         gm: the module whose graph is changed. It is recompiled.
         pattern: a function, which is traced, or a traced module.
         replacement: a function or a traced module with the same number of arguments and of results. Its modules and
-            tensors are added to `gm` where `gm` does not have the path.
+            tensors are added to `gm` if `gm` has nothing at their paths.
 
     Returns:
         the matches. Their nodes that are not results have been erased from the graph.
 
     Raises:
-        ValueError: `pattern` returns something else than the results of calls, or does not use an argument, or
-            `replacement` has other numbers of arguments or results.
+        ValueError: `pattern` returns anything other than results of calls, or does not use an argument, or `replacement` has
+            another number of arguments or results.
 
     Example:
         >>> traced = torch.fx.symbolic_trace(lambda x, y: torch.relu(x + y) * 2)

@@ -1,7 +1,7 @@
 """TorchScript's names. `trace` records the program of a module for `save`; there is no compiler of Python's source.
 
 Queries return that nothing is compiled (`is_scripting()` is False), and decorators return their function (decision 0023).
-Traced modules run as Python in this process, and as data where they are loaded (decision 0041).
+A traced module runs its Python code. A module that was loaded from a file runs the recorded program (decision 0041).
 """
 
 from __future__ import annotations

@@ -38,19 +38,19 @@ class ScriptModule(Module):
 
 # Note [Tensors of loaded programs]
 # A loaded module registers writable copies of the file's parameters and buffers, and runs the program with the registered
-# tensors. So gradients reach the parameters, and load_state_dict, optimizers and assignments change the results. A program
+# tensors. So the parameters get gradients, and load_state_dict, optimizers and assignments change the results. A program
 # is bound to its tensors, so assigning another tensor makes another program in the next call. A tensor of the program that
 # is the gradient of a parameter is not registered, but becomes the `grad` of the parameter.
 
 
 class LoadedModule(ScriptModule):
-    """A program read from a file. It computes the results of the module in the mode in which the module was saved.
+    """A module that runs a program read from a file, in the mode (training or evaluation) in which it was saved.
 
-    `train()` raises no error and changes nothing. It has the parameters and buffers that the program uses, under the names
-    in the module. They are read from the file into memory, and calls use their present values: the module can be trained,
-    and `load_state_dict` changes its results. The parameters of a program that computes gradients itself do not require
-    gradients. The call raises TypeError if the arguments have another structure than those with which the program was
-    captured, and ValueError if a tensor that was assigned has another dtype or shape.
+    `train()` does not change the results. The module has the parameters and buffers that the program uses, under their names
+    in the original module. They are read from the file into memory, and calls use their present values, so the module can be
+    trained, and `load_state_dict` changes its results. The parameters of a program that computes gradients itself do not
+    require gradients. A call raises TypeError if the arguments have another structure than in the capture, and ValueError if
+    a tensor that was assigned has another dtype or shape.
 
     Example:
         >>> torch.jit.save(torch.jit.trace(nn.Linear(2, 1), torch.ones(3, 2)), "linear.pt")

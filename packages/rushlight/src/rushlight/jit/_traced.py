@@ -82,7 +82,7 @@ class _Recording:
 class TopLevelTracedModule(ScriptModule):
     """A module that `trace` returns. It shares the state, submodules and mode of the original module, and calls it.
 
-    An attribute that neither has raises AttributeError.
+    Looking up an attribute that neither module has raises AttributeError.
 
     Example:
         >>> model = nn.Linear(2, 1)
@@ -125,7 +125,7 @@ class TopLevelTracedModule(ScriptModule):
         return TopLevelTracedModule, (self._original, self._recordings)
 
     def _check_tables(self) -> None:
-        """The parameters of the module that was traced."""
+        """Check the tables of the original module, which this module shares."""
         self._original._check_tables()
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
@@ -267,7 +267,8 @@ def _traced(func: Any, recordings: list[_Recording]) -> Any:
         try:
             recording.program(func)
         except (RuntimeError, TypeError, ValueError) as error:
-            call(*recording.args, **recording.kwargs)  # raises the program's own error, if it has one
+            # If the function itself raises an error, raise that error instead of a warning.
+            call(*recording.args, **recording.kwargs)
             name = getattr(func, "__name__", type(func).__name__)
             warnings.warn(
                 f"jit.trace: {name} runs as Python, and cannot be saved:\n{error}",

@@ -24,7 +24,7 @@ def _gradient(
     """Return the gradient for the operand that is given only by its sizes. A convolution is linear in both operands."""
     unknown = core.empty(operands[wanted], dtype=grad_output.dtype, device=grad_output.device)
     input, weight = (unknown, operands[1]) if wanted == 0 else (operands[0], unknown)
-    # A convolution of shapes raises the errors of invalid operands and options.
+    # A convolution on the device "meta" computes the shape, and raises errors for invalid operands and options.
     output = convolution(input.detach().to("meta"), weight.detach().to("meta"), None, *options)
     if output.shape != grad_output.shape:
         raise RuntimeError(
@@ -56,7 +56,7 @@ def _gradient_of_result(
     grad_output: Tensor,
     options: tuple[Any, Any, Any, int],
 ) -> Tensor:
-    """Return the gradient from the convolution's result, for options that the gradient's operator does not take."""
+    """Return the gradient by autograd, for options that the operator `convolution_backward` does not support."""
     differentiable = core.is_grad_enabled()
     unknown = (input, weight)[wanted].zero_().requires_grad_()
     with core.enable_grad():

@@ -1,4 +1,4 @@
-"""Decorators for functions that export operators: accepted, as libraries use them when they are imported."""
+"""Decorators for functions that export operators. They have no effect; libraries use them when they are imported."""
 
 from __future__ import annotations
 

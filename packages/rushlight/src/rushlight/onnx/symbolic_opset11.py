@@ -1,1 +1,1 @@
-"""Names that libraries import; operators are exported by their entries."""
+"""Placeholder for a module that libraries import. The entries of operators define how they are exported."""

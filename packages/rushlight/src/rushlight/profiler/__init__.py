@@ -7,7 +7,7 @@ __all__ = [*_package.__all__, "kineto_available"]
 
 
 def kineto_available() -> bool:
-    """Return True: `profile` records timelines, by a recorder of this library.
+    """Return True: `profile` records timelines, with this library's own recorder.
 
     Example:
         >>> torch.profiler.kineto_available()

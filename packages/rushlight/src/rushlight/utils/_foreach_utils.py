@@ -25,7 +25,10 @@ def _device_has_foreach_support(device: Any) -> bool:
 
 
 def _group_tensors_by_device_and_dtype(tensorlistlist: list[list[Any]], with_indices: bool = False) -> Groups:
-    """Return rows of the lists by the device and dtype of the first list's tensor, and the positions of these rows."""
+    """Group corresponding items of several lists by the device and dtype of the tensor in the first list.
+
+    A group has one list for each of the given lists and, if `with_indices`, the positions of its items.
+    """
     groups: Groups = {}
     for row, first in enumerate(tensorlistlist[0]):
         lists, indices = groups.setdefault((first.device, first.dtype), ([[] for _ in tensorlistlist], []))

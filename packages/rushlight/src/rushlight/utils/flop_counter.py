@@ -47,7 +47,7 @@ _numbers = count(1)
 
 
 def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[_Formula], _Formula]:
-    """Let FlopCounterMode count calls of custom operators by a formula. A decorator.
+    """Decorator that registers a formula with which FlopCounterMode counts the operations of custom operators.
 
     The formula takes the operator's arguments, with shapes instead of tensors, and the shape of the result, or a
     shape for each of several results, as `out_shape`. It returns the number of operations. Operators that the custom
@@ -203,7 +203,7 @@ class FlopCounterMode:
                 print(self.get_table())
         elif kind is None:
             raise RuntimeError(
-                "FlopCounterMode: the profile around the block ended before it\n"
+                "FlopCounterMode: the profile around the block ended inside the block\n"
                 "hint: end the block before the profile's step() or stop()"
             )
 

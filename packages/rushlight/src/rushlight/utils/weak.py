@@ -1,4 +1,4 @@
-"""Weak references that are compared by identity, as tensors have to be: `==` of two tensors is a tensor."""
+"""Weak references that are compared by identity. Tensors need this, because `==` of two tensors returns a tensor."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["TensorWeakRef", "WeakIdKeyDictionary", "WeakIdRef", "WeakRef", "Weak
 
 
 class WeakIdRef(weakref.ref[Any]):
-    """A weak reference that is equal to others of the same object, and hashed by the object's identity.
+    """A weak reference that is equal to other references to the same object, and hashed by the object's identity.
 
     Args:
         key: the object.
-        callback: a function of the reference, called when the object is gone.
+        callback: a function of the reference, called when the object is destroyed.
 
     Example:
         >>> from rushlight.utils.weak import WeakIdRef
@@ -44,7 +44,7 @@ class WeakIdRef(weakref.ref[Any]):
 
 
 class WeakIdKeyDictionary(MutableMapping[Any, Any]):
-    """A dictionary whose keys are objects, found by identity; an entry is removed when its key is gone.
+    """A dictionary whose keys are objects, found by identity; an entry is removed when its key is destroyed.
 
     Args:
         dict: a mapping, or None, whose entries are copied.
@@ -136,7 +136,7 @@ WeakTensorKeyDictionary = WeakIdKeyDictionary
 
 
 class TensorWeakRef:
-    """A weak reference to a tensor: calling it returns the tensor, or None once it is gone.
+    """A weak reference to a tensor: calling it returns the tensor, or None after the tensor was destroyed.
 
     Args:
         tensor: the tensor.

@@ -14,8 +14,8 @@ WARN_FOR_UNFUSED_KERNELS = False
 class SDPBackend(IntEnum):
     """Implementations of attention, for `sdpa_kernel`.
 
-    FLASH_ATTENTION and EFFICIENT_ATTENTION are the same kernel here, MATH is computed by operators, and CUDNN_ATTENTION and
-    OVERRIDEABLE compute nothing on the CPU.
+    FLASH_ATTENTION and EFFICIENT_ATTENTION are the same kernel here. MATH computes attention by operators. CUDNN_ATTENTION
+    and OVERRIDEABLE have no implementation on the CPU.
 
     Example:
         >>> torch.nn.attention.SDPBackend.MATH.name
@@ -36,7 +36,8 @@ def sdpa_kernel(backends: SDPBackend | Iterable[SDPBackend], set_priority: bool 
 
     Args:
         backends: one or several implementations. If several of them can compute a call, the kernel is used.
-        set_priority: use the first of them that can compute a call instead. MATH can compute all calls.
+        set_priority: whether to use the first implementation in `backends` that can compute the call instead. MATH can
+            compute all calls.
 
     Raises:
         TypeError: `backends` contains something other than members of SDPBackend.

@@ -208,7 +208,7 @@ class BlockMask:
         return 100.0 * (1.0 - blocks.sum().item() / max(blocks.numel(), 1))
 
     def to(self, device: Any) -> BlockMask:
-        """Return the mask on a device."""
+        """Return a mask whose values are on a device."""
         return BlockMask(self._mask.to(device), self.mask_mod, self.BLOCK_SIZE)
 
     def __repr__(self) -> str:

@@ -261,7 +261,7 @@ class TestCase(unittest.TestCase):
         self.assertEqual([str(one.message) for one in caught], [], msg or None)
 
     def assertAtenOp(self, onnx_model: Any, operator: str, overload_name: str = "") -> None:
-        """Fail if an ONNX model does not have PyTorch's operator as a node of its own kind, `ATen`.
+        """Fail unless an ONNX model contains PyTorch's operator as a node of the type `ATen`.
 
         Args:
             onnx_model: the model.

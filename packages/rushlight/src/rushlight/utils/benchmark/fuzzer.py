@@ -23,8 +23,8 @@ class FuzzedParameter:
         name: the name by which tensors and constraints refer to the parameter.
         minval, maxval: the bounds, which are included. Values are integers if both bounds are integers.
         distribution: "loguniform", "uniform", or a dictionary from values to their probabilities, which has no bounds.
-        strict: whether the value is kept while others are drawn again because a set was refused. With False, a limit on the
-            tensors' sizes makes large values rarer.
+        strict: whether the value is kept when a set of values does not satisfy the limits and is drawn again. With False,
+            this value is drawn again, too, so that limits on the sizes of tensors make large values rarer.
 
     Raises:
         ValueError: the distribution is unknown, bounds are missing or superfluous, or probabilities do not sum to 1.
@@ -299,7 +299,8 @@ class Fuzzer:
     Args:
         parameters: parameters, or lists of parameters.
         tensors: tensors, or lists of tensors.
-        constraints: functions that are called with all parameters by name; a set for which one returns False is refused.
+        constraints: functions that are called with all parameters by name. If one of them returns False, the parameters are
+            drawn again.
         seed: the seed of all drawn values, including the elements of tensors; None takes one from the system.
 
     Raises:
@@ -351,7 +352,7 @@ class Fuzzer:
 
     @property
     def rejection_rate(self) -> float:
-        """The fraction of the sets of parameters that were refused so far."""
+        """The fraction of the drawn sets of parameters that did not satisfy the limits."""
         return 1 - self._accepted / self._generated if self._generated else 0.0
 
     def _generate(self, state: np.random.RandomState) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def to_array(x: Any) -> np.ndarray:
 
 
 def to_rows_columns_channels(array: np.ndarray, dataformats: str) -> np.ndarray:
-    """Return one picture (H, W, C) of an array whose dimensions are named by `dataformats`; several become a grid."""
+    """Return an array, whose dimensions `dataformats` names, as one picture (H, W, C). Several pictures become a grid."""
     names = dataformats.upper()
     if sorted(names) not in (sorted("HW"), sorted("HWC"), sorted("NHWC")):
         raise ValueError(

@@ -45,7 +45,7 @@ _SMALLEST_COUNT = 1e-7  # avoids division by zero if there are no predictions
 
 
 def _value(tag: str, plugin: str | None = None, content: bytes = b"", **fields: Any) -> Any:
-    """Return a summary of one value, for the dashboard of the plugin."""
+    """Return a summary of one value, which the plug-in of TensorBoard with the name `plugin` shows."""
     made = pb.summary.Summary.Value(tag=tag, **fields)
     if plugin is not None:
         made.metadata.plugin_data.plugin_name = plugin
@@ -143,7 +143,7 @@ def histogram_raw(
 
 
 def default_bins() -> np.ndarray:
-    """Return TensorFlow's limits of buckets: powers of 1.1 from 1e-12 to 1e20, zero, and the same below zero."""
+    """Return TensorFlow's limits of buckets: powers of 1.1 from 1e-12 to 1e20, their negatives, and zero."""
     limits = [1e-12]
     while limits[-1] * 1.1 < 1e20:
         limits.append(limits[-1] * 1.1)

@@ -157,8 +157,8 @@ class SummaryWriter:
 
         Args:
             hparam_dict: values of the hyperparameters: numbers, strings, bools, tensors of one element.
-            metric_dict: the metrics, by tags that no other scalars have.
-            hparam_domain_discrete: for hyperparameters the values that they may have.
+            metric_dict: the metrics by their tags, which differ from the tags of other scalars.
+            hparam_domain_discrete: for each of some hyperparameters, a list of its possible values.
             run_name: the folder of the run, inside the writer's folder; the time by default.
             global_step: the step.
 

@@ -1,4 +1,4 @@
-"""Hooks for `DistributedDataParallel.register_comm_hook` that average gradients over the ranks, also in a shorter dtype."""
+"""Hooks for `DistributedDataParallel.register_comm_hook`: average gradients over ranks, optionally in a shorter dtype."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def bf16_compress_hook(process_group: dist.ProcessGroup | None, bucket: GradBuck
 
 
 def fp16_compress_wrapper(hook: Hook) -> Hook:
-    """Return a hook that gives another hook the gradients as float16.
+    """Return a hook that converts the gradients to float16 and passes them to another hook.
 
     Arguments:
         hook: the other hook.
@@ -114,7 +114,7 @@ def fp16_compress_wrapper(hook: Hook) -> Hook:
 
 
 def bf16_compress_wrapper(hook: Hook) -> Hook:
-    """Return a hook that gives another hook the gradients as bfloat16.
+    """Return a hook that converts the gradients to bfloat16 and passes them to another hook.
 
     Arguments:
         hook: the other hook.

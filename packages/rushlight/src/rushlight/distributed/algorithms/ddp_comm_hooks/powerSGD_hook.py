@@ -26,16 +26,17 @@ class PowerSGDState:
         process_group: a group; None selects the group of all processes.
         matrix_approximation_rank: the number of columns of the two matrices.
         start_powerSGD_iter: the number of passes before the first one that is compressed.
-        min_compression_rate: a gradient is compressed only if it has more than this many times the elements of its two
+        min_compression_rate: a gradient is compressed only if it has more than this many times as many elements as its two
             matrices.
         use_error_feedback: whether the error of the approximation is added to the next pass's gradients.
-        warm_start: whether the next pass begins with the matrices of the last one, and not with random ones.
+        warm_start: whether a pass begins with the matrices of the previous pass instead of random matrices.
         orthogonalization_epsilon, batch_tensors_with_same_shape: have no effect: matrices are made orthogonal by a QR
             decomposition, one by one.
         random_seed: the seed of random matrices, which must be the same on all ranks.
-        compression_stats_logging_frequency: how many passes lie between two entries in the log.
+        compression_stats_logging_frequency: number of passes between two entries in the log.
 
-    Raises ValueError if `start_powerSGD_iter` is less than 2 although the last pass is used.
+    Raises ValueError if `start_powerSGD_iter` is less than 2 and `use_error_feedback` or `warm_start` is true, and if
+    `matrix_approximation_rank` is less than 1.
 
     Example:
         >>> from rushlight.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
