@@ -164,7 +164,7 @@ def gradgradcheck(
         check_fwd_over_rev: check forward mode over reverse mode.
         check_rev_over_rev: check reverse mode over reverse mode.
         eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad, check_grad_dtypes, check_batched_grad,
-        fast_mode, masked: as of :func:`gradcheck`.
+        fast_mode, masked: as for :func:`gradcheck`.
 
     Shape:
         - `grad_outputs`: the shapes of the outputs.

@@ -9,9 +9,9 @@ from rushlight_autograd._alive import nodes_above
 
 
 def warn(site: str, extended: bool, sample: Any, graphs: int) -> None:
-    """Warn about the line that uses the results of used-up graphs.
+    """Warn about a line that uses results of graphs through which a backward pass has already run.
 
-    With `extended`, `site` is that line. Otherwise `site` is the line that made the results, and the line that uses
+    If `extended`, `site` is this line. Otherwise `site` is the line that computed the results, and the line that uses
     them is the site of a node with an edge to `sample`.
     """
     made = ""
@@ -23,8 +23,8 @@ def warn(site: str, extended: bool, sample: Any, graphs: int) -> None:
     file = file.rpartition(" at ")[2]
     warnings.warn_explicit(
         f"the value that this line computes keeps {graphs} results{made} and all nodes of their graphs in memory."
-        " backward() has used these graphs already, so the value can never be differentiated, and it grows with every"
-        " iteration\n"
+        " backward() has used these graphs already, so the value can never be differentiated, and the memory in use"
+        " grows with every iteration\n"
         "hint: accumulate loss.item() or loss.detach() instead of loss",
         UserWarning,
         file or "<unknown>",

@@ -36,14 +36,14 @@ class SavedBook:
 
     def __init__(self) -> None:
         self.entries: dict[int, WeakSet[_Saved]] = {}
-        self.writing: dict[int, int] = {}  # storages that an operator is about to write, and versions
+        self.writing: dict[int, int] = {}  # versions of the storages that an operator is about to write
         self.copies = 0
 
     def pack(self, tensor: Tensor) -> _Saved:
         saved = _Saved(tensor)
         memory = _memory(tensor)
         if self.writing.get(memory) == tensor._version:
-            saved.copy()  # this operator is about to write its argument and saves the argument before
+            saved.copy()  # this operator saves its argument, and is about to write it
         else:
             self.entries.setdefault(memory, WeakSet()).add(saved)
         return saved

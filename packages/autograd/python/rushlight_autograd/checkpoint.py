@@ -78,7 +78,7 @@ def checkpoint(
         determinism_check: "default" raises CheckpointError if shapes or dtypes differ the second time; "none" does not
             check.
         debug: has no effect: errors always name the tensor that differs.
-        early_stop: end the second computation once the last needed tensor is computed.
+        early_stop: end the second computation when all tensors that are needed have been computed.
         preserve_rng_state: set the random generator to its earlier state for the second computation.
 
     Shape:
@@ -117,7 +117,7 @@ _early_stop: bool | None = None  # None: the argument of each call applies
 
 @contextmanager
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
-    """Return a context manager within which `checkpoint` uses this value for `early_stop`.
+    """Return a context manager within which `checkpoint` uses `enable` for its argument `early_stop`.
 
     Args:
         enable: the value.
@@ -226,7 +226,7 @@ def checkpoint_sequential(
         functions: a Sequential or a sequence of callables.
         segments: number of equal parts.
         input: the argument of the first function.
-        use_reentrant, kwargs: as of :func:`checkpoint`.
+        use_reentrant, kwargs: as for :func:`checkpoint`.
 
     Shape:
         - Input: the input shape of the first module. Output: the output shape of the last module.

@@ -23,13 +23,13 @@ def _defaults_of(forward: Callable[..., Any]) -> tuple[Any, ...]:
 
 
 class Function(FunctionCtx):
-    """The base of custom operators: a subclass defines static methods, and is called by `apply`.
+    """The base class of custom operators. A subclass defines static methods, and is called by `apply`.
 
     A subclass defines either `forward(ctx, *args)`, or `forward(*args)` together with `setup_context(ctx, inputs,
-    output)`. It also defines `backward(ctx, *grad_outputs)`, or by its other name `vjp`, which returns one gradient, or
-    None, for each argument of forward. A gradient that nothing has contributed to is zeros, or None if the output is not
-    a tensor. The optional method `jvp` defines forward mode, and the optional method `vmap` defines how calls are
-    batched.
+    output)`. It also defines `backward(ctx, *grad_outputs)`, also called `vjp`, which returns one gradient, or None, for
+    each argument of forward. If an output does not contribute to the result, its entry in `grad_outputs` is a tensor of
+    zeros, or None if the output is not a tensor. The optional method `jvp` defines forward mode, and the optional method
+    `vmap` defines how calls are batched.
 
     Shape:
         - A gradient has the shape of its argument.

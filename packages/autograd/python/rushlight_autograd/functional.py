@@ -88,7 +88,7 @@ def _finished(value: Any, create_graph: bool) -> Any:
 def vjp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
-    """Return ``func(*inputs)``, and the product of a vector with its Jacobian, in reverse mode.
+    """Return ``func(*inputs)``, and the product of a vector with the Jacobian of `func`, in reverse mode.
 
     Args:
         func: a function of tensors that returns a tensor or a tuple of them.
@@ -119,10 +119,10 @@ def vjp(
 def jvp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
-    """Return ``func(*inputs)``, and the product of its Jacobian with a vector, in forward mode.
+    """Return ``func(*inputs)``, and the product of the Jacobian of `func` with a vector, in forward mode.
 
     Args:
-        func, inputs, create_graph, strict: as of :func:`vjp`.
+        func, inputs, create_graph, strict: as for :func:`vjp`.
         v: the vector; may be omitted if there is one input with one element.
 
     Shape:
@@ -286,7 +286,7 @@ def hessian(
 
     Args:
         func: a function of tensors that returns a tensor of one element.
-        inputs, create_graph, strict, vectorize: as of :func:`jacobian`.
+        inputs, create_graph, strict, vectorize: as for :func:`jacobian`.
         outer_jacobian_strategy: how the gradient is differentiated, "reverse-mode" or "forward-mode".
 
     Shape:
@@ -315,11 +315,11 @@ def hessian(
 def vhp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Tensor, Any]:
-    """Return ``func(*inputs)``, and the product of a vector with the matrix of its second derivatives.
+    """Return ``func(*inputs)``, and the product of a vector with the Hessian of `func`.
 
     Args:
         func: a function of tensors that returns a tensor of one element.
-        inputs, v, create_graph, strict: as of :func:`jvp`.
+        inputs, v, create_graph, strict: as for :func:`jvp`.
 
     Shape:
         - `v` and the product: the shapes of the inputs.
@@ -337,13 +337,13 @@ def vhp(
 def hvp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Tensor, Any]:
-    """Return ``func(*inputs)``, and the product of the matrix of its second derivatives with a vector.
+    """Return ``func(*inputs)``, and the product of the Hessian of `func` with a vector.
 
-    If the second derivatives are continuous, the matrix is symmetric, so the product equals that of :func:`vhp`.
+    If the second derivatives are continuous, the Hessian is symmetric, and :func:`vhp` returns the same product.
 
     Args:
         func: a function of tensors that returns a tensor of one element.
-        inputs, v, create_graph, strict: as of :func:`jvp`.
+        inputs, v, create_graph, strict: as for :func:`jvp`.
 
     Shape:
         - `v` and the product: the shapes of the inputs.

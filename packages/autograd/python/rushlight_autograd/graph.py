@@ -263,7 +263,7 @@ def to_dot(
     """Return the graph behind outputs in the language of Graphviz.
 
     Args:
-        outputs, params, show_saved, max_nodes: as of :func:`to_svg`; outputs have any shape.
+        outputs, params, show_saved, max_nodes: as for :func:`to_svg`; outputs have any shape.
 
     Raises:
         TypeError: an output is not a tensor.

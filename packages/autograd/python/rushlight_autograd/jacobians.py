@@ -185,7 +185,7 @@ def jacfwd(
     The function runs once, with a tangent for each element of the arguments.
 
     Args:
-        func, argnums, has_aux: as of :func:`jacrev`.
+        func, argnums, has_aux: as for :func:`jacrev`.
         randomness: accepted for compatibility; random numbers are drawn once.
         chunk_size: the number of elements of the arguments that have tangents at a time; the function runs once for
             each chunk.
@@ -197,7 +197,7 @@ def jacfwd(
         - Jacobian: (*output.shape, *argument.shape).
 
     Raises:
-        RuntimeError: as :func:`jacrev`.
+        RuntimeError: as for :func:`jacrev`.
 
     Example:
         >>> torch.func.jacfwd(torch.sin)(torch.tensor([0.0, 1.0]))
@@ -250,7 +250,7 @@ def hessian(func: Callable[..., Any], argnums: ArgNums = 0) -> Callable[..., Any
     """Return a function that computes the second derivatives of a function, by forward mode over reverse mode.
 
     Args:
-        func, argnums: as of :func:`jacrev`.
+        func, argnums: as for :func:`jacrev`.
 
     Shape:
         - Result, for each tensor of the output and each pair of arguments: (*output.shape, *first.shape,

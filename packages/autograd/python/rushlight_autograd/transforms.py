@@ -192,7 +192,7 @@ def grad(func: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False) 
     """Return a function that computes the gradient of a function.
 
     Args:
-        func, argnums, has_aux: as of :func:`grad_and_value`.
+        func, argnums, has_aux: as for :func:`grad_and_value`.
 
     Returns:
         a function of the same arguments that returns the gradient, or (gradient, aux).
@@ -219,7 +219,7 @@ def grad(func: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False) 
 
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """Return ``func(*primals)``, and the function that multiplies a vector with its Jacobian.
+    """Return ``func(*primals)``, and a function that multiplies a vector with the Jacobian of `func`.
 
     Args:
         func: a function that returns tensors, in any container; with `has_aux` a tuple of these and any other object.
@@ -275,7 +275,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 def jvp(
     func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False
 ) -> Any:
-    """Return ``func(*primals)``, and the product of its Jacobian with a vector, in forward mode.
+    """Return ``func(*primals)``, and the product of the Jacobian of `func` with a vector, in forward mode.
 
     Args:
         func: a function that returns tensors, in any container; with `has_aux` a tuple of these and any other object.

@@ -30,7 +30,7 @@ class _Meta(type):
 
 
 class Variable(metaclass=_Meta):
-    """A tensor over the memory of another, ``Variable(data, requires_grad)``, for old programs.
+    """A tensor that shares the memory of another tensor, ``Variable(data, requires_grad)``, for old programs.
 
     Every tensor is an instance of this class.
 
