@@ -53,7 +53,7 @@ def capture_sizes(
     program = generalize()
     if "//" not in program.text():
         return program
-    # Different quotients agree for few sizes: Note [Sizes of captures].
+    # With few sizes, different quotients may agree: Note [Sizes of captures].
     for found in zip(*(size.further_values(number) for number, size in enumerate(sizes)), strict=True):
         try:
             programs.append(capture_at(found))

@@ -234,7 +234,7 @@ def sizes_of(
             )
         if size.example != example or (size.dim.min, size.dim.max) != (derived.dim.min, derived.dim.max):
             raise ValueError(
-                f"export(dynamic_shapes): '{name}' must stand for one size, got {size.example} and {example} ({path})"
+                f"export(dynamic_shapes): '{name}' must have one size, got {size.example} and {example} ({path})"
             )
         size.occurrences.append((inputs[id(tensor)], dim, derived.scale, derived.offset))
 

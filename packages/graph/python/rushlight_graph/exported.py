@@ -179,7 +179,7 @@ def export(
     Args:
         mod: a module, captured in its current mode (`training`).
         args: its positional arguments: tensors, numbers, strings, dtypes and None, in tuples, named tuples, lists and
-            dicts. Tensors become inputs; runs need the other values with the same types.
+            dicts. Tensors become inputs. Calls of the program must pass the other arguments with the same values and types.
         kwargs: its keyword arguments.
         dynamic_shapes: sizes of the arguments that change from call to call: a dict by the arguments' names, or an entry for
             each argument in their order. An entry for a tensor is a dict from dimensions to `Dim`, or a sequence with an

@@ -18,7 +18,7 @@ Function = Callable[[Builder, "Call"], Exported]
 
 #: The functions of operators whose YAML entry has `onnx: function`.
 FUNCTIONS: dict[str, Function] = {}
-# Arguments that do not change the values of a result in ONNX, but for example its memory or the speed.
+# Arguments that do not change the values of a result in ONNX. Some of them change, for example, its memory or the speed.
 _NO_MEANING = {
     *("memory_format", "device", "requires_grad", "non_blocking", "copy", "cudnn_enabled", "cudnn_enable", "sparse_grad"),
     *("stable", "implicit", "generator", "sparse", "scale_grad_by_freq", "padding_idx"),

@@ -169,9 +169,9 @@ def _external(name: str, entry: Message, folder: Path | None, kind: np.dtype[Any
     fields = {item.get("key"): item.get("value", "") for item in entry["external_data"]}
     location = Path(str(fields.get("location", "")))
     if folder is None:
-        raise OnnxLoadError(f"onnx.load: tensor '{name}' lies in another file; load the model by its path")
+        raise OnnxLoadError(f"onnx.load: tensor '{name}' is in another file; load the model by its path")
     if location.is_absolute() or ".." in location.parts or not location.name:
-        raise OnnxLoadError(f"onnx.load: tensor '{name}' lies in '{location}', outside the model's folder")
+        raise OnnxLoadError(f"onnx.load: tensor '{name}' is in '{location}', outside the model's folder")
     path = folder / location
     try:
         offset = int(fields.get("offset") or 0)

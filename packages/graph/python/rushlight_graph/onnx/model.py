@@ -120,7 +120,7 @@ class Model:
         if size > _LARGEST:
             raise ValueError(
                 f"onnx.export: the file would have {size} bytes, and a file of ONNX has at most {_LARGEST}\n"
-                "hint: with external_data=True and a path for f the weights lie in a second file"
+                "hint: pass external_data=True and a path for f, so that the weights are written to a second file"
             )
         return pieces
 
