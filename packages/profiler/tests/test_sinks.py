@@ -282,7 +282,7 @@ def test_formats_by_name():
     assert isinstance(make_sink("json_lines", "x"), JsonLines)
     assert isinstance(make_sink("html", "x"), HtmlPage)
     with pytest.raises(
-        ValueError, match=r"got 'pdf', needs one of chrome, html, json_lines\nhint: .*rushlight.profiler"
+        ValueError, match=r"must be one of chrome, html, json_lines, got 'pdf'\nhint: .*rushlight.profiler"
     ):
         make_sink("pdf", "x")
 

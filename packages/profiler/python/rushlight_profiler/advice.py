@@ -24,8 +24,8 @@ TINY_CALLS = 100
 WORTH_IT = 0.1
 # In a recording shorter than this (microseconds), waiting times are not meaningful.
 SHORTEST = 1000.0
-# The time between spans that recording one event takes, in microseconds (measured). It is subtracted from the
-# program's time.
+# The time in microseconds that recording one event adds between spans, as measured. It is subtracted from the time
+# of the program.
 OWN_COST = 0.15
 
 COPIES = frozenset({"copy_", "clone", "contiguous", "to", "_to_copy", "type_as", "flatten_copy"})
@@ -154,7 +154,7 @@ def _waiting_for_data(view: _View) -> Iterator[Advice]:
 
 
 def _between_operators(view: _View) -> Iterator[Advice]:
-    """Report the time of the busiest thread that is neither in an operator nor in a wait for data."""
+    """Report the time that the busiest thread spends neither in operators nor in waiting for data."""
     outermost: dict[int, list[FunctionEvent]] = defaultdict(list)
     for event in view.events:
         counts = event.kind != "annotation" or event.name == DATA_WAIT

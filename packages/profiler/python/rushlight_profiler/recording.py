@@ -79,10 +79,10 @@ class Recording:
         sink.end()
 
     def export(self, path: str, format: str = "chrome") -> None:
-        """Write a file:
+        """Write the recording to a file.
 
-        "chrome", "json_lines", "html", or a format that an installed package provides in the entry point group
-        `rushlight.profiler`. A path that ends with .gz is compressed. Raises ValueError for another format.
+        `format` is "chrome", "json_lines", "html", or a format that an installed package provides in the entry point group
+        `rushlight.profiler`. The file is compressed if the path ends with .gz. Raises ValueError for another format.
         """
         self.write_to(make_sink(format, path))
 
@@ -99,10 +99,12 @@ class Recording:
         self.export(path, "html")
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Write a line "function;function;... microseconds" for each Python stack, for flame graphs. `metric`:
-        "self_cpu_time_total". Raises RuntimeError if stacks were not recorded, ValueError for another metric."""
+        """Write a line "function;function;... microseconds" for each Python stack, for flame graphs.
+
+        `metric` must be "self_cpu_time_total". Raises RuntimeError if stacks were not recorded, and ValueError for another
+        metric."""
         if metric != "self_cpu_time_total":
-            raise ValueError(f"export_stacks(metric): got {metric!r}, needs 'self_cpu_time_total'")
+            raise ValueError(f"export_stacks(metric): must be 'self_cpu_time_total', got {metric!r}")
         if not self.header.metadata.get("with_stack"):
             raise RuntimeError("export_stacks(): stacks were not recorded\nhint: profile(with_stack=True)")
         sums: dict[str, float] = {}
@@ -113,8 +115,10 @@ class Recording:
         _write(path, (f"{line} {round(us)}\n" for line, us in sums.items() if round(us)))
 
     def export_memory_timeline(self, path: str, device: str = "cpu") -> None:
-        """Write memory in use over time. Write the page of `export_html` if the path ends with .html, otherwise JSON:
-        [[microseconds...], [bytes...]]. Raises RuntimeError if memory was not recorded."""
+        """Write the memory in use over time to a file.
+
+        If the path ends with .html, the file is the page of `export_html`. Otherwise it is JSON: [[microseconds...],
+        [bytes...]]. Raises RuntimeError if memory was not recorded."""
         if not self.header.metadata.get("profile_memory"):
             raise RuntimeError(
                 "export_memory_timeline(): memory was not recorded\nhint: profile(profile_memory=True)"

@@ -1,4 +1,4 @@
-"""`profile`, which determines which events are recorded, and when."""
+"""The class `profile`, which determines which events are recorded, and when."""
 
 from __future__ import annotations
 
@@ -81,13 +81,13 @@ def schedule(
     """
     for name, value in (("wait", wait), ("warmup", warmup), ("repeat", repeat), ("skip_first", skip_first)):
         if value < 0:
-            raise ValueError(f"schedule({name}): got {value}, needs 0 or more")
+            raise ValueError(f"schedule({name}): must be 0 or more, got {value}")
     if active < 1:
-        raise ValueError(f"schedule(active): got {active}, needs 1 or more")
+        raise ValueError(f"schedule(active): must be 1 or more, got {active}")
 
     def action(step: int) -> ProfilerAction:
         if step < 0:
-            raise ValueError(f"schedule: got step {step}, needs 0 or more")
+            raise ValueError(f"schedule: the step must be 0 or more, got {step}")
         step -= skip_first
         if step < 0:
             return ProfilerAction.NONE
@@ -166,12 +166,12 @@ class profile:  # noqa: N801  PyTorch's name
             )
         if not isinstance(buffer_events, int) or not 16 <= buffer_events <= 1 << 28:
             raise ValueError(
-                f"profile(buffer_events): got {buffer_events!r}, needs an int from 16 to {1 << 28}"
+                f"profile(buffer_events): must be an int from 16 to {1 << 28}, got {buffer_events!r}"
             )
         if on_trace_ready is not None and not callable(on_trace_ready):
-            raise TypeError(f"profile(on_trace_ready): got {type(on_trace_ready).__name__}, needs a callable")
+            raise TypeError(f"profile(on_trace_ready): must be callable, got {type(on_trace_ready).__name__}")
         if schedule is not None and not callable(schedule):
-            raise TypeError(f"profile(schedule): got {type(schedule).__name__}, needs a callable")
+            raise TypeError(f"profile(schedule): must be callable, got {type(schedule).__name__}")
         self.schedule: Callable[[int], ProfilerAction] = schedule or _always
         self.on_trace_ready = on_trace_ready
         self.record_shapes: bool = record_shapes or with_flops
@@ -191,7 +191,7 @@ class profile:  # noqa: N801  PyTorch's name
     # --- when -----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin with step 0. Raises RuntimeError while this or another profile records."""
+        """Start the profile, with step 0. Raises RuntimeError while this or another profile records."""
         if self._active:
             raise RuntimeError("profile.start(): the profiler has been started already")
         self.step_num = 0
@@ -383,7 +383,7 @@ def recorded_data() -> dict[str, bool] | None:
 
 
 def events_so_far() -> EventList:
-    """Return the finished events of the profile that is recording, which continues. The list is empty if none records.
+    """Return the finished events of the profile that is recording, without ending it; an empty list if there is none.
 
     Example:
         >>> with torch.profiler.profile():
@@ -452,7 +452,7 @@ def _check_activities(activities: Iterable[ProfilerActivity] | None) -> set[Prof
     wanted = set(activities)
     for activity in wanted:
         if not isinstance(activity, ProfilerActivity):
-            raise TypeError(f"profile(activities): got {activity!r}, needs members of ProfilerActivity")
+            raise TypeError(f"profile(activities): must be members of ProfilerActivity, got {activity!r}")
     if missing := wanted - supported_activities():
         names = ", ".join(sorted(activity.name for activity in missing))
         if missing == wanted:

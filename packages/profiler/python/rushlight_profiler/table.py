@@ -39,7 +39,7 @@ def format_table(
             else "see its docstring"
         )
         raise ValueError(
-            f"table(sort_by): got {sort_by!r}, needs one of {', '.join(SORT_KEYS)}\nhint: {hint}"
+            f"table(sort_by): must be one of {', '.join(SORT_KEYS)}, got {sort_by!r}\nhint: {hint}"
         )
     if not events:
         return "No events were recorded."

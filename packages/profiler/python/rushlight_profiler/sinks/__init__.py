@@ -26,7 +26,7 @@ def make_sink(format: str, path: str) -> Sink:
     if format not in found:
         known = ", ".join(sorted({*_OWN, *found}))
         raise ValueError(
-            f"export(format): got {format!r}, needs one of {known}\n"
+            f"export(format): must be one of {known}, got {format!r}\n"
             f"hint: declare an entry point of this group in a package to add a format: {GROUP!r}"
         )
     return found[format].load()(path)
