@@ -78,7 +78,7 @@ class Pretender:
 @pytest.mark.parametrize(
     ("does", "what"),
     [
-        (lambda input, index: (_ for _ in ()).throw(ValueError("no")), "who raised it"),
+        (lambda input, index: (_ for _ in ()).throw(ValueError("no")), "does not name the operator"),
         (lambda input, index: (_ for _ in ()).throw(KeyError("take")), "not a typed error"),
         (lambda input, index: input.zero_() and None, "changed"),
         (lambda input, index: [input.add_(1), core.take(core.ones(1), index)], "changed"),

@@ -29,8 +29,8 @@ _WRITTEN = {"uint16": "uint8", "uint32": "uint8", "uint64": "uint8"} | dict.from
 def samples_of_dtype(op: Op, dtype: str) -> Iterator[Sample]:
     """Yield the samples of an entry with their tensors converted to a dtype.
 
-    The tensors for which the text of a sample gives no dtype are converted. If it gives one for all tensors, those with the
-    dtype of the first tensor are converted.
+    The tensors for which the text of a sample gives no dtype are converted. If the text gives a dtype for every tensor, the
+    tensors with the dtype of the first tensor are converted.
 
     Args:
         op: the entry.

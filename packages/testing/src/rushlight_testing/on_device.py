@@ -26,11 +26,11 @@ from rushlight_testing.sampling import is_chosen
 
 # Patterns of tests ("file::name"; a "[" is literal), and why they do not apply to another device.
 _HERE = "the lengths of sequences and the split indices are on the CPU, as in PyTorch"
-_DTYPES = "a CPU kernel rejects a dtype only when it runs, and the device runs it late"
+_DTYPES = "a CPU kernel rejects a dtype only when it runs, and the device runs kernels asynchronously"
 _UNASKED = "values are checked before the call only on the CPU, since this would block on another device"
-_LATE = "an index that becomes out of range in a batch is rejected late"
+_LATE = "an index that is out of range in a batch is rejected asynchronously"
 _OF_THE_CPU = "it requires the CPU, or memory that the host can address"
-_IN_ORDER = "only the CPU gives a result the order of any strides of its input"
+_IN_ORDER = "only on the CPU, results keep the order of dimensions in memory for any strides"
 EXCEPTIONS: dict[str, str] = {
     "test_examples.py::*": "a printed tensor names its device",
     "test_*::*[*.data*]": _HERE,
@@ -61,12 +61,12 @@ EXCEPTIONS: dict[str, str] = {
     "test_channels_last.py::test_results_have_the_layout_of_the_entry[flip]": _IN_ORDER,
     "test_channels_last.py::test_dropout_keeps_the_same_elements": _IN_ORDER,
     "test_masking.py::test_the_indices_of_a_dimension_are_contiguous": "only the CPU stores the indices by columns",
-    "test_laws_out_of_memory.py::*": "a device kernel allocates late, when results may have been written",
+    "test_laws_out_of_memory.py::*": "a device kernel allocates when results may have been written",
     "test_vmap.py::test_a_batched_tensor_shows_its_level": "a printed tensor names its device",
     "test_library.py::test_writing_an_argument": "the array of a device's tensor is a copy",
-    "test_vmap.py::test_operator[_embedding_bag-*": "an invalid variant is rejected late",
-    "test_scatter.py::test_a_bad_index_writes_nothing*": "the write has been counted when a device finds the index",
-    "test_scatter.py::test_indices_out_of_range_are_named_by*": "of late errors, only the first is reported",
+    "test_vmap.py::test_operator[_embedding_bag-*": "an invalid variant is rejected asynchronously",
+    "test_scatter.py::test_a_bad_index_writes_nothing*": "the write is counted before the device checks the index",
+    "test_scatter.py::test_indices_out_of_range_are_named_by*": "of asynchronous errors, only the first is reported",
     "test_integers.py::test_division_by_zero*": _UNASKED,
     "test_oracles.py::test_errors[binary_cross_entropy]": _UNASKED,
     "test_oracles.py::test_errors[masked_fill]": _UNASKED,
@@ -132,7 +132,7 @@ def _then_moved(name: str, device: str) -> None:
 
 
 def _wait_where_errors_are_expected(device: str, skip_missing: bool) -> None:
-    """Synchronize the device in `pytest.raises` and in the calls of the laws, since it reports errors late.
+    """Synchronize the device in `pytest.raises` and in the calls of the laws: it reports errors asynchronously.
 
     In these calls, also skip tests for which a kernel is missing, since they may mistake that error for the expected one.
     """

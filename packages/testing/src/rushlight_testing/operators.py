@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 TYPED_ERRORS = (RuntimeError, ValueError, TypeError, IndexError, MemoryError)
-# How far results of float64 or float32 arithmetic in another order may be apart, relative and absolute.
+# Tolerances, relative and absolute, for results that are computed in another order.
 TOLERANCES = {
     "float64": 1e-9,
     "float32": 3e-5,

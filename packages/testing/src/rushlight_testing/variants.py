@@ -1,4 +1,4 @@
-"""Derive samples from samples: the same call on tensors of other sizes, with other memory layouts, or without dimensions.
+"""Derive new samples from samples: the same call on tensors of other sizes or memory layouts, or without dimensions.
 
 A variant may be a call that the operator rejects. If the call succeeds, its result must satisfy the same laws as the
 result of the sample.

@@ -24,21 +24,25 @@ from rushlight_testing.bad_input.verdict import judge
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--library", default="rushlight_core")
-    parser.add_argument("--entries", required=True, help="a file that holds the operators, pickled")
-    parser.add_argument("--skip", type=int, default=0, help="how many operators are passed over")
-    parser.add_argument("--every", type=int, default=1, help="run one case in N, chosen by its text")
+    parser.add_argument("--entries", required=True, help="a file with the pickled operators")
+    parser.add_argument("--skip", type=int, default=0, help="number of operators to skip")
+    parser.add_argument("--every", type=int, default=1, help="run one case in N, selected by its text")
+    parser.add_argument("--begin", type=int, default=0, help="number of cases of the first operator to skip")
     parser.add_argument(
-        "--begin", type=int, default=0, help="how many cases of the first operator are passed over"
+        "--memory", type=int, default=0, help="bytes that may be allocated in addition; 0: no limit"
     )
     parser.add_argument(
-        "--memory", type=int, default=0, help="bytes that may be allocated on top; 0: no limit"
+        "--patience", type=float, default=60, help="time limit in seconds for the cases of one operator"
     )
-    parser.add_argument("--patience", type=float, default=60, help="seconds for the cases of one operator")
-    parser.add_argument("--state", required=True, help="a file that always says which case is tried")
     parser.add_argument(
-        "--provider", default="", help="of gradients: arguments require grad, results go back"
+        "--state", required=True, help="a file to which the name of the current case is written"
     )
-    parser.add_argument("--slow", type=float, default=0, help="prints cases that take longer, in seconds")
+    parser.add_argument(
+        "--provider", default="", help="provider of gradients; results are then differentiated"
+    )
+    parser.add_argument(
+        "--slow", type=float, default=0, help="print cases that take longer than this many seconds"
+    )
     given = parser.parse_args()
     faulthandler.enable()
     warnings.simplefilter("ignore")

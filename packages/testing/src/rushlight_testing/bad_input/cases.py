@@ -101,7 +101,7 @@ class _Maker:
         self.library = library
         self.types = {a.name: a for a in op.schema.arguments}
 
-    # --- where cases start from ---
+    # --- the arguments from which cases are derived ---
 
     def starts(self) -> list[dict[str, Any]]:
         """Return the arguments of the first sample that has elements, and of the sample with the most arguments."""
@@ -195,7 +195,7 @@ class _Maker:
             yield from self.constants(bound, name, [getattr(self.library, dtype) for dtype in DTYPES])
         elif plain == "device":
             yield from self.constants(bound, name, ("meta", "cpu:7", "no such device", "cuda:-1", -1))
-        elif plain == "Tensor":  # absent in the sample
+        elif plain == "Tensor":  # an optional tensor that the sample does not pass
             for shape in ((3,), (3, 4), (0,), ()):
                 yield self.case(bound, name, f"ones{shape}", lambda s=shape: self.library.ones(s))
 

@@ -90,7 +90,7 @@ def _require_grad(op: Any, library: Any, given: Call) -> list[Any]:
 
 
 def _traces(leaves: list[Any], histories: list[tuple[Any, Any]]) -> str | None:
-    """Return a description of the fault of the tensors after a call that raised, or None."""
+    """Describe how a call that raised an error has changed the graph of its tensors; return None if it has not."""
     for t in leaves:
         if not t.is_leaf or t.grad_fn is not None or not t.requires_grad:
             return f"failed, but {_text(t)} is not a leaf any more: grad_fn is {t.grad_fn}"

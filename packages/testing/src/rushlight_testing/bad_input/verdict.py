@@ -110,7 +110,7 @@ def bits(t: Any, library: Any) -> bytes | None:
 
 
 def _unnamed(op: Any, error: Exception) -> str | None:
-    """Return None if an error contains one of the names of the operator that was called; otherwise a description."""
+    """Return a description of an error that contains no name of the operator that was called, or None."""
     if isinstance(error, MemoryError):
         return None
     text = str(error)
@@ -119,11 +119,11 @@ def _unnamed(op: Any, error: Exception) -> str | None:
     names = (base, f"{module}.{rest}", op.body, *op.synonyms)
     if any(name and name in text for name in names):
         return None
-    return f"does not say who raised it: {type(error).__name__}: {text}"
+    return f"does not name the operator: {type(error).__name__}: {text}"
 
 
 def _touch(result: Any, library: Any, read: bool) -> str | None:
-    """Return a description of the fault of the memory of a result, or None.
+    """Return a description of what is wrong with the memory of a result, or None.
 
     Compare the geometry of the result with the size of its storage. Also read the whole result, so that a memory checker
     detects accesses to invalid memory.

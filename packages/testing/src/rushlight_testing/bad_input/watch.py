@@ -110,11 +110,11 @@ def _share(
             skip += len(finished)
             if status == 0 and skip == len(ops):
                 return
-            # Messages of a crashing process may be long: their start names the error, their end the caller.
+            # Messages of a crashing process may be long. They begin with the error and end with the caller.
             lines = errors.read_text(errors="replace").splitlines()
             text = "\n".join(line for line in lines if "failed to allocate" not in line)
             if not state.read_bytes().strip(b"\0"):
-                raise RuntimeError(f"the process that tries bad input did not start:\n{text[-4000:]}")
+                raise RuntimeError(f"the process that runs the cases did not start:\n{text[-4000:]}")
             name, count, case = json.loads(state.read_bytes().split(b"\0")[0])
             deaths = deaths + 1 if not finished else 1
             reports[name].faults.append(f"{case}: the process ended ({status})\n{text[:6000]}")

@@ -213,7 +213,7 @@ class Window:
 
 
 def _geometry(t: Tensor, as_pairs: bool) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], int]:
-    """Return the shape, strides and offset of a tensor, for a complex tensor in terms of pairs of real numbers."""
+    """Return the shape, strides and offset of a tensor; with `as_pairs`, of a complex tensor as pairs of reals."""
     if not as_pairs:
         return (tuple(t.shape), t.stride()), t.storage_offset()
     return ((*t.shape, 2), (*(2 * s for s in t.stride()), 1)), 2 * t.storage_offset()

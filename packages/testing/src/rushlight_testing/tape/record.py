@@ -96,7 +96,7 @@ class FormulaNode(Node):
         }
 
     def fitted(self) -> list[str]:
-        """Return the arguments whose gradients are summed over broadcast dimensions, which their formulas ignore."""
+        """Return the arguments whose gradients are summed over broadcast dimensions, since the formulas do not do this."""
         op = self.derivative.op
         if op.kind != "pointwise" and op.base != "copy_":
             return []
