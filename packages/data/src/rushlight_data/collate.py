@@ -75,7 +75,8 @@ def collate(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -
     def inner(samples: Sequence[Any]) -> Any:
         return collate(samples, collate_fn_map=collate_fn_map)
 
-    if type(first) is tuple:  # most samples: before the checks of other types, which take longer
+    # Tuples are checked first, because most samples are tuples and the other checks take longer.
+    if type(first) is tuple:
         return [inner(column) for column in _columns(batch)]
     if isinstance(first, core.Tensor):
         return stack(batch)

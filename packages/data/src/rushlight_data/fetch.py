@@ -268,6 +268,6 @@ class Abandoned(BaseException):
 
 
 def _convert_stop_iteration(error: BaseException) -> None:
-    """Replace a StopIteration of a dataset, which would end the loop over the loader silently."""
+    """Raise RuntimeError in place of StopIteration, which would end the loop over the loader without an error."""
     if isinstance(error, StopIteration):
         raise RuntimeError("the dataset or the collate_fn raised StopIteration") from error

@@ -267,7 +267,7 @@ class DataLoader(Generic[T_co]):
         """Return whether the workers are kept for the next epoch if nothing changes."""
         if pool is not self._pool:
             return False
-        # With streams=None, workers draw random numbers from their own streams, which start with an epoch.
+        # With streams=None, the random streams of workers are seeded when a worker starts, so each epoch needs new workers.
         return self._keeps_always or (pool.is_known and self.streams is not None)
 
     def _worker_arguments(self) -> tuple[Any, ...]:

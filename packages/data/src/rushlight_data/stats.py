@@ -38,7 +38,7 @@ class LoaderStats:
         self.worker_times: list[tuple[float, float]] = []  # (worked, idle) of each worker
 
     def copy(self) -> LoaderStats:
-        """Return a copy that does not change."""
+        """Return a copy that later batches do not change."""
         return LoaderStats(self.num_workers, self.batches, self.waited, self.used, self.worked, self.idle)
 
     def since(self, before: LoaderStats) -> LoaderStats:

@@ -215,8 +215,8 @@ class WorkerPool:
             except EOFError:
                 pass
             except OSError as error:
-                # A worker that ended in the middle of a message. Other errors are the loader's own, such as too
-                # many open files.
+                # The worker ended in the middle of a message. Other errors, such as too many open files, occurred in
+                # this process.
                 if error.errno not in (None, errno.ECONNRESET, errno.EPIPE):
                     raise
             if not replies:

@@ -159,7 +159,7 @@ class Size:
         orders = list(itertools.permutations(apart))
         steps = [0, *orders[29 * number % len(orders)]]
         found = [self.example + step for step in steps]
-        if max(found) > high:  # use smaller sizes as far as possible
+        if max(found) > high:  # prefer smaller sizes
             found = [
                 self.example - step if self.example - step >= low else self.example + step for step in steps
             ]

@@ -11,8 +11,8 @@ from rushlight_core import Tensor
 # Note [Members that a capture replaces]
 # A program changes the tensors that existed before the capture, but it cannot replace them. So the value that the module
 # assigns would exist only during the capture, and is removed afterwards.
-# A replaced parameter or buffer is an error. Another attribute may hold a tensor only for later inspection, such as the
-# weights of an attention. Replacing it is an error only if the program uses the earlier tensor, because each run would use
+# A replaced parameter or buffer is an error. Another attribute may hold a tensor only for later inspection, such as
+# attention weights. Replacing it is an error only if the program uses the earlier tensor, because each run would use
 # the tensor of the capture.
 
 Container = dict[Any, Any] | list[Any]

@@ -74,8 +74,8 @@ class OwnedArena(ArenaOwner):
         self.starts: list[int] = [0]
         self.ends: list[int] = [size]
         self.slabs: dict[int, Slab] = {}  # by start
-        # Slabs by the size of their pieces. The lists may contain full slabs, and free ones that are no longer in
-        # `slabs`.
+        # Slabs by the size of their pieces. The lists may contain full slabs, and free slabs that are no longer
+        # in `slabs`.
         self.usable: dict[int, list[Slab]] = {}
 
     @property

@@ -11,8 +11,8 @@ Locking the ledger takes a sixth of the time of a small message. If a queue with
 therefore put into it without this lock. The process first counts its object as unsent. It then reads the counts of
 all processes, and after them the count of the pipe. If their sum is within the limit, it sends the object and then
 subtracts it from its count. A process that has locked the ledger takes the same steps in the same order. If two
-processes do so at the same time, at least one of them reads the other's count, because each releases `_own` between
-the write and the reads, which is a memory barrier. So together they never exceed the limit. An object that has just
+processes do so at the same time, at least one of them reads the other's count, because each releases the lock `_own`
+between the write and the reads, which acts as a memory barrier. So together they never exceed the limit. An object that has just
 been sent may be counted twice for a moment, and two processes that compete for the last free element of the queue may
 both find no room. So the counted room may be too small, but never too large. If there seems to be no room, the ledger
 is locked, and the counts of processes that have ended are removed.
@@ -139,7 +139,7 @@ class Ledger:
         return self._words[_LOST]
 
     def finish_one(self) -> bool:
-        """Subtract a task taken by this process, or otherwise by any process. Return False if no task is taken."""
+        """Subtract 1 from this process's number of taken tasks, or else from another number. Return False if all are 0."""
         taken = range(_FIRST + 1, self._end(), 2)
         for word in [self._mine() + 1, _ORPHANED, *taken, _LOST]:
             if self._words[word] > 0:

@@ -1,4 +1,4 @@
-"""Determine how much memory this process may still use, from its own limits and those of its control groups."""
+"""Determine how much memory this process may still use, from the limits of the process and of its control groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queues for tensors, with the interface of the standard ones.
+"""Queues for tensors, with the interface of the standard queues.
 
 An object is pickled by the thread that calls `put`. So `put` raises the errors of pickling, and later changes of the object
 are not sent.
@@ -83,7 +83,7 @@ class Queue:
     """A queue whose `put` blocks only when `maxsize` objects are in it.
 
     `put` writes a plain object to the pipe if the pipe has room and nothing waits before it. Otherwise a thread
-    writes to the pipe, which takes longer because two threads take turns.
+    writes to the pipe, which takes longer because two threads run alternately.
 
     Raises Full and Empty like the queues of the standard module, and ValueError after `close`.
 

@@ -206,7 +206,7 @@ def _run(
     try:
         fn(i, *args)
     except KeyboardInterrupt:
-        pass  # the parent receives it as well
+        pass  # the parent receives the signal, too
     except Exception as error:
         try:
             pickled = pickle.dumps(error)

@@ -80,7 +80,7 @@ Rule = Callable[[_View], Iterator[Advice]]
 
 
 def give_advice(header: Header, events: EventList) -> AdviceList:
-    """Return the suggestions of all rules, those with the largest share first."""
+    """Return the suggestions of all rules, sorted by their shares, the largest first."""
     operators = [event for event in events if event.kind == "operator"]
     busy = sum(event.self_cpu_time_total for event in events if event.kind != "annotation")
     view = _View(header, events, operators, busy)

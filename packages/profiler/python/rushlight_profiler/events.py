@@ -278,7 +278,7 @@ class EventList(list[Any]):
 
     @property
     def self_cpu_time_total(self) -> float:
-        """Return the time of all events, with each moment of a thread counted once."""
+        """The total time of all events. The time of an event inside another event is counted once."""
         return sum(event.self_cpu_time_total for event in self)
 
     def key_averages(

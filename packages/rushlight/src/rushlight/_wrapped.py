@@ -9,7 +9,7 @@ from types import ModuleType
 
 
 def names_of(package: ModuleType, module: str = "") -> Callable[[str], object]:
-    """Return a module's `__getattr__` that finds the names of `package`, also those that it loads when they are first used.
+    """Return a module's `__getattr__` that finds the names of `package`, including names that are loaded on first use.
 
     Special names such as `__path__` are not found in `package`: with its path, its submodules would be imported a
     second time. If `module` is given, the files of that module take precedence over those of `package`, which may

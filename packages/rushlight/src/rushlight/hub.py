@@ -118,7 +118,7 @@ def load_state_dict_from_url(
         model_dir: the folder in which the file is kept; by default `checkpoints` in `get_dir()`.
         map_location: the device of the tensors.
         progress: has no effect: no progress is shown.
-        check_hash: whether the digits at the end of the file's name must be the first ones of its SHA-256.
+        check_hash: whether the digits at the end of the file's name must be the first digits of its SHA-256.
         file_name: the name of the file in the folder; by default the name in the address.
         weights_only: has no effect: files that contain more than data raise an error in any case.
 

@@ -1,4 +1,4 @@
-"""Names for annotations, such as those of devices, dtypes, sizes and numbers."""
+"""Names for the annotations of devices, dtypes, sizes and numbers."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def make_tensor(
     if inexact:
         wide = core.float64 if dtype in (core.float64, core.complex128) else core.float32
         pairs = (*drawn, 2) if dtype.is_complex else drawn
-        # Two terms, because the length of the range may be larger than the largest number.
+        # The difference `last - first` is not computed, because it may exceed the largest number of the dtype.
         part = core.rand(pairs, dtype=wide, generator=generator)
         values = first * (1 - part) + last * part
         if not dtype.is_complex:

@@ -32,7 +32,7 @@ _LATE = "an index that is out of range in a batch is rejected asynchronously"
 _OF_THE_CPU = "it requires the CPU, or memory that the host can address"
 _IN_ORDER = "only on the CPU, results keep the order of dimensions in memory for any strides"
 EXCEPTIONS: dict[str, str] = {
-    "test_examples.py::*": "a printed tensor names its device",
+    "test_examples.py::*": "the text of a tensor contains its device",
     "test_*::*[*.data*]": _HERE,
     "test_oracles.py::test_laws[tensor_split.tensor]": _HERE,
     "test_recurrent.py::test_pack*": _HERE,

@@ -1,7 +1,6 @@
 """Check that a trace follows Chrome's Trace Event Format, as viewers such as Perfetto require.
 
-The rules are those of "Trace Event Format", Google, 2016. For cases that it does not define, they follow Perfetto's
-importer.
+The rules are from "Trace Event Format", Google, 2016. For cases that it does not define, they follow Perfetto's importer.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Encode and decode the messages of an ONNX file as dicts. Only the required part of Protocol Buffers is implemented.
 
-The format is described at https://protobuf.dev/programming-guides/encoding; the messages are those of onnx.proto.
+The format is described at https://protobuf.dev/programming-guides/encoding; onnx.proto defines the messages.
 Fields that are not in `MESSAGES` are skipped when a message is read.
 """
 

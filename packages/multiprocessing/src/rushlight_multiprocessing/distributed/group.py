@@ -26,8 +26,8 @@ DEFAULT_TIMEOUT = timedelta(minutes=30)
 class ReduceOp(Enum):
     """A reduction, which combines the values of all ranks into one value, in the order of the ranks.
 
-    float16 and bfloat16 are combined in float32 and rounded once. AVG needs a floating or complex dtype, MIN and MAX
-    a real one, and BAND, BOR and BXOR integers or bool. PREMUL_SUM is not supported.
+    float16 and bfloat16 are combined in float32 and rounded once. AVG needs a floating-point or complex dtype,
+    MIN and MAX need a real dtype, and BAND, BOR and BXOR need integers or bool. PREMUL_SUM is not supported.
 
     Example:
         >>> import rushlight.distributed as dist

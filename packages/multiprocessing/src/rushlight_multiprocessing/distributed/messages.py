@@ -35,7 +35,7 @@ def isend(
     tag: int = 0,
     group_dst: int | None = None,
 ) -> Work | None:
-    """Begin to send a tensor to another process, or to this one.
+    """Begin to send a tensor to another process, or to this process.
 
     The send has ended when the rest of the tensor fits into the memory of the group; the tensor may then be changed.
 
@@ -76,7 +76,7 @@ def irecv(
     tag: int = 0,
     group_src: int | None = None,
 ) -> Work | None:
-    """Begin to receive a tensor from another process, or from this one.
+    """Begin to receive a tensor from another process, or from this process.
 
     Arguments:
         tensor: of the same dtype and number of elements as the tensor that is sent; written in place.

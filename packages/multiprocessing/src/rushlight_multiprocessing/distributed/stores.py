@@ -436,9 +436,7 @@ class _Server:
                 self.socket.close()
                 raise DistStoreError(f"TCPStore: cannot listen on port {port}: {error}") from None
             self.socket.listen(512)
-        self.socket.settimeout(
-            None
-        )  # socket.setdefaulttimeout() applies to the program's own sockets, not to those of stores
+        self.socket.settimeout(None)  # socket.setdefaulttimeout() must not affect the sockets of stores
         self.port: int = self.socket.getsockname()[1]
         self.table: HashStore = HashStore()
         self.process: int = os.getpid()

@@ -1,1 +1,1 @@
-"""Placeholders for the tensors without values of PyTorch's tracer. See `fake_tensor`."""
+"""Placeholders for fake tensors: PyTorch's tensors without values. See `fake_tensor`."""

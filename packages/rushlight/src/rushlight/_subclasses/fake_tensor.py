@@ -1,4 +1,4 @@
-"""Placeholders for the tensors without values of PyTorch's tracer. Use tensors on the device "meta" instead."""
+"""Placeholders for fake tensors: PyTorch's tensors without values. Use tensors on the device "meta" instead."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["FakeTensor", "is_fake"]
 
 
 class FakeTensor:
-    """Type of a tracer's tensors without values, for `isinstance`. There are none: creating one raises NotImplementedError.
+    """Type of tensors without values, for `isinstance`. There are none: creating one raises NotImplementedError.
 
     Tensors on the device "meta" have shapes and dtypes without values.
 

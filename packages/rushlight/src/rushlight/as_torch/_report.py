@@ -136,7 +136,7 @@ def differences() -> str:
 
 
 class Difference(NamedTuple):
-    """An item of the page, with its names: the names in bold, and the names in parentheses after them."""
+    """An item of the page of differences, with its names: the names in bold, and the names in parentheses after them."""
 
     names: frozenset[str]
     text: str

@@ -1,4 +1,4 @@
-"""Which GPUs there are, and which one is the current one."""
+"""Queries about GPUs, and selection of the current GPU."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def current_stream(device: Any = None) -> Stream:
 
 
 def set_stream(stream: core.Stream | None) -> None:
-    """Make the calling thread submit its work for the device of a stream to this stream.
+    """Select the stream to which the calling thread submits its work for the stream's device.
 
     Args:
         stream: a stream; None changes nothing.

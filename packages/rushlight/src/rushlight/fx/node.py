@@ -50,7 +50,7 @@ def has_side_effect(fn: Callable[..., Any]) -> Callable[..., Any]:
 def map_aggregate(a: Argument, fn: Callable[[Argument], Argument]) -> Argument:
     """Return `a` with `fn` applied to each element of its tuples, lists, dicts and slices, however they are nested.
 
-    Lists and dicts become immutable ones.
+    The lists and dicts of the result are immutable.
 
     Example:
         >>> map_aggregate((1, [2, {"a": 3}]), lambda x: x * 10)
@@ -345,7 +345,7 @@ def _text(argument: Argument) -> str:
 
 
 def qualified_name(function: Callable[..., Any]) -> str:
-    """Return a dotted name of a function, below `torch` if this library defines it."""
+    """Return a dotted name of a function. The name begins with `torch` if this library defines the function."""
     from rushlight.fx._names import name_of
 
     return name_of(function) or repr(function)

@@ -118,7 +118,7 @@ def _match(pattern: GraphModule, gm: GraphModule, results: list[Node], anchor: N
 
 
 def _choices(results: list[Node], gm: GraphModule) -> Any:
-    """Iterate over the nodes that other results of a pattern may stand for."""
+    """Yield lists of nodes of the graph that may match these results of a pattern, one node for each result."""
     if not results:
         yield []
         return

@@ -19,7 +19,7 @@ File = str | os.PathLike[str] | IO[bytes]
 
 
 class _Bound(NamedTuple):
-    """A program with its tensors, and the names of those that a module registers."""
+    """A program with its tensors, and the names of the tensors that a module registers."""
 
     names: list[str | None]
     tensors: list[Tensor]

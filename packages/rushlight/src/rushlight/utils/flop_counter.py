@@ -36,9 +36,9 @@ _SPAN = "flop_counter"  # prefix of the names of a counter's spans
 
 # Note [Counters in one profile]
 # A process records one profile at a time. The first counter starts it, unless the program's own profile records already,
-# and further counters use the same profile. Each counter marks its block, the modules and the calls of operators with a
-# formula by spans with its number. At the end of its block, it reads the events recorded so far. Spans must be nested, so
-# that the hooks of modules are registered once for all counters.
+# and further counters use the same profile. Each counter records spans around its block, the modules, and the calls of
+# operators with a formula. The names of the spans contain the number of the counter. At the end of its block, the counter
+# reads the events recorded so far. Spans must be nested, so the hooks of modules are registered once for all counters.
 
 _formulas: dict[CustomOpDef, Callable[..., int]] = {}
 _lock = Lock()

@@ -17,7 +17,7 @@ __all__ = ["ModuleTracker"]
 
 
 class ModuleTracker:
-    """Context manager that follows which modules run, forward or backward.
+    """Context manager that tracks which modules run, in forward and backward passes.
 
     `parents` holds the names of the modules that are running, and "Global". The name of an outermost module is the
     name of its class. The name of a child consists of its parent's name, a dot and the name of its attribute.

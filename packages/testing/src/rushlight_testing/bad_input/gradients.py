@@ -80,7 +80,7 @@ def _require_grad(op: Any, library: Any, given: Call) -> list[Any]:
             return value
         if value._read_only or (is_written and not value.is_contiguous()):
             return value
-        leaf = value.detach().requires_grad_()  # a new tensor: samples keep their own
+        leaf = value.detach().requires_grad_()  # a new tensor, so that the sample is not changed
         leaves.append(leaf)
         return leaf.clone() if is_written else leaf
 

@@ -108,7 +108,8 @@ def adaptive_avg_pool(b: Builder, call: Call) -> list[Val]:
         return _batched(
             b, call, spatial, lambda x: [b.op("AveragePool", x, kernel_shape=windows, strides=windows)]
         )
-    # The windows have different sizes. So multiply along each dimension by a matrix: the means of the unit vectors.
+    # The windows have different sizes. So multiply by a matrix along each dimension. Pooling the unit vectors gives the
+    # matrix.
     x, rank = call.tensor("input"), call.rank("input")
     for i, (size, wanted) in enumerate(zip(sizes, results, strict=True)):
         means = core.adaptive_avg_pool1d(core.eye(int(size)).unsqueeze(0), [wanted])[0]

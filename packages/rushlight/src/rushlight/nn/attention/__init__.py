@@ -36,8 +36,8 @@ def sdpa_kernel(backends: SDPBackend | Iterable[SDPBackend], set_priority: bool 
 
     Args:
         backends: one or several implementations. If several of them can compute a call, the kernel is used.
-        set_priority: whether to use the first implementation in `backends` that can compute the call instead. MATH can
-            compute all calls.
+        set_priority: whether the order of `backends` matters: the first implementation that can compute a call is used.
+            MATH can compute all calls.
 
     Raises:
         TypeError: `backends` contains something other than members of SDPBackend.

@@ -215,7 +215,7 @@ class TestCase(unittest.TestCase):
         ignore_comments: bool = False,
         ignore_empty_lines: bool = False,
     ) -> None:
-        """Compare a text with the one that is expected, line by line.
+        """Compare a text with the expected text, line by line.
 
         Args:
             actual: a text, or an object that `str` converts to one.
@@ -363,7 +363,7 @@ class parametrize:
 
     Args:
         arg_str: the names of the arguments, separated by commas.
-        arg_values: for each test a value, or as many as there are names, or a `subtest` of them.
+        arg_values: for each test: the value, a tuple with a value for each name, or a `subtest`.
         name_fn: returns the end of a test's name from the values.
 
     Raises:

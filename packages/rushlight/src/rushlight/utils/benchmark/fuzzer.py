@@ -109,7 +109,8 @@ class FuzzedTensor:
         name: the name of the tensor.
         size: sizes: integers, and names of parameters.
         steps: for each size a step k: the tensor consists of every k-th element of a larger tensor.
-        probability_contiguous: the probability that dimensions are in memory in their order.
+        probability_contiguous: the probability that the dimensions are in memory in their order. Otherwise their order in
+            memory is random.
         min_elements, max_elements: limits of the number of elements.
         max_allocation_bytes: a limit of the memory, `steps` included.
         dim_parameter: the name of the parameter that holds the number of sizes that are used.

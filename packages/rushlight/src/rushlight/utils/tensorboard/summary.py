@@ -254,7 +254,8 @@ def video(tag: str, tensor: Any, fps: float = 4) -> Any:
     array = _arrays.to_array(tensor)
     if array.ndim != 5:
         raise ValueError(f"SummaryWriter.add_video: must have the shape (N, T, C, H, W), got {array.shape}")
-    columns = 1 << (max((len(array) - 1).bit_length(), 0) + 1) // 2  # a square, or twice as wide
+    # The grid is square, or twice as wide as high.
+    columns = 1 << (max((len(array) - 1).bit_length(), 0) + 1) // 2
     frames = np.stack([_arrays.grid(frame, columns) for frame in _arrays.to_bytes(array).swapaxes(0, 1)])
     frames = frames.transpose(0, 2, 3, 1)
     return _image(tag, (*frames.shape[1:], _arrays.gif(frames, fps)))

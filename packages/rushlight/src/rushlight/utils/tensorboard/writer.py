@@ -463,8 +463,8 @@ class SummaryWriter:
 
         Args:
             tag: the chart.
-            labels: whether an example is positive.
-            predictions: probabilities that it is.
+            labels: whether each example is positive.
+            predictions: the probability that each example is positive.
             global_step: the step.
             num_thresholds: number of thresholds from 0 to 1, at most 127.
             weights: how much each example counts; 1 by default.
