@@ -36,7 +36,7 @@ def test_schedule():
 def test_schedules_that_make_no_sense(options):
     with pytest.raises(ValueError, match=next(iter(options))):
         schedule(**{"wait": 1, "warmup": 1, "active": 1, **options})
-    with pytest.raises(ValueError, match="step -1"):
+    with pytest.raises(ValueError, match=r"schedule\(step\): must be 0 or more, got -1"):
         schedule(wait=1, warmup=1, active=1)(-1)
 
 

@@ -87,7 +87,7 @@ def schedule(
 
     def action(step: int) -> ProfilerAction:
         if step < 0:
-            raise ValueError(f"schedule: the step must be 0 or more, got {step}")
+            raise ValueError(f"schedule(step): must be 0 or more, got {step}")
         step -= skip_first
         if step < 0:
             return ProfilerAction.NONE
