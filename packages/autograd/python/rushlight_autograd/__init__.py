@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rushlight_autograd.threads import set_multithreading_enabled as set_multithreading_enabled
     from rushlight_autograd.variable import Variable as Variable
 
-# Names that are imported on first use, each with its module. No module has the name of an object in it, because
+# Names that are imported on first use, each with its module. A module never has the same name as an object in it, because
 # importing the module would replace the attribute of that name.
 _MODULES = ("anomaly_mode", "checkpoint", "forward_ad", "functional", "graph")
 _ELSEWHERE = {

@@ -1,11 +1,11 @@
 """Prediction of the next epoch, so that its first batches are read before it begins.
 
 Note [Early batches]
-Between two epochs, workers would be idle. They therefore read the first batches of the next epoch, as predicted under the
-assumption that nothing changes. The order comes from copies of the samplers and generators, so that nothing is drawn from
-the originals. When the next epoch begins, its actual order and seed are determined. The batches that were read early are
-used only if they are the first batches of this epoch and the workers' state has not changed (Note [Snapshots]); otherwise
-they are dropped. If a file that was read for a batch has changed in the meantime, the batch is read again
+Between two epochs, workers would otherwise be idle. They therefore read the first batches of the next epoch, as predicted
+under the assumption that nothing changes. The order comes from copies of the samplers and generators, so that nothing is
+drawn from the originals. When the next epoch begins, its actual order and seed are determined. The batches that were read
+early are used only if they are the first batches of this epoch and the workers' state has not changed (Note [Snapshots]);
+otherwise they are dropped. If a file that was read for a batch has changed in the meantime, the batch is read again
 (`opened_files.py`). A wrong prediction therefore costs only time.
 """
 

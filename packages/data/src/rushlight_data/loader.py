@@ -79,8 +79,8 @@ class DataLoader(Generic[T_co]):
         transport: how batches are sent: "shared_memory", "pickling", "threads", a
             `rushlight_core.seams.transport.Transport`, or None for the fastest one installed. Not in PyTorch.
         progress: whether to show a progress bar on the standard error stream. Not in PyTorch.
-        report: whether to write, at the end of each epoch, a line that states whether the training loop waited for
-            the workers or the workers for the loop, and suggests a remedy. Not in PyTorch.
+        report: whether to write a line at the end of each epoch. It states whether the training loop waited for the
+            workers or the workers waited for the loop, and suggests a remedy. Not in PyTorch.
 
     Raises:
         TypeError: if an argument is of another type.

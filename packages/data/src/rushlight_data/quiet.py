@@ -1,4 +1,4 @@
-"""Batches of datasets that draw no random numbers, although they do not declare it.
+"""Read batches without seeding random streams if the dataset draws no random numbers, although it does not declare this.
 
 Note [Quiet datasets]
 Seeding the streams of `random` and NumPy and restoring the streams of the training process takes longer than reading

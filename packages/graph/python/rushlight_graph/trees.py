@@ -91,7 +91,7 @@ def matches(structure: Any, value: Any, tensors: dict[int, Tensor]) -> bool:
     """Return whether `value` has a structure, and add its tensors to `tensors` by their numbers.
 
     Literals must have the same type and value. A plain dict may have another order. Tensors with different numbers may be
-    the same tensor, but a number stands for only one tensor.
+    the same tensor, but each number belongs to one tensor.
     """
     kind, content = _node(structure)
     if kind == "tensor":

@@ -7,15 +7,15 @@ reason), so that the numbers of a process that has ended are recognized and remo
 changed under a lock of the same kind, which is also released when its holder is killed.
 
 Note [Room without a lock]
-Locking the ledger takes a sixth of the time of a small message. If a queue with a limit has room, an object is
-therefore put into it without this lock. The process first counts its object as unsent. It then reads the counts of
-all processes, and after them the count of the pipe. If their sum is within the limit, it sends the object and then
-subtracts it from its count. A process that has locked the ledger takes the same steps in the same order. If two
-processes do so at the same time, at least one of them reads the other's count, because each releases the lock `_own`
-between the write and the reads, which acts as a memory barrier. So together they never exceed the limit. An object that has just
-been sent may be counted twice for a moment, and two processes that compete for the last free element of the queue may
-both find no room. So the counted room may be too small, but never too large. If there seems to be no room, the ledger
-is locked, and the counts of processes that have ended are removed.
+Locking the ledger takes a sixth of the time of a small message. If a queue with a limit has room, an object is therefore put
+into it without this lock. The process first counts its object as unsent. It then reads the counts of all processes, and
+after them the count of the pipe. If their sum is within the limit, it sends the object and then subtracts it from its count.
+A process that has locked the ledger takes the same steps in the same order. If two processes do so at the same time, at
+least one of them reads the other's count, because each releases the lock `_own` between the write and the reads, which acts
+as a memory barrier. So together they never exceed the limit. An object that has just been sent may be counted twice for a
+moment, and two processes that compete for the last free element of the queue may both find no room. So the counted room may
+be too small, but never too large. If there seems to be no room, the ledger is locked, and the counts of processes that have
+ended are removed.
 
 Processes without a slot can only take objects, which makes room. If only one process has a slot, it counts again only
 when it has used the room that it counted last. Until then it only checks that no other process has a slot.

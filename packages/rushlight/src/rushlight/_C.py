@@ -92,7 +92,7 @@ def _get_tracing_state() -> None:
 
 
 def _are_functorch_transforms_active() -> bool:
-    return False  # callers may then read values, which raises an error for batched tensors
+    return False  # callers then read values of tensors, which raises an error if these are batched
 
 
 def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:

@@ -1,8 +1,8 @@
 """A table of the modules that re-export names of other packages under PyTorch's paths.
 
-`rushlight._Finder` finds them here, and the build writes their stubs. An entry maps the modules that
-names come from to the names, separated by blanks: `name:alias` re-exports a name under another one, and `*` means
-all names of the module, including those that it loads when they are used.
+`rushlight._Finder` finds them here, and the build writes their stubs. An entry maps each original module to the names
+that are re-exported from it, separated by blanks. `name:alias` re-exports a name under another name, and `*` means all
+names of the module, including names that it loads when they are used.
 """
 
 from __future__ import annotations

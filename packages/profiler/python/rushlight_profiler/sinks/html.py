@@ -13,7 +13,8 @@ from rushlight_core.seams.profiler import Event, Header
 
 from .files import open_text
 
-# The largest number of spans on the page, which a browser draws fluently. The page shows how many spans are omitted.
+# The largest number of spans on the page, so that browsers display it without delay. The page shows how many spans are
+# omitted.
 MAX_SPANS = 200_000
 MAX_MEMORY_POINTS = 20_000
 KINDS = ("operator", "node", "annotation")

@@ -71,7 +71,7 @@ class ExternalStream(Stream):
 
 
 class Event(core.Event):
-    """A point in a stream of the current GPU, to wait for and to measure times.
+    """A point in a stream of the current GPU, for waiting and for measuring times.
 
     Args:
         enable_timing: whether `elapsed_time` may be called.

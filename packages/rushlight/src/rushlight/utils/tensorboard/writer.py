@@ -74,7 +74,7 @@ class FileWriter:
         self.add_graph(graph, walltime)
 
     def flush(self) -> None:
-        """Write pending data. With tensorboardX, whose thread does not wait, `close` alone ensures that all is written."""
+        """Write pending data. With tensorboardX, some of the data may be written only by `close`."""
         self.event_writer.flush()
 
     def close(self) -> None:
@@ -550,7 +550,7 @@ class SummaryWriter:
         self._get_file_writer().add_summary(made, global_step, walltime)
 
     def flush(self) -> None:
-        """Write pending data. With tensorboardX, whose thread does not wait, `close` alone ensures that all is written."""
+        """Write pending data. With tensorboardX, some of the data may be written only by `close`."""
         for writer in (self.all_writers or {}).values():
             writer.flush()
 
