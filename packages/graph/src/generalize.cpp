@@ -129,7 +129,7 @@ class Generalizer {
             !std::ranges::equal(a.values, b.values, same_value))
             fail_structure(run, count(a), count(b) + ", with other names or other shared memory");
         if (a.metadata != b.metadata)
-            fail_structure(run, "results of one structure", "results of another structure");
+            fail_structure(run, "one structure of results", "another structure of results");
     }
 
     // Returns an expression for an integer, or nothing if it is the same in all graphs.

@@ -117,7 +117,7 @@ def test_gradients_are_in_the_text() -> None:
     assert program.text().startswith("program(  # with its gradients\n")
     assert "with its gradients" in again(program).text()
     (line,) = captured(function, X).structure().differences(program.structure())
-    assert line == "gradients are a part of the second alone"
+    assert line == "gradients are a part of the second graph only"
 
 
 BAD = {

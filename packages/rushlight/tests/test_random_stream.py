@@ -179,7 +179,7 @@ def test_the_environment_chooses_a_stream(value, outcome):
     )
     if outcome is None:
         assert done.returncode != 0
-        assert 'RUSHLIGHT_RANDOM is "mt"' in done.stderr
+        assert 'RUSHLIGHT_RANDOM: must be "philox" or "torch", got "mt"' in done.stderr
     else:
         assert done.stdout.split() == [outcome, outcome], done.stderr
 

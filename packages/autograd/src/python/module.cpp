@@ -195,7 +195,7 @@ int execute(PyObject* module) {
     if (core->instance != instance()) {
         PyErr_SetString(
             PyExc_ImportError,
-            "two copies of librushlight.so are loaded: rushlight-autograd found another copy than "
+            "two copies of librushlight.so are loaded: rushlight-autograd uses another copy than "
             "rushlight-core\n"
             "hint: remove one installation, or unset LD_LIBRARY_PATH");
         return -1;
@@ -214,7 +214,7 @@ int execute(PyObject* module) {
 
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                           "rushlight_autograd._C",
-                          "The engine and its graph.",
+                          "The engine of backward passes and the recorded graph.",
                           -1,
                           nullptr,
                           nullptr,

@@ -209,18 +209,18 @@ PyMethodDef methods[] = {
     {"backward", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(method_backward)),
      METH_FASTCALL | METH_KEYWORDS,
      "backward($self, gradient=None, retain_graph=None, create_graph=False, inputs=None)\n--\n\n"
-     "Add the gradients of this tensor to the `grad` of the leaves from which it was computed, or of `inputs`.\n"
-     "gradient: the gradient of this tensor, of its shape; may be left out for a tensor of one element.\n"
+     "Compute the gradients of the leaves from which this tensor was computed, or of `inputs`, and add them to `grad`.\n"
+     "gradient: the gradient of this tensor, with the same shape; optional for a tensor of one element.\n"
      "Raises RuntimeError if the graph was used already and not retained."},
     {"register_hook", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(method_register_hook)),
      METH_VARARGS | METH_KEYWORDS,
-     "register_hook($self, hook)\n--\n\nCall hook(grad) when the gradient of this tensor is known. A Tensor that it returns replaces the gradient."},
+     "register_hook($self, hook)\n--\n\nCall hook(grad) when the gradient of this tensor is known. If the hook returns a Tensor, it replaces the gradient."},
     {"register_post_accumulate_grad_hook",
      reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(method_register_post_accumulate_grad_hook)),
      METH_VARARGS | METH_KEYWORDS,
-     "register_post_accumulate_grad_hook($self, hook)\n--\n\nCall hook(tensor) when a gradient has been added to `grad`."},
+     "register_post_accumulate_grad_hook($self, hook)\n--\n\nCall hook(tensor) after a gradient has been added to `grad` of the tensor."},
     {"retain_grad", method_retain_grad, METH_NOARGS,
-     "retain_grad($self)\n--\n\nKeep the gradient of a tensor that is not a leaf in `grad`, after all hooks of the tensor have run."},
+     "retain_grad($self)\n--\n\nStore the gradient of a tensor that is not a leaf in `grad`, after all hooks of the tensor have run."},
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef properties[] = {
     {"grad_fn", get_grad_fn, nullptr, "The node that computed this tensor, or None.", nullptr},

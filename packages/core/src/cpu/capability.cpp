@@ -45,8 +45,8 @@ Capability requested() {
                    : std::strcmp(text, "avx512") == 0 ? Capability::AVX512
                                                       : Capability::Unknown;
     RL_CHECK(c != Capability::Unknown, throw_runtime,
-             "RUSHLIGHT_CPU_CAPABILITY is \"%s\"; it can be \"avx2\" or \"avx512\"", text);
-    RL_CHECK(can_use(c), throw_runtime, "RUSHLIGHT_CPU_CAPABILITY is \"%s\", which this %s does not have",
+             "RUSHLIGHT_CPU_CAPABILITY: must be \"avx2\" or \"avx512\", got \"%s\"", text);
+    RL_CHECK(can_use(c), throw_runtime, "RUSHLIGHT_CPU_CAPABILITY is \"%s\", which this %s does not support",
              text, build_has(c) ? "processor" : "build");
     return c;
 }

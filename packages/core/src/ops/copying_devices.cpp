@@ -125,7 +125,7 @@ void copy_on_device(const Tensor& target, const Tensor& source) {
 void copy_across_devices(const Tensor& target, const Tensor& source, bool non_blocking) {
     if (target.numel() == 0) return;
     RL_CHECK(source.device().type != DeviceType::Meta, throw_not_implemented,
-             "copy_: Cannot copy out of meta tensor; no data! It was to be copied to %s",
+             "copy_: Cannot copy out of meta tensor; no data! The target is on %s",
              name(target.device()).c_str());
     if (target.device().type == DeviceType::Meta) return;
     if (target.device() == source.device()) return copy_on_device(target, source);

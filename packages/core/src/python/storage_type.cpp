@@ -176,7 +176,7 @@ PyMethodDef methods[] = {
     {"data_ptr", storage_data_ptr, METH_NOARGS,
      "data_ptr($self)\n--\n\nReturn the address of the first byte."},
     {"resizable", storage_resizable, METH_NOARGS,
-     "resizable($self)\n--\n\nReturn whether the memory can be resized: it belongs to this library, and no other "
+     "resizable($self)\n--\n\nReturn whether the memory can be resized: whether this library allocated it and no other "
      "object refers to it."},
     {"resize_", storage_resize, METH_O,
      "resize_($self, size, /)\n--\n\nMake the memory larger, in place, to `size` bytes; the new bytes are not initialised."},
@@ -186,7 +186,7 @@ PyMethodDef methods[] = {
     {"__deepcopy__", storage_deepcopy, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 PyObject* storage_cdata(PyObject* o, void*) { return PyLong_FromVoidPtr(&storage_of(o)); }
-PyGetSetDef properties[] = {{"device", storage_device, nullptr, "Where the memory is.", nullptr},
+PyGetSetDef properties[] = {{"device", storage_device, nullptr, "The device on which the memory is.", nullptr},
                             {"_cdata", storage_cdata, nullptr, nullptr, nullptr},
                             {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef functions[] = {

@@ -171,7 +171,7 @@ void DeviceGraph::begin(void* stream, uint64_t pool) {
     if (pool == 0) pool = ++all.last_pool;
     RL_CHECK(pool <= all.last_pool, throw_value, "capture_begin(pool): there is no such pool");
     RL_CHECK(!all.find(pool), throw_runtime,
-             "capture_begin(pool): another graph of this pool is recorded now");
+             "capture_begin(pool): another graph that uses this pool is being recorded");
     all.list.reserve(all.list.size() + 1);
     Captures::One one{this, ++all.last_id, {stream}};
     check_backend(owner.backend.begin_capture(device_.index, stream), owner.backend, "beginning a capture");

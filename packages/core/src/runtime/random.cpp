@@ -26,7 +26,7 @@ RandomStream stream_of_environment() {
     const char* name = std::getenv("RUSHLIGHT_RANDOM");
     if (!name || std::string_view(name) == "philox") return RandomStream::Philox;
     RL_CHECK(std::string_view(name) == "torch", throw_value,
-             "RUSHLIGHT_RANDOM is \"%s\"; it can be \"philox\" or \"torch\"", name);
+             "RUSHLIGHT_RANDOM: must be \"philox\" or \"torch\", got \"%s\"", name);
     return RandomStream::Torch;
 }
 

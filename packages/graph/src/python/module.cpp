@@ -32,7 +32,7 @@ bool core_fits() {
     if (api->instance != instance()) {
         PyErr_SetString(PyExc_ImportError,
                         "rushlight-graph found a second copy of librushlight.so in this process\n"
-                        "hint: uninstall one of them, or remove it from LD_LIBRARY_PATH");
+                        "hint: uninstall one of the two copies, or remove it from LD_LIBRARY_PATH");
         return false;
     }
     return true;
@@ -334,9 +334,9 @@ PyMethodDef capture_methods[] = {
     {"enter_module", capture_enter, METH_O, "enter_module(path): Name the module whose operators follow."},
     {"leave_module", capture_leave, METH_NOARGS, "End the module that was entered last."},
     {"carry_gradients", capture_carry_gradients, METH_NOARGS,
-     "Write gradients that the next run reads in place. Call before `stop`."},
+     "Record writes of new gradients to the memory from which the next run reads them. Must be called before `stop`."},
     {"changed_gradients", capture_changed_gradients, METH_NOARGS,
-     "Return (name, existed, exists) of each `.grad` of the state that the region replaced. Call after `stop`."},
+     "Return a tuple (name, existed, exists) for each `.grad` that the region set or removed. Must be called after `stop`."},
     {"needs_below", capture_needs_below, METH_NOARGS,
      "Return whether the operation that raised an error can be captured below gradients."},
     {"finish", capture_finish, METH_VARARGS, "finish(outputs, metadata): Return the captured Program."},
@@ -409,7 +409,7 @@ PyMethodDef functions[] = {
 
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                           "rushlight_graph._C",
-                          "Captures and programs.",
+                          "Captures of operators, and programs.",
                           -1,
                           functions,
                           nullptr,

@@ -31,7 +31,7 @@ bool core_fits() {
     if (api->instance != instance()) {
         PyErr_SetString(PyExc_ImportError,
                         "rushlight-profiler found a second copy of librushlight.so in this process\n"
-                        "hint: uninstall one of them, or remove it from LD_LIBRARY_PATH");
+                        "hint: uninstall one of the two copies, or remove it from LD_LIBRARY_PATH");
         return false;
     }
     return true;
@@ -102,11 +102,11 @@ PyMethodDef functions[] = {
      "start(wanted, capacity): Begin a recording. Raises RuntimeError during another recording."},
     {"stop", py_stop, METH_NOARGS, "End the recording, and return whether there was one."},
     {"collect", py_collect, METH_VARARGS,
-     "collect(release, event_type, argument_type): Return the data of the last recording, once."},
+     "collect(release, event_type, argument_type): Return the data of the last recording, and discard it."},
     {"copy_events", py_copy_events, METH_VARARGS,
-     "copy_events(event_type, argument_type): Return the data recorded so far, as collect does, and keep it."},
+     "copy_events(event_type, argument_type): Return the data recorded so far, in the form that collect returns, without discarding it."},
     {"wanted", py_wanted, METH_NOARGS,
-     "Return SHAPES, MEMORY and STACKS as far as the recording stores them, or None if there is no recording."},
+     "Return which data the recording stores, a combination of SHAPES, MEMORY and STACKS; None without a recording."},
     {"recording", py_recording, METH_NOARGS, "Return whether a recording is active."},
     {"join", py_join, METH_O,
      "join(thread_name): Record this thread's operators too, if a recording is active."},

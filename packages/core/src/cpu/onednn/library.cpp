@@ -27,7 +27,7 @@ bool look() {
     const char* compute = std::getenv("RUSHLIGHT_COMPUTE");
     if (compute != nullptr && std::strcmp(compute, "plain") == 0) return false;
     RL_CHECK(compute == nullptr || *compute == '\0' || std::strcmp(compute, "onednn") == 0, throw_runtime,
-             "RUSHLIGHT_COMPUTE is \"%s\"; it can be \"onednn\" or \"plain\"", compute);
+             "RUSHLIGHT_COMPUTE: must be \"onednn\" or \"plain\", got \"%s\"", compute);
     return library.available();
 }
 

@@ -76,7 +76,7 @@ Tensor of_probabilities(const Tensor& input, const Tensor& target, const Tensor&
         "cross_entropy_loss(target): a target of input's shape holds probabilities and needs a floating dtype, got %s",
         name(target.dtype()));
     RL_CHECK(ignore_index < 0, throw_runtime,
-             "cross_entropy_loss(ignore_index): got %lld, but the targets are probabilities",
+             "cross_entropy_loss(ignore_index): must not be set for targets that are probabilities, got %lld",
              (long long)ignore_index);
     const auto classes = static_cast<double>(input.size(class_dim(input)));
     Tensor shares = smoothing == 0 ? target : ops::add(ops::mul(target, 1 - smoothing), smoothing / classes);

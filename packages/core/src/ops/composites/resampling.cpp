@@ -118,7 +118,7 @@ void check(const Tensor& input, const Tensor& grid, int64_t mode, int64_t paddin
              "grid_sample(padding_mode): got %lld, needs 0 (zeros), 1 (border) or 2 (reflection)",
              (long long)padding);
     RL_CHECK(mode != kCubic || dims == 2, throw_runtime,
-             "grid_sample(mode): 'bicubic' is for images (N, C, H, W), got shape %s",
+             "grid_sample(mode): 'bicubic' requires an input (N, C, H, W), got shape %s",
              to_string(input.sizes()).c_str());
 }
 

@@ -19,7 +19,7 @@ Tensor fill__tensor(const Tensor& input, const Tensor& value) {
              to_string(value.sizes()).c_str());
     RL_CHECK(value.device().type != DeviceType::Meta || input.device() == value.device(),
              throw_not_implemented,
-             "fill_(value): Cannot copy out of meta tensor; no data! It was to be copied to %s",
+             "fill_(value): Cannot copy out of meta tensor; no data! The target is on %s",
              name(input.device()).c_str());
     check_writable("fill_", input);
     begin_write("fill_", input);

@@ -14,7 +14,7 @@ Tensor copy_(const Tensor& input, const Tensor& src, bool non_blocking) {
              throw_runtime, "copy_(input, other): other of shape %s does not broadcast to input's %s",
              to_string(src.sizes()).c_str(), to_string(input.sizes()).c_str());
     RL_CHECK(src.device().type != DeviceType::Meta || input.device() == src.device(), throw_not_implemented,
-             "copy_(src): Cannot copy out of meta tensor; no data! It was to be copied to %s",
+             "copy_(src): Cannot copy out of meta tensor; no data! The target is on %s",
              name(input.device()).c_str());
     check_writable("copy_", input);
     begin_write("copy_", input);
