@@ -29,8 +29,8 @@ void queue_callback(std::function<void()> callback) {
 std::vector<Tensor> run_backward(std::span<const Root> roots, std::span<const Edge> inputs,
                                  const BackwardOptions& options) {
     GradMode mode(options.create_graph);
-    // Gradients of tensor subclasses are computed as plain tensors, and formulas may broadcast, so both stages are
-    // off.
+    // Gradients of tensor subclasses are computed as plain tensors, so the stage Python is off. Formulas may broadcast,
+    // so the stage Strict is off.
     StagesOff overrides(bit(Stage::Python) | bit(Stage::Strict));
     Pass pass(options);
     for (const Root& root : roots) pass.add_root(root.edge, root.grad);
@@ -85,8 +85,8 @@ void add_to_grad(const Tensor& input, const Tensor& grad, bool create_graph) {
     input.impl()->set_grad(Ref<TensorImpl>::share(sum.impl()));
 }
 
-// Reports roots that have an owner besides their tensor after a pass has used the graph up: a larger graph keeps them
-// alive, and can never be differentiated.
+// Called after a pass that has used the graph up. Reports roots that have owners other than the output tensors: such a
+// root belongs to a larger graph, which can never be differentiated.
 void look_for_holders(TensorList outputs, std::span<const Root> roots) {
     for (size_t i = 0; i < outputs.size(); ++i) {
         Node* node = roots[i].edge.node.get();

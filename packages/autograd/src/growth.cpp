@@ -7,9 +7,9 @@
 // backward() of each loss has freed the tensors that its graph saved, but its nodes remain, and the sum can never be
 // differentiated. Two signs reveal such a graph, and both checks are cheap. If the sum is made after backward() has
 // run, an operator records an edge to a node that was used up: this is one bit, checked when the edge is made. If the
-// sum was made before backward() ran, the root of that pass has an owner besides its tensor: this is checked once for
-// each pass. As long as such nodes exist, they are counted by the line of the program that refers to them. When a
-// line has kMany of them, a warning is issued. A recurrent network, which runs the same line repeatedly, shows
+// sum was made before backward() ran, the root of that pass has an owner other than the output tensor: this is checked
+// once for each pass. As long as such nodes exist, they are counted by the line of the program that refers to them.
+// When a line has kMany of them, a warning is issued. A recurrent network, which runs the same line repeatedly, shows
 // neither sign: its nodes are not used up while it is being recorded, and are freed soon after. See decision 0022.
 
 namespace rushlight::autograd {

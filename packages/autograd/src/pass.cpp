@@ -220,8 +220,8 @@ void Pass::add_to(uint32_t task, Tensor& slot, Tensor grad) const {
     else slot = ops::add(slot, grad);
 }
 
-// A pass inside of autocast computes products in a smaller dtype than that of a leaf that the forward pass used outside
-// of autocast.
+// Converts a gradient to the dtype of its leaf. A pass inside of autocast computes products in a smaller dtype, even if
+// the forward pass used the leaf outside of autocast.
 static void fit_to_leaf(Node* node, Tensor& grad) {
     const auto* leaf = dynamic_cast<const AccumulateGrad*>(node);
     if (!leaf || !grad.defined()) return;

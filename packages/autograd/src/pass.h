@@ -110,7 +110,7 @@ class Pass {
     };
 
     // The order of ready nodes. Accumulators have rank 0, so that they run as soon as possible and free the gradients
-    // that they wait with.
+    // that have arrived at them.
     static uint64_t rank(const Task& t) { return t.node->edges().empty() ? 0 : t.node->sequence(); }
     bool is_leaf(uint32_t task) const { return tasks_[task].node->edges().empty(); }
     bool later(uint32_t a, uint32_t b) const;

@@ -173,8 +173,8 @@ Tensor as_strided_dual(const Operator& op, StageMask mask, const Tensor& input, 
     return result;
 }
 
-// as_strided_ is recorded as a call of as_strided on the tensor as it was before the call. A view with the history of its root derives its history
-// with the new geometry from now on.
+// as_strided_ is recorded as a call of as_strided on the tensor as it was before the call. If the tensor is a view that
+// derives its history from its root, its history is derived with the new geometry from now on.
 Tensor as_strided_inplace_autograd(const Operator& op, StageMask mask, const Tensor& input, IntList size,
                                    IntList stride, std::optional<int64_t> storage_offset) {
     using C = Call<Tensor(const Tensor&, IntList, IntList, std::optional<int64_t>)>;

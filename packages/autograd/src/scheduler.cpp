@@ -28,13 +28,14 @@
 
 // Note [Parallel branches]
 // With parallel branches, several threads run the host's nodes: the caller and helpers, which live as long as the
-// pass. The threads of the process are lent to one parallel region at a time (Note [Threads] in core's parallel.cpp),
-// and parallel branches are such a region. Helpers work only while the pass holds the lease. So kernels are serial
-// while several nodes run, and use all threads while a single node runs. The lease is requested when a node is
-// started while other nodes are ready and no other node runs. The lease is given back when only one node is left.
+// pass. Only one parallel region of the process can use the additional threads at a time; it holds a lease on them
+// (Note [Threads] in core's parallel.cpp). Parallel branches are such a region, so helpers work only while the pass
+// holds the lease. So kernels are serial while several nodes run, and use all threads while a single node runs. The
+// lease is requested when a node is started while other nodes are ready and no other node runs. It is returned when
+// only one node is left.
 //
-// A node may take only a few microseconds, so threads spin for about that time before they sleep. A thread that has
-// run a node passes on the gradients and takes the next node while it holds the lock once.
+// A node may take only a few microseconds, so threads spin for about that time before they sleep. A thread that has run
+// a node acquires the lock once, to pass on the gradients and to take the next node.
 
 namespace rushlight::autograd {
 namespace {

@@ -46,8 +46,8 @@ const std::shared_ptr<Tangent>& tangents_of(TensorImpl* impl) {
     return m.tangent;
 }
 
-// Returns the part of a tensor with the root's layout that corresponds to `t` in `root`. If only one of the two is
-// complex, offsets and strides are counted in real numbers.
+// Returns the part of a tensor that corresponds to the part `t` of `root`. The tensor has the layout of `root`. If only
+// one of the two is complex, offsets and strides are counted in real numbers.
 Tensor part_of(const Tensor& whole, const TensorImpl* root, const Tensor& t) {
     const int64_t from = root->offset(), to = t.impl()->offset();
     if (is_complex(root->dtype()) == is_complex(t.dtype()))

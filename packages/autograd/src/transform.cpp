@@ -67,8 +67,8 @@ Tensor cut_off(const Tensor& t) {
     if (is_batched(t)) return wrap_levels(cut_off(batched(t).value), batched(t).levels, batched(t).innermost);
     Tensor alias = make_alias(t);
     for (Level level = innermost_level(t); level;) {
-        // A view may not have tangents yet and take them from its root, so they are read one by one, from the
-        // innermost level outwards.
+        // A view may not have tangents yet; reading a tangent then takes it from the view's root. So the tangents are
+        // read one by one, from the innermost level outwards.
         set_tangent(alias, tangent(t, level), level);
         AtLevel below(level);
         level = innermost_level(t);

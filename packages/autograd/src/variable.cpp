@@ -13,9 +13,9 @@
 namespace rushlight::autograd {
 namespace {
 
-// Guards the creation of leaf state, which threads may share: meta structs and accumulators. Before its accumulator
-// exists, the state of a leaf must not be read without the lock either. Results of operators need no lock, because
-// they belong to one thread until that thread publishes them.
+// Guards the creation of leaf state, which threads may share: meta structs and accumulators. The state of a leaf must
+// not even be read without the lock before its accumulator exists. Results of operators need no lock, because only one
+// thread refers to them until that thread publishes them.
 constinit SpinLock leaf_lock;
 
 // Guards the histories of views whose roots have a history. Several threads that only read a view may find it stale
@@ -138,9 +138,9 @@ void store_stream(Node& node, const TensorImpl* result) {
 }
 
 // Note [Views taken in place]
-// t_() and similar functions change a tensor's geometry and no values. If a view derives its history from its root,
-// it derives it with the new geometry from then on. The operator is not recorded as a node, and the root's history
-// does not change. Any other tensor gets a node for the operator.
+// t_() and similar functions change a tensor's geometry and no values. If the tensor is a view that derives its history
+// from its root, its history is derived with the new geometry from then on. The operator is not recorded as a node, and
+// the root's history does not change. Any other tensor gets a node for the operator.
 
 }  // namespace
 
@@ -214,8 +214,8 @@ void set_history(const Tensor& result, const Ref<Node>& node, uint32_t index) {
     impl->set(Flag::NonLeaf);
     impl->set_stage(Stage::Autograd, true);
     if (impl->is_view()) {
-        // If the root needs no gradient itself, because it was detached and then written through a view, the view has
-        // a history of its own.
+        // If the root was detached and then written through a view, the root needs no gradient, and the view has its
+        // own history.
         m->generation = generation_of(impl->root());
     }
 }

@@ -66,7 +66,7 @@ class WriteThroughView final : public Node {
 
     /// Returns the history of a result that `write` saved, while the derivative of `write` is computed: the result is
     /// a view of the root. Null if `write` does not write through a view. `write` itself must not be in a graph,
-    /// because the WriteThroughView node around it uses it up.
+    /// because the WriteThroughView node that contains it releases its saved tensors.
     static Ref<Node> history_of_result(const Node* write);
 
   private:

@@ -27,7 +27,7 @@
 namespace rushlight::autograd::batching {
 namespace {
 
-// Multiplies by the weight and adds the bias, which are viewed in `shape` so that they broadcast along the right
+// Multiplies by the weight and adds the bias. Both are viewed in `shape`, so that they broadcast along the right
 // dimensions.
 Tensor affine(Tensor t, const Tensor& weight, const Tensor& bias, IntList shape) {
     if (weight.defined()) t = ops::mul(t, shape.empty() ? weight : ops::view(weight, shape));

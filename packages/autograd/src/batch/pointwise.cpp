@@ -13,8 +13,8 @@ namespace {
 
 // In type promotion, a tensor without dimensions has less weight than a tensor with dimensions. But if it is batched,
 // its value has the dimension of the examples. So operands are converted to their common dtype beforehand if an
-// operand has no dimensions. Integers are not, if the operator converts them to the default dtype anyway: the common
-// dtype may not represent them.
+// operand has no dimensions. Integers are not converted if the operator later converts them to the default dtype: the
+// common dtype may not represent them.
 void agree_on_dtype(Call& c) {
     bool without_dims = false;
     std::vector<TensorOrScalar> operands;

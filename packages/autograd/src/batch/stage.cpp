@@ -377,7 +377,7 @@ void depends_on_values(Call& c) { c.fail_shape_depends_on_values(); }
 
 void unsupported(Call& c) { throw_not_implemented("%s: is not possible inside vmap", c.op.name); }
 
-// For operators that use only trailing dimensions: the dimension of the examples can be a further leading dimension.
+// For operators that use only trailing dimensions. The examples can lie along a further leading dimension.
 void front(Call& c) {
     c.unwrap();
     c.finish();
@@ -396,7 +396,7 @@ void matrices(Call& c) {
 
 // constant_pad_nd(input, pad, value), _pad(input, pad, mode)
 void padded(Call& c) {
-    // With fewer dimensions, the dimension of the examples would be padded.
+    // If an example had fewer dimensions, the dimension of the examples would be padded.
     const int64_t dims = static_cast<int64_t>(c.ints(1).size()) / 2;
     RL_CHECK(c.rank(0) >= dims, throw_runtime,
              "%s(input): needs at least %lld dimensions, one for each pair of numbers in `pad`, got shape %s",

@@ -42,7 +42,7 @@ class PythonSavedHook final : public SavedHook {
             return std::make_unique<PythonPacked>(check(PyObject_CallOneArg(pack_, argument.get())), unpack_);
         } catch (PythonFailure& failure) {
             failure.restore();
-            throw ErrorIsSet();  // core's bindings, which catch this, do not translate PythonFailure
+            throw ErrorIsSet();  // core's bindings catch this exception and do not translate PythonFailure
         }
     }
     SavedHook* const outer;

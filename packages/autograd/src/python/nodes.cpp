@@ -177,8 +177,8 @@ Node* unwrap_node(PyObject* o) {
     return function_node_or_null(o);
 }
 
-// Creates an object that keeps the node alive. The object of `wrap_node` may be the context of a Function, which does
-// not.
+// Creates an object that keeps the node alive. The object that `wrap_node` returns may be the context of a Function,
+// which does not keep the node alive.
 PyObject* hold_node(const Ref<Node>& node) {
     auto* self = PyObject_New(PyNode, NodeType);
     if (!self) throw PythonFailure();

@@ -16,9 +16,9 @@ namespace rushlight::autograd {
 // the value. The Batch stage, which is above Dual and Autograd, unwraps the innermost level, runs the operator's rule
 // on the values, and wraps the results.
 //
-// Gradients inside of vmap are correct because examples do not depend on each other. A transform that begins inside
-// of vmap expands the tensors that it differentiates with respect to (Note [Transforms]) to all open levels, so that
-// each example has a separate leaf.
+// Gradients inside of vmap are correct because examples do not depend on each other. A transform that begins inside of
+// vmap creates the leaves with respect to which it differentiates (Note [Transforms]). It expands them to all open
+// levels, so that each example has a separate leaf.
 
 /// The behaviour of random operators in vmap.
 enum class Randomness : uint8_t { Error, Different, Same };
@@ -48,7 +48,7 @@ struct Batched {
 RL_API const Ref<BatchLevel>& current_batch_level();
 /// Opens a level of `size` examples on this thread; the outermost is number 1.
 RL_API Ref<BatchLevel> open_batch_level(int64_t size, Randomness randomness, bool passive);
-/// Sets the innermost level of this thread, which may be null, and returns the former level. For functions that
+/// Sets the innermost level of this thread, which may be null, and returns the former level. Used by functions that
 /// operate on all examples at once.
 RL_API Ref<BatchLevel> set_batch_level(Ref<BatchLevel> level);
 /// Closes this thread's innermost level.

@@ -16,9 +16,9 @@ class RL_API Context {
     /// Saves arguments or results. The backward pass raises an error if a saved tensor was written in place in the
     /// meantime.
     void save(std::vector<Tensor> tensors) { to_save_ = std::move(tensors); }
-    /// Returns the saved tensors in order. To be called in backward().
+    /// Returns the saved tensors in order. Must be called in backward().
     std::vector<Tensor> saved() const;
-    /// Other values, by name.
+    /// Values other than tensors, by name.
     std::unordered_map<std::string, Value> values;
 
     /// Declares that forward() has written an argument in place; the argument must be among the results.

@@ -50,8 +50,8 @@ class Hook {
 };
 
 /// The derivative of an activation that is 0 where its result is at most `low` or at least `high`, and 1
-/// elsewhere. NaN means that there is no limit. Infinity does not mean this, because an infinite result would reach
-/// that limit.
+/// elsewhere. NaN means that there is no limit. Infinity cannot have this meaning, because an infinite result would
+/// reach the limit.
 struct ActivationMask {
     Tensor activation;  // the result
     double low = std::numeric_limits<double>::quiet_NaN();
@@ -72,12 +72,12 @@ class RL_API Node : public RefCounted {
     /// Computes the gradients of the arguments from the gradients of the results. Absent gradients are
     /// undefined tensors.
     virtual void apply(std::span<Tensor> grads, std::span<Tensor> out) = 0;
-    /// If apply() only multiplies the gradient by the mask of an activation: stores that mask and returns true.
+    /// Stores the mask and returns true if apply() only multiplies the gradient by the mask of an activation.
     virtual bool mask(ActivationMask& mask) { return false; }
-    /// Whether the node has apply_masked(): apply() for a gradient that is still to be multiplied by a mask.
+    /// Whether the node has apply_masked(), a variant of apply() that first multiplies the gradient by a mask.
     virtual bool takes_mask() const { return false; }
     virtual void apply_masked(const ActivationMask& mask, std::span<Tensor> grads, std::span<Tensor> out) {}
-    /// Called before the results are written in place: replaces those that the node has saved by copies.
+    /// Called before results are written in place. Replaces the results that the node has saved by copies.
     virtual void copy_results() {}
     /// Releases the saved tensors; a later `apply` raises an error.
     virtual void release_saved() { released_.store(true, std::memory_order_release); }
@@ -137,7 +137,7 @@ class RL_API Node : public RefCounted {
             fail_released();
     }
     [[noreturn]] void fail_released() const;
-    /// Called by nodes that save nothing, in their constructor: any number of passes may run such a node.
+    /// Called in the constructor of nodes that save nothing. Any number of passes may run such a node.
     void never_used_up() { never_used_up_ = true; }
 
     static constexpr uint32_t kInlineEdges = 3;

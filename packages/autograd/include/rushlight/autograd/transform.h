@@ -1,5 +1,5 @@
-// Derivatives of functions (grad, vjp). Each transform records a graph that ends at leaves of its own, and that may
-// also be connected to the graphs of other transforms and of the user.
+// Derivatives of functions (grad, vjp). Each transform creates leaves and records a graph that ends at them. The graph
+// may also be connected to the graphs of other transforms and of the user.
 #pragma once
 
 #include "rushlight/autograd/engine.h"
@@ -9,10 +9,10 @@ namespace rushlight::autograd {
 
 // Note [Transforms]
 // A transform differentiates a function with respect to leaves that it creates. Gradients flow along edges, so nested
-// transforms cannot be confused. When a transform ends, it must be decided whether its result can itself be
-// differentiated. This is so if the result's graph reaches a leaf that belongs to no transform, or to another
-// transform that has not ended; then the result stays in the graph. Otherwise the graph leads only to the leaf of the
-// transform, to which nothing else refers, and the result is detached.
+// transforms cannot be confused. When a transform ends, its result stays in the graph if it can itself be
+// differentiated: if the result's graph reaches a leaf that belongs to no transform, or to another transform that has
+// not ended. Otherwise the graph leads only to the leaf of the transform, to which nothing else refers, and the result
+// is detached.
 using TransformId = uint64_t;
 
 /// Begins a transform on this thread.
@@ -33,8 +33,8 @@ RL_API Tensor cut_off(const Tensor& t);
 RL_API std::vector<Tensor> run_batched_backward(TensorList outputs, TensorList grads, TensorList inputs,
                                                 const BackwardOptions& options);
 
-/// Returns a view of `t` with `tangent` at `level`. The tangent must have the shape and dtype of `t`; inside of vmap,
-/// of one example of `t`.
+/// Returns a view of `t` with `tangent` at `level`. The tangent must have the shape and dtype of `t`, or, inside of
+/// vmap, of one example of `t`.
 RL_API Tensor make_dual(const Tensor& t, const Tensor& tangent, Level level);
 /// Returns a view of `t` that has only the tangents of the levels outside of `level`, and the tangent at `level`,
 /// which is undefined if there is none.
