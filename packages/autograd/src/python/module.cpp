@@ -193,11 +193,10 @@ int execute(PyObject* module) {
         return -1;
     }
     if (core->instance != instance()) {
-        PyErr_SetString(
-            PyExc_ImportError,
-            "two copies of librushlight.so are loaded: rushlight-autograd uses another copy than "
-            "rushlight-core\n"
-            "hint: remove one installation, or unset LD_LIBRARY_PATH");
+        PyErr_SetString(PyExc_ImportError,
+                        "two copies of librushlight.so are loaded: rushlight-autograd uses another copy than "
+                        "rushlight-core\n"
+                        "hint: remove one installation, or unset LD_LIBRARY_PATH");
         return -1;
     }
     try {

@@ -24,7 +24,7 @@ struct FreeBlock {
 struct SmallBin {
     FreeBlock* head;
     uint32_t count;
-    // Zero for a thread that has no cache yet. A release into a full bin takes the slow path.
+    // The maximum of `count`; zero for a thread that has no cache yet. A release into a full bin takes the slow path.
     uint32_t capacity;
 };
 
@@ -76,7 +76,7 @@ inline void cpu_release(void* data, size_t nbytes) noexcept {
     detail::release_slow(data, nbytes);
 }
 
-// --- The seam ------------------------------------------------------------------------------------
+// --- Interface for other allocators --------------------------------------------------------------
 
 /// An allocator of host memory. `allocate` returns memory aligned to 64 bytes, or nullptr if no memory is left; it is
 /// never called for zero bytes. Both functions are called from any thread, without any lock held, and must not throw.
@@ -129,7 +129,7 @@ struct MemoryStatistics {
     // Numbers of blocks. Small blocks are counted only if they took the slow path.
     uint64_t allocation_count, release_count;
     uint64_t map_count, unmap_count;  // calls to the system
-    // Requests that emptied the cache before they were repeated, and requests that raised an error.
+    // Numbers of requests that were repeated after the cache was emptied, and of requests that raised an error.
     uint64_t retry_count, failure_count;
     uint64_t limit_bytes;
 };

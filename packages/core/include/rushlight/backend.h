@@ -17,7 +17,7 @@ namespace rushlight {
 // Note [Backends]
 // A plug-in is a shared library that is not linked against core. It exports one C function, `rushlight_backend`, which
 // returns a struct of the plug-in's functions (`Backend`). Core passes a struct of its own functions (`HostTable`) to
-// `init`. Each struct begins with its size. The receiver reads no more bytes than that and treats missing fields as
+// `init`. Each struct begins with its size in bytes. The receiver reads only these bytes and treats missing fields as
 // null, so either side may be the older version. New fields are added at the end. A change in the meaning of a field
 // increases kBackendAbi, and core refuses a plug-in with another kBackendAbi.
 //
@@ -66,9 +66,9 @@ enum class Setting : int32_t { Tf32Products, Tf32Convolutions };
 /// `scratch` of the context returns null and sets the error if no memory is left.
 using BackendKernel = BackendStatus (*)(const KernelArgs* args);
 
-/// Run is the operator's kernel. Before is the kernel that some operators call first (`KernelSlots::before`). For
-/// operators that write an argument, it checks the values of the inputs before anything is written, and writes nothing.
-/// For operators of kind dynamic, it writes the number of results to its output, one int64.
+/// Run denotes the operator's kernel. Before denotes the kernel that some operators call first (`KernelSlots::before`).
+/// For operators that write an argument, it checks the values of the inputs before anything is written, and writes
+/// nothing. For operators of kind dynamic, it writes the number of results to its output, one int64.
 enum class KernelPart : int32_t { Run, Before };
 
 // --- Memory --------------------------------------------------------------------------------------
@@ -281,7 +281,7 @@ RL_API const Backend& require_backend(DeviceType type);
 
 /// The number of devices of a type; 0 without a backend.
 RL_API int device_count(DeviceType type);
-/// The index of the device that -1 stands for on this thread; initially 0.
+/// The index of this thread's current device, which the index -1 denotes; initially 0.
 RL_API int current_device(DeviceType type);
 RL_API void set_current_device(Device device);
 /// The stream on which this thread queues work for a device; initially null, the default stream.

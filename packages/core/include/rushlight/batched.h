@@ -1,5 +1,5 @@
-// The part of batched tensors that core handles. A batched tensor carries Stage::Batch, stands for many tensors of one
-// shape, and has no values of its own. A provider (autograd) makes and unwraps them; see its
+// The part of batched tensors that core handles. A batched tensor carries Stage::Batch and represents many tensors of
+// one shape. Its values are stored in another tensor. A provider (autograd) makes and unwraps them; see its
 // include/rushlight/autograd/batch.h.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Locks of the caller, such as the interpreter's, that a thread releases during long computations and waits.
+// Locks of the caller, such as the interpreter's lock (GIL), that a thread releases during long computations and waits.
 #pragma once
 
 #include "rushlight/export.h"

@@ -27,8 +27,8 @@ enum class CollectiveKind : uint8_t {
     Barrier
 };
 
-/// One rank's arguments of a collective. A list of tensors is treated as one sequence of elements, in the order of the
-/// list.
+/// The arguments that one rank passes to a collective. A list of tensors is treated as one sequence of elements, in the
+/// order of the list.
 struct Collective {
     CollectiveKind kind = CollectiveKind::Barrier;
     ReduceOp op = ReduceOp::Sum;
@@ -128,7 +128,7 @@ class RL_API ProcessGroup {
     CollectiveRegion* region_ = nullptr;
     uint32_t step_ = 0;
     bool first_ = false;  // whether the next step is the first step of its collective
-    bool intact_ = false;  // whether the ranks are still in step after the error that is being raised
+    bool intact_ = false;  // whether all ranks have made the same steps when the error is raised
     std::chrono::steady_clock::time_point deadline_;
     std::mutex mutex_;
     std::condition_variable changed_;

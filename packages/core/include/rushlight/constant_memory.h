@@ -10,7 +10,7 @@ namespace rushlight {
 ///
 /// Kernels may then convert the tensor to another layout once and use the copy in later calls. For example,
 /// convolutions by oneDNN keep filters in oneDNN's layout. Results are the same. The copies take as much memory as the
-/// tensor or a little more. They are freed with the last object for `data`.
+/// tensor or a little more. They are freed when the last object for `data` is destroyed.
 class RL_API ConstantMemory {
   public:
     explicit ConstantMemory(const void* data);

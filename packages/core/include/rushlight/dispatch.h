@@ -1,4 +1,4 @@
-// How the kernel of a call is found. See Note [Dispatch].
+// Dispatch: finds the function and the kernel of a call. See Note [Dispatch].
 #pragma once
 
 #include <array>
@@ -104,7 +104,7 @@ struct Operator {
     void* box;  // R (*)(const Operator&, StageMask, A...): boxes, then runs the stage's fallback
     KernelSlots* kernels;
     std::array<StageSlot, kNumStages> stages{};  // R (*)(const Operator&, StageMask, A...)
-    bool composite = false;  // its base only calls other operators
+    bool composite = false;  // its base only calls other operators (a composite)
     bool float8_as_float = false;  // float8 operands are converted to float32: Note [Float8 tensors]
 };
 

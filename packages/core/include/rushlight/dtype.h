@@ -25,7 +25,7 @@ enum class DType : uint8_t {
     UInt64,
     Complex64,
     Complex128,
-    // Stored, copied and converted, but not computed with: Note [Float8 tensors].
+    // These dtypes can be stored, copied and converted. There is no arithmetic: Note [Float8 tensors].
     Float8E4M3FN,
     Float8E5M2,
     Float8E4M3FNUZ,

@@ -9,11 +9,11 @@
 namespace rushlight {
 
 // Note [Float8]
-// The formats store a sign, an exponent and a mantissa in eight bits. A number is rounded to the nearest one of the format,
-// and a tie is rounded to the even one. Numbers beyond the range, and infinity, are converted as follows:
+// The formats store a sign, an exponent and a mantissa in eight bits. A number is rounded to the nearest number of the
+// format, and ties are rounded to even. Numbers beyond the range, and infinity, are converted as follows:
 //   float8_e4m3fn (OCP): to the largest number. The format has no infinity; NaN has all bits set.
 //   float8_e5m2 (OCP, as in IEEE 754): to infinity.
-//   float8_e4m3fnuz and float8_e5m2fnuz: to NaN, whose code is the one of negative zero in other formats. These formats
+//   float8_e4m3fnuz and float8_e5m2fnuz: to NaN, which has the bits of negative zero in other formats. These formats
 //   have neither negative zero nor infinity.
 // float8_e8m0fnu (OCP MX) stores only an exponent: its values are the powers of two from 2^-127 to 2^127, and NaN. A
 // conversion drops the sign, and converts zero to the smallest power. As in PyTorch, numbers between the two smallest powers
@@ -87,8 +87,9 @@ struct Float8E8M0FNU {
     RL_HD static uint8_t from_float(float value) {
         const uint32_t magnitude = std::bit_cast<uint32_t>(value) & 0x7fffffffu;
         const uint32_t exponent = magnitude >> 23, mantissa = magnitude & 0x7fffffu;
-        // A tie between powers of two goes to the larger one, except between zero and the smallest power. Infinity and NaN,
-        // whose exponents have all bits set, keep their exponent.
+        // A number halfway between two powers of two is rounded to the larger power. If the exponent bits are 0, the
+        // mantissa 0x400000 is not halfway: it is the smallest power, 2^-127. Infinity and NaN, whose exponents have all
+        // bits set, keep their exponent.
         const uint32_t least = 0x400000u + (exponent == 0);
         return static_cast<uint8_t>(exponent + (mantissa >= least && exponent != 0xffu));
     }

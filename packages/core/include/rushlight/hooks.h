@@ -58,7 +58,7 @@ class NodeScope {
     uint64_t sequence_;
 };
 
-/// Reports a new node. Called by the constructor of autograd's nodes.
+/// Reports a new node. The constructor of autograd's nodes calls it.
 inline void report_node(uint64_t sequence) {
     if (auto* o = current_observer(); o && o->node_made) [[unlikely]]
         o->node_made(sequence);

@@ -14,7 +14,7 @@ class RefCounted {
     void retain() const noexcept { refs_.fetch_add(1, std::memory_order_relaxed); }
     /// Drops a reference. Returns true if it was the last.
     bool drop() const noexcept {
-        // A sole owner needs no locked instruction: no other reference exists, so none can be made or dropped.
+        // If this is the only reference, no atomic instruction is needed: no other thread can copy or drop a reference.
         if (refs_.load(std::memory_order_acquire) == 1) {
             refs_.store(0, std::memory_order_relaxed);
             return true;

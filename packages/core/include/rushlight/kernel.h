@@ -106,13 +106,13 @@ struct KernelContext {
     PhiloxKey random;
     // Data of the creator of the context.
     void* impl;
-    // CPU only: data in scratch memory that an operator's first kernel passes to its second kernel.
+    // Only on the CPU: data in scratch memory that an operator's first kernel passes to its second kernel.
     void* kept;
     // Set for devices; null on the CPU.
     const DeviceCall* call = nullptr;
 };
 
-/// Used in place of a dtype: the tensors of the call determine the dtype.
+/// A value of `compute` and `wide` that means that no dtype is set: the tensors of the call determine the dtype.
 inline constexpr DType kNoDType = static_cast<DType>(0xFF);
 
 /// The arguments of one call of one kernel. `tensors` holds the outputs, then the inputs, in the order of the schema.

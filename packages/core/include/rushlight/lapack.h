@@ -1,5 +1,5 @@
-// The choice of a LAPACK library. The user's machine is searched for one when a matrix is first decomposed. See
-// Note [LAPACK].
+// The choice of a LAPACK library. The machine is searched for a library when a matrix is first decomposed. See Note
+// [LAPACK].
 #pragma once
 
 #include <string>

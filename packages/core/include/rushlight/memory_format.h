@@ -1,4 +1,5 @@
-// The orders of strides of a tensor: `memory_format` of clone, to, contiguous, zeros_like and similar functions.
+// The memory formats of a tensor: the values of the argument `memory_format` of clone, to, contiguous, zeros_like and
+// similar functions.
 #pragma once
 
 #include <optional>
@@ -9,7 +10,7 @@
 namespace rushlight {
 
 enum class MemoryFormat {
-    Preserve,  // that of the input if the input is dense, otherwise dimensions in the order of its strides
+    Preserve,  // the input's strides if it is dense; else dense, with dimensions in the order of its strides
     Contiguous,  // row-major
     ChannelsLast,  // for (N, C, H, W), the channels of a pixel are adjacent
     ChannelsLast3d,  // for (N, C, D, H, W)
@@ -21,9 +22,9 @@ RL_API MemoryFormat memory_format(const char* op, const std::optional<std::strin
 /// Whether the strides are those of the format. Returns false if the format is for another number of dimensions.
 RL_API bool has_format(const Tensor& t, MemoryFormat format);
 
-/// Returns the channels-last format of the tensor if its dimensions have that order in memory, otherwise Contiguous. The
-/// tensor may have gaps. If it has the sizes of a tensor that is in both formats, such as (N, 1, H, W), the strides of the
-/// dimensions of size 1 decide, by PyTorch's rules.
+/// Returns ChannelsLast or ChannelsLast3d if the tensor's dimensions have that order in memory, otherwise Contiguous. The
+/// elements may have gaps between them. Tensors of some shapes, such as (N, 1, H, W), can be in both formats. Then the
+/// strides of the dimensions of size 1 decide, by PyTorch's rules.
 RL_API MemoryFormat format_of(const Tensor& t);
 
 /// The name of a format, which memory_format() accepts.

@@ -25,8 +25,8 @@ class SpinLock {
     std::atomic<bool> held_{false};
 };
 
-/// Makes threads that wait for `mutex` spin for a moment before they sleep. For locks that are held for a fraction of a
-/// microsecond. The mutex must not be locked during this call.
+/// Makes threads that wait for `mutex` spin for a moment before they sleep. Suitable for locks that are held for a
+/// fraction of a microsecond. The mutex must not be locked during this call.
 inline void spin_before_sleep(std::mutex& mutex) {
     const pthread_mutex_t adaptive = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
     *mutex.native_handle() = adaptive;

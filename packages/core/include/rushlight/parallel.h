@@ -17,9 +17,9 @@ RL_API void set_num_threads(int n);
 /// Whether this thread is running a parallel region. Regions inside of a parallel region are serial.
 RL_API bool in_parallel();
 
-/// Reserves threads for the next OpenMP regions of this thread, for vendor code that opens its own regions. All leases
-/// of the process together stay within num_threads(). If all threads are in use, a lease gets only the calling thread.
-/// See Note [Threads].
+/// Reserves threads for the OpenMP regions that this thread opens next. Used around calls of vendor code, which opens
+/// its own regions. All leases of the process together stay within num_threads(). If all threads are in use, a lease
+/// gets only the calling thread. See Note [Threads].
 class RL_API ThreadLease {
   public:
     ThreadLease();
@@ -57,8 +57,8 @@ void parallel_for(int64_t begin, int64_t end, int64_t grain, F&& body) {
         const_cast<void*>(static_cast<const void*>(&body)));
 }
 
-/// Calls `body(chunk)` for each chunk of 0 .. count-1, on whichever thread is free. For reductions whose result must
-/// not depend on the number of threads: the caller determines the chunks, and afterwards combines their results in
+/// Calls `body(chunk)` for each chunk of 0 .. count-1, on whichever thread is free. Used by reductions whose result
+/// must not depend on the number of threads: the caller determines the chunks, and afterwards combines their results in
 /// order.
 template <class F>
 void parallel_chunks(int64_t count, F&& body) {

@@ -10,21 +10,21 @@
 
 #include "rushlight/kernel.h"
 
-// The functions are always inlined. Files that are compiled for several CPU capabilities include this header, and of an
-// ordinary inline function the linker would keep only one copy, compiled for one of the capabilities.
+// The functions are always inlined. Files that are compiled for several CPU capabilities include this header. The
+// linker would keep only one copy of an ordinary inline function, compiled for one of the capabilities.
 #define RL_PHILOX RL_HD inline
 
 namespace rushlight {
 
 // Note [Random values]
-// Each call of a random operator uses a stream of its own, identified by a PhiloxKey (seed, offset). Block b of a
-// stream consists of the four 32-bit words philox(key, b). The position of value i of a call depends on the type of the
-// values:
+// Each call of a random operator uses a separate stream, which is identified by a PhiloxKey (seed, offset). Block b of
+// a stream consists of the four 32-bit words philox(key, b). The position of value i of a call depends on the type of
+// the values:
 // * values of 32 bits (float32 and narrower): block i / 4, word i % 4;
 // * values of 64 bits (float64, integers of any range): block i / 2, words 2 * (i % 2) and the next, low word first;
 // * normals of float32: block i / 4, element i % 2 of the pair computed from words 2 * (i % 4 / 2) and the next;
 // * normals of float64: block i / 2, element i % 2 of the pair computed from the block's two 64-bit numbers.
-// A value thus depends on (seed, offset, i) alone, and not on the threads, the vector width or the grid.
+// So a value depends only on seed, offset and i, and not on the number of threads, the vector width or the grid.
 
 struct PhiloxBlock {
     uint32_t word[4];

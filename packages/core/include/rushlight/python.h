@@ -23,7 +23,7 @@ struct PythonApi {
     void (*set_error)();
     // Calls the __torch_function__ of a tensor's class, if it has one, for Tensor.<name>(self, *args, **kwargs), and
     // returns the result. `part` is "__get__" or "__set__" for a property, else null. Returns null without a Python
-    // error if the caller has to run the member itself.
+    // error if there is no override; the caller then runs the member itself.
     void* (*answer_by_class)(const char* name, const char* part, void* self, void* args, void* kwargs);
     // To be called before a thread requests the GIL, and by destructors that use Python objects. While the interpreter
     // ends, a thread that requests the GIL would be unwound.

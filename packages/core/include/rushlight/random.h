@@ -57,7 +57,7 @@ class RL_API Generator final : public RefCounted {
 
     /// Reserves a Philox stream that is used only once, or, if `streams` is greater than one, several consecutive
     /// offsets; returns the first. A generator with the stream `Torch` uses Philox, too, for numbers that PyTorch's CPU
-    /// generator does not define: those of other devices and of distributions that PyTorch does not have.
+    /// generator does not define: for other devices, and for distributions that PyTorch does not have.
     PhiloxKey reserve(uint64_t streams = 1);
 
     /// Access to the twister of a generator with the stream `Torch`. No other thread can draw from a twister while the
@@ -77,8 +77,8 @@ class RL_API Generator final : public RefCounted {
     /// With the stream `Torch`, the state is a valid state of PyTorch's generator. Bytes that PyTorch ignores store the
     /// Philox offset.
     std::vector<uint8_t> get_state() const;
-    /// Restores a state that `get_state` returned, in rushlight or in PyTorch, and its stream. Raises RuntimeError for
-    /// other bytes and leaves the generator unchanged.
+    /// Restores a state, and the stream of that state. The state may come from `get_state` of rushlight or of PyTorch.
+    /// Raises RuntimeError for other bytes and leaves the generator unchanged.
     void set_state(std::span<const uint8_t> state);
 
   private:

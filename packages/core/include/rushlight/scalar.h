@@ -1,4 +1,5 @@
-// A Python number as an argument of a kernel. It keeps its category and is never converted to a tensor.
+// A Python number as an argument of a kernel. It keeps its category (bool, integer, real or complex) and is never
+// converted to a tensor.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@ namespace rushlight {
 /// When a tensor is saved or written, the running line of the program is recorded in four bytes: the number of a site
 /// in a table of the bindings. The bindings find the line, because core does not use Python. Finding the number costs
 /// some nanoseconds, since the bindings look only at the code and position of the running frame, and look both up in a
-/// small cache per thread. Site 0 means an unknown line: there are no bindings, or the thread is one of ours.
+/// small cache per thread. Site 0 means an unknown line: there are no bindings, or the thread belongs to this library.
 using Site = uint32_t;
 
 struct SiteFunctions {

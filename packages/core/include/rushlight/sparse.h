@@ -20,8 +20,8 @@ namespace rushlight {
 // values. `_with_sparse_values` returns a sparse tensor with other values at the same positions. `_sparse_mask_values`
 // returns the elements of a dense or sparse tensor at the positions of a sparse tensor. The stage passes these three
 // operators on to autograd. Each sparse form consists of them and of operators on plain tensors. Its gradients of any
-// order, in reverse and forward mode, follow from their derivatives. A sparse tensor has a history of recorded
-// operators as any tensor does; its parts have none.
+// order, in reverse and forward mode, follow from their derivatives. Like any tensor, a sparse tensor can have a
+// history of recorded operators. Its parts have no history.
 
 /// Coordinates (COO); compressed rows or columns (CSR, CSC); compressed rows or columns of blocks (BSR, BSC).
 enum class Layout : uint8_t { Coo, Csr, Csc, Bsr, Bsc };
@@ -63,7 +63,7 @@ RL_API void set_sparse_parts(const Tensor& t, SparseParts parts);
 /// true, the values of the indices. `op` is named in the error.
 RL_API void check_sparse(const char* op, IntList size, const SparseParts& parts, bool values);
 
-// Conversions. They call operators, so their gradients are computed from those of the operators.
+// Conversions. They are differentiable, because they call operators.
 
 /// Sorts the indices and adds the values of duplicates. Raises RuntimeError unless the layout is COO.
 RL_API Tensor coalesce(const Tensor& t);

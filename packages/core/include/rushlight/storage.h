@@ -58,16 +58,14 @@ class RL_API Storage : public RefCounted {
     /// Tensors over read-only memory are read-only: every in-place write raises an error.
     bool read_only() const { return guards_.load(std::memory_order_relaxed) & kReadOnly; }
     void set_read_only() { guards_.fetch_or(kReadOnly, std::memory_order_relaxed); }
-    /// Whether a write must be checked first, because the memory is read-only, or is pinned and may be in use by a
-    /// copy.
+    /// Whether a write must be checked first: the memory is read-only, or it is pinned and a copy may be using it.
     bool guarded() const { return guards_.load(std::memory_order_relaxed) != 0; }
     void set_copied(bool on) {
         on ? guards_.fetch_or(kCopied, std::memory_order_relaxed)
            : guards_.fetch_and(static_cast<uint8_t>(~kCopied), std::memory_order_relaxed);
     }
 
-    /// Counts the writes through all tensors over this memory except those that have a counter of their own:
-    /// Note [Versions].
+    /// Counts the writes through all tensors over this memory that have no separate counter: Note [Versions].
     uint32_t version() const { return version_.load(std::memory_order_relaxed); }
     void bump_version() { version_.fetch_add(1, std::memory_order_relaxed); }
     /// The site of the last write: Note [Sites].

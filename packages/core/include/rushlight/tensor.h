@@ -1,4 +1,4 @@
-// Tensor: a typed, strided view of a storage. This header declares no operator; those are in rushlight/ops/.
+// Tensor: a typed, strided view of a storage. The operators are declared in rushlight/ops/.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ enum class Stage : uint8_t {
     Autograd,
     Dual,
     Sparse,
-    Float8,  // of every float8 tensor: Note [Float8 tensors]
+    Float8,  // set for every float8 tensor: Note [Float8 tensors]
     Batch,
     Autocast,
     Tracer,
@@ -107,10 +107,10 @@ class RL_API TensorImpl final : public RefCounted {
 
     // Note [Versions]
     // A version counter counts the writes to memory. A backward pass compares it with the count at the time when a
-    // tensor was saved. Views, detach() and other aliases share the counter of their storage. A tensor obtained by
-    // `.data`, or assigned other memory by `.data =`, has a counter of its own, which its views share. A write through
-    // that tensor does not invalidate values saved from the original tensor, and a write through the original tensor
-    // does not invalidate values saved from that tensor.
+    // tensor was saved. Views, detach() and other aliases share the counter of their storage. A tensor that `.data`
+    // returned, or to which `.data =` assigned other memory, has a separate counter, which its views share. A write
+    // through that tensor does not invalidate values saved from the original tensor, and a write through the original
+    // tensor does not invalidate values saved from that tensor.
     uint32_t version() const { return versions_ ? versions_->value() : storage_->version(); }
     /// The site of the last write: Note [Sites].
     Site writer() const { return versions_ ? versions_->writer() : storage_->writer(); }
@@ -120,7 +120,7 @@ class RL_API TensorImpl final : public RefCounted {
         storage_->bump_version();
         storage_->set_writer(site);
     }
-    /// Gives this tensor, and tensors that are made from it later, a counter of their own with the value `version`.
+    /// Sets a separate counter with the value `version` for this tensor and for tensors that are made from it later.
     void own_version(uint32_t version);
     /// The address of the first element; null for an empty tensor and on the meta device.
     void* data() const {
@@ -198,7 +198,7 @@ class RL_API TensorImpl final : public RefCounted {
     int64_t inline_geometry_[2 * kInlineDims];
 };
 
-/// A reference to a TensorImpl. May be undefined, as an omitted optional argument is.
+/// A reference to a TensorImpl. May be undefined: an omitted optional argument is an undefined tensor.
 class RL_API Tensor {
   public:
     Tensor() = default;
@@ -226,7 +226,7 @@ class RL_API Tensor {
         return static_cast<T*>(impl_->data());
     }
 
-    /// True for a leaf that was marked, and for a tensor computed from such a leaf while gradients were enabled.
+    /// True for a leaf for which it was set, and for a tensor computed from such a leaf while gradients were enabled.
     bool requires_grad() const {
         return (impl_->stages() & bit(Stage::Autograd)) && !impl_->has(Flag::DetachedView);
     }

@@ -110,8 +110,8 @@ Tensor integers(const char* op, const Tensor& t, int64_t low, int64_t high, Gene
     RL_CHECK(low < high, throw_runtime, "%s(low, high): low must be less than high, got %lld and %lld", op,
              (long long)low, (long long)high);
     fit_range(t.dtype(), low, high);
-    RL_CHECK(low < high, throw_runtime, "%s(low, high): dtype %s cannot represent any integer in the range", op,
-             name(t.dtype()));
+    RL_CHECK(low < high, throw_runtime, "%s(low, high): dtype %s cannot represent any integer in the range",
+             op, name(t.dtype()));
     return integers_of_range(t, low, static_cast<uint64_t>(high) - static_cast<uint64_t>(low), generator);
 }
 
