@@ -48,7 +48,8 @@ class Comparison {
 
     std::vector<std::string> run() {
         if (a_.below_gradients != b_.below_gradients)
-            add("gradients are a part of ", a_.below_gradients ? "the first graph only" : "the second graph only");
+            add("gradients are a part of ",
+                a_.below_gradients ? "the first graph only" : "the second graph only");
         compare_symbols();
         compare_inputs();
         compare_constants();

@@ -34,16 +34,16 @@ View leading(const View& v, const View& sizes);
 /// Returns v with the dimension `dim`, which may be negative, and the last dimension exchanged.
 View with_last(KernelContext& ctx, const View& v, int64_t dim);
 
-/// Whether v is channels-last and not also row-major: the second dimension varies fastest in memory, without gaps, and the
-/// others are in order.
+/// Whether v is channels-last but not row-major: the second dimension varies fastest in memory, without gaps, and the
+/// other dimensions are in order.
 bool is_channels_last(const View& v);
 
 /// Returns v with the second dimension after all others, so that a channels-last view becomes a row-major view. An undefined
 /// view is returned unchanged.
 View channels_inside(KernelContext& ctx, const View& v);
 
-/// Returns v with its dimensions in the order of like's strides, from the largest to the smallest, so that `like` itself becomes
-/// row-major if it is dense. An undefined view is returned unchanged.
+/// Returns v with its dimensions in the order of the strides of `like`, from the largest to the smallest. If `like` is
+/// dense, the same order of dimensions makes `like` row-major. An undefined view is returned unchanged.
 View in_order_of(KernelContext& ctx, const View& v, const View& like);
 
 /// Returns v broadcast to the sizes of `like`.

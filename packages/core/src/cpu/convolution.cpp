@@ -43,10 +43,11 @@ ConvolutionGeometry geometry(const View& in, const View& weight, const View& out
     return g;
 }
 
-// Below this number of multiply-adds, loading the vendor library (oneDNN) and compiling a kernel would take longer
-// than they save.
+// Below this number of multiply-adds, loading the vendor library (oneDNN) and compiling a kernel would take more time
+// than the kernel saves.
 constexpr int64_t kSmall = 1 << 14;
-// Below this size of the feature maps, many filters of one input channel are faster in the vendor's kernels, forwards.
+// Below this size of the output map, the vendor's forward kernels are faster for convolutions of a single input channel
+// with many filters.
 constexpr int64_t kSmallMap = 24 * 24;
 
 bool use_vendor(const ConvolutionGeometry& g, DType dtype) {
@@ -55,8 +56,8 @@ bool use_vendor(const ConvolutionGeometry& g, DType dtype) {
     return !g.is_pointwise();  // otherwise it is computed as a matrix product
 }
 
-// Whether a 1x1 convolution is computed as a matrix product whose rows are pixels: if the map that it writes can be channels-last,
-// and a map is channels-last.
+// Whether a 1x1 convolution is computed as a matrix product whose rows are pixels. This requires that the map to be written
+// is channels-last, or can be written in this layout and the map that is read is channels-last.
 bool use_pixels(KernelContext& ctx, const ConvolutionGeometry& g, const View& written, const View& read) {
     if (!g.is_pointwise() || g.is_depthwise()) return false;
     return is_channels_last(written) || (is_channels_last(read) && channels_inside(ctx, written).contiguous);
@@ -76,12 +77,12 @@ bool use_winograd(const ConvolutionGeometry& g, DType dtype) {
     return g.in_channels >= 16 && g.out_channels >= 16 && g.batch * tiles >= 24 && 10 * tiles <= g.out_size();
 }
 
-// Between the rows that the first and the last row of a filter read, there should be at most this number of pixels, so that
-// the buffers of a strip fit into the caches.
+// The maximum number of pixels from the input row under the first row of a filter to the input row under its last row. With
+// more, the buffers of a strip would not fit into the caches.
 constexpr int64_t kReach = 1 << 14;
 
-// Whether a depthwise convolution has enough channels for a vector with an element of each. With fewer, or with filters that
-// reach over too many pixels, it is computed plane by plane.
+// Whether a depthwise convolution is computed with one channel in each lane of a vector. With too few channels to fill the
+// lanes, or with filters that span too many pixels, it is computed plane by plane.
 bool use_depthwise(const ConvolutionGeometry& g, DType dtype) {
     const size_t lanes = (capability() == Capability::AVX512 ? 64 : 32) / itemsize(dtype);
     return g.is_depthwise() && 4 * static_cast<size_t>(g.in_channels) >= 3 * lanes &&
@@ -150,8 +151,9 @@ void depthwise_forward(KernelContext& ctx, const ConvolutionGeometry& g, const V
     });
 }
 
-// The kernels of depthwise convolutions multiply the zeros around a plane, too, so that infinities and NaN reach taps under
-// which they never lie. This function computes the gradients of taps that are not finite again, without the padding.
+// The kernels of depthwise convolutions also multiply gradients by the zeros of the padding. If such a gradient is infinite
+// or NaN, the result for the tap is NaN, although padding should not contribute. This function recomputes the gradients of
+// taps that are not finite, without the padding.
 template <class T>
 void recompute_taps(const ConvolutionGeometry& g, T* grad_weight, const View& in, const View& grad_out) {
     const auto strides = [&](const View& v, int64_t* of) {
@@ -165,7 +167,7 @@ void recompute_taps(const ConvolutionGeometry& g, T* grad_weight, const View& in
         const int64_t o = k / taps, y0 = k % taps / g.kernel[2] * g.dilation[1] - g.padding[1],
                       x0 = k % g.kernel[2] * g.dilation[2] - g.padding[2];
         double sum = 0;
-        // A sum that is NaN stays NaN, so that gradients that are NaN everywhere take no time.
+        // Once a sum is NaN, it stays NaN, so the loop ends. This saves time if all gradients are NaN.
         for (int64_t row = 0; row < g.batch * g.out[1] && sum == sum; ++row) {
             const int64_t n = row / g.out[1], i = row % g.out[1], y = i * g.stride[1] + y0;
             if (y < 0 || y >= g.in[1]) continue;

@@ -23,8 +23,8 @@ struct ConvolutionWays {
 template <class T>
 struct PlainConvolution {
     ConvolutionWays<T> ways;
-    // `channel_sums` computes the sum of every channel of x (batch, channels, size), `column_sums` those of x (rows, columns),
-    // and `add_to_channels` adds one value to every channel.
+    // `channel_sums` computes the sum of every channel of x (batch, channels, size). `column_sums` computes the sum of every
+    // column of x (rows, columns). `add_to_channels` adds one value to every channel.
     void (*channel_sums)(T* sums, const T* x, int64_t batch, int64_t channels, int64_t size);
     void (*column_sums)(KernelContext& ctx, T* sums, const T* x, int64_t rows, int64_t columns);
     void (*add_to_channels)(T* x, const T* values, int64_t batch, int64_t channels, int64_t size);
@@ -50,7 +50,8 @@ struct DepthwiseWays {
     // `bias` may be null.
     void (*forward)(KernelContext&, const ConvolutionGeometry&, DepthwiseMap<const T> in, const T* weight,
                     const T* bias, DepthwiseMap<T> out);
-    // Either gradient may be null, and then so may be the input or the weight, which the other does not need.
+    // Either gradient may be null. The operand that the other gradient does not need may then be null, too: the weight
+    // is needed only for grad_in, and the input only for grad_weight.
     void (*backward)(KernelContext&, const ConvolutionGeometry&, DepthwiseMap<T> grad_in, T* grad_weight,
                      DepthwiseMap<const T> in, const T* weight, DepthwiseMap<const T> grad_out);
 };

@@ -23,7 +23,7 @@ T log_add(T a, T b) {
 // s / 2.
 template <class T>
 struct Sequence {
-    const T* log_probs;  // probabilities of time t begin at t * step
+    const T* log_probs;  // the probabilities of time t begin at index t * step
     int64_t step;
     const int64_t* labels;
     int64_t time, length, blank;

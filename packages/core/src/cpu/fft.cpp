@@ -53,15 +53,15 @@ FftSequences sequences_of(KernelContext& ctx, const View& from, const View& to, 
             to.strides[dim]};
 }
 
-// Returns the twiddle factors for length n. A thread keeps those of the lengths that it used last, because computing them takes as
-// long as transforming a few sequences.
+// Returns the twiddle factors for length n. Each thread caches the factors of the lengths that it used last, because
+// computing the factors takes as long as transforming a few sequences.
 template <class Plan>
 std::shared_ptr<const Plan> plan_of(int64_t n) {
     constexpr int64_t kLongest = 1 << 15;
     constexpr size_t kKept = 4;
     if (n > kLongest) return std::make_shared<const Plan>(static_cast<size_t>(n));
     using Kept = std::array<std::pair<int64_t, std::shared_ptr<const Plan>>, kKept>;
-    // On the heap, because a library that is loaded late has little memory for the variables of a thread.
+    // Allocated on the heap, because little static TLS is available to a library that is loaded late.
     thread_local const auto kept = std::make_unique<Kept>();
     const auto first = kept->begin();
     const auto found =
@@ -77,7 +77,8 @@ using Lanes = typename pf::VTYPE<T>::type;
 template <class T>
 inline constexpr int kLanes = static_cast<int>(pf::VLEN<T>::val);
 
-// The memory of up to kLanes sequences of T, of which a group of lanes is made. A lane without a sequence repeats the first one.
+// The memory of up to kLanes sequences of T, whose elements are processed in the lanes of vectors. A lane without a sequence
+// repeats the first sequence.
 template <class T, class Number>
 struct Group {
     Number* start[kLanes<T>];
@@ -107,7 +108,7 @@ void store(T* p, V v) {
     std::memcpy(p, &v, sizeof v);
 }
 
-// Copies to[i] lane l = start[l][i] for i < n.
+// Copies start[l][i] to lane l of to[i] for i < n.
 template <class T, class Number>
 void rows_to_lanes(Lanes<T>* to, const Group<T, Number>& from, int64_t offset, int64_t n) {
     constexpr int L = kLanes<T>;
@@ -124,7 +125,7 @@ void rows_to_lanes(Lanes<T>* to, const Group<T, Number>& from, int64_t offset, i
         for (int l = 0; l < L; ++l) to[i][l] = row[l][i];
 }
 
-// Copies start[l][i] = from[i] lane l for i < n.
+// Copies lane l of from[i] to start[l][i] for i < n.
 template <class T, class Number>
 void lanes_to_rows(const Group<T, Number>& to, int64_t offset, const Lanes<T>* from, int64_t n) {
     constexpr int L = kLanes<T>;
@@ -141,7 +142,8 @@ void lanes_to_rows(const Group<T, Number>& to, int64_t offset, const Lanes<T>* f
         for (int l = 0; l < to.count; ++l) row[l][i] = from[i][l];
 }
 
-// Separates 2 kLanes numbers into those at even and at odd positions, and joins them again.
+// separate() splits 2 kLanes numbers into the numbers at even positions and the numbers at odd positions.
+// store_joined() interleaves two vectors and stores them.
 template <class V>
 pf::cmplx<V> separate(V a, V b) {
     constexpr int L = sizeof(V) / sizeof(a[0]);
@@ -237,8 +239,9 @@ void conjugate_half(V* half, int64_t n) {
     for (int64_t i = 2; i < n; i += 2) half[i] = -half[i];
 }
 
-// Calls transform(first, left, memory) for groups of sequences, `left` of which are at most as many as there are lanes. The
-// memory has `size` elements for each lane.
+// Calls transform(first, left, memory) for groups of sequences: `first` is the group's first sequence, and `left` the
+// number of sequences from there on. A group has at most as many sequences as a vector has lanes. The memory has `size`
+// elements for each lane.
 template <class T, class Transform>
 void each_group(KernelContext& ctx, const FftSequences& sequences, int64_t size, Transform transform) {
     const int64_t count = sequences.count, groups = (count + kLanes<T> - 1) / kLanes<T>;
@@ -257,7 +260,7 @@ void each_group(KernelContext& ctx, const FftSequences& sequences, int64_t size,
     });
 }
 
-// One sequence of a group takes less time in a scalar.
+// A group of this many sequences is transformed faster without vectors.
 constexpr int64_t kAlone = 1;
 
 template <class T>

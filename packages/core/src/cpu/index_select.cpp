@@ -92,7 +92,7 @@ void read_slices(const IndexedSlices& s, void* out, const void* in, size_t items
         return each_part(s, [&](int64_t begin, int64_t end) {
             index_select_kernels().select(s, out, in, itemsize, begin, end);
         });
-    // There is a single piece, so the slices are divided among the threads.
+    // There is a single piece to process, so its slices are divided among the threads.
     parallel_for(0, s.n, kWork / s.run + 1, [&](int64_t begin, int64_t end) {
         IndexedSlices some = s;
         some.index += begin;

@@ -19,8 +19,8 @@ void linalg_ldl(KernelContext& ctx, const View& ld, const View& pivots, const Vi
 void linalg_ldl_solve(KernelContext& ctx, const View& out, const View& ld, const View& pivots, const View& b,
                       bool hermitian);
 
-/// Converts pivots, which exchange rows one after the other, to a permutation: order[i] is the row that ends in
-/// position i. Raises RuntimeError if a pivot is out of range.
+/// Converts pivots, which describe successive exchanges of rows, to a permutation: order[i] is the row that the
+/// exchanges move to position i. Raises RuntimeError if a pivot is out of range.
 void pivots_to_order(KernelContext& ctx, const View& order, const View& pivots, int64_t rows);
 
 // --- orthogonal factors: cpu/linalg/orthogonal.cpp ---

@@ -194,9 +194,9 @@ void multiply_complex(KernelContext& ctx, const View& out, const View* input, co
 // --- pairs of bfloat16: Note [Pairs of bfloat16] -----------------------------------------------------------------
 
 // Returns `count` matrices of `rows` rows of `k` numbers as matrices of pairs, which run along k. If the numbers of
-// each row are adjacent and suitably aligned, the memory already consists of pairs and is not copied. Otherwise
-// every two steps along k are copied into a pair; if the rows are adjacent (stride 1), so are the pairs of
-// different rows.
+// each row are adjacent and suitably aligned, the memory already consists of pairs and is not copied. Otherwise every
+// two steps along k are copied into a pair. If the rows are adjacent (stride 1), the pairs of different rows are
+// adjacent, too.
 Operand paired(KernelContext& ctx, const Operand& v, int64_t count, int64_t rows, int64_t stride,
                int64_t step, int64_t k) {
     const auto* in = static_cast<const uint16_t*>(v.data);

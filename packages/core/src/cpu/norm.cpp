@@ -60,8 +60,8 @@ class Operands {
     }
 
   private:
-    /// Copies row-major elements into a tensor of any strides: running statistics belong to the user and may be
-    /// strided.
+    /// Copies row-major elements into a tensor of any strides. Used for running statistics, which the user passes and
+    /// which may be strided.
     static void place_elements(const View& out, const View& dense) {
         const auto size = static_cast<int64_t>(itemsize(out.dtype));
         for (int64_t i = 0; i < out.numel; ++i) {

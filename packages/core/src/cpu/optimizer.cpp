@@ -11,10 +11,11 @@
 namespace rushlight::cpu {
 namespace {
 
-constexpr int kMostOperands = 5;  // of Adam with amsgrad, which has the most
+constexpr int kMostOperands = 5;  // Adam with amsgrad has the largest number
 
-// One parameter with its gradient and state. In `flat`, the elements of all tensors are in the same order.
-constexpr int kGradient = 1;  // its position; the only tensor that is not written
+// One parameter with its gradient and state, in this order. In `flat`, the elements of all tensors are in the same
+// order.
+constexpr int kGradient = 1;  // the gradient's position; it is the only tensor that is not written
 struct Group {
     View given[kMostOperands];  // the parameter first; a view is undefined if its list is empty
     View flat[kMostOperands];
@@ -165,7 +166,7 @@ void store(const View& v, const steps::Number& n) {
     else *v.as<double>() = n.value;
 }
 
-// Takes a step that counts itself; see Note [Steps that count].
+// Takes a step of an optimizer that counts its own steps: Note [Steps that count].
 template <class Kind>
 void take_step(KernelContext& ctx, const char* op, const Kind& kind, Views params, Views grads,
                const Views (&states)[Kind::kStates], const Views (&numbers)[Kind::kNumbers]) {

@@ -27,7 +27,8 @@ void fused_adamw(KernelContext& ctx, Views params, Views grads, Views exp_avgs, 
                  Views max_exp_avg_sqs, Views steps, const View& grad_scale, const View& found_inf, double lr,
                  double beta1, double beta2, double weight_decay, double eps, bool amsgrad, bool maximize);
 
-// The steps below count themselves; see Note [Steps that count] in ops/functors/optimizer.h, which has their formulas.
+// The optimizers below count their own steps: Note [Steps that count] in ops/functors/optimizer.h. Their formulas are
+// there, too.
 
 void rmsprop_step(KernelContext& ctx, Views params, Views grads, Views squares, Views means, Views buffers,
                   Views counts, double lr, double alpha, double eps, double weight_decay, double momentum,

@@ -17,8 +17,8 @@ const int64_t* sources(KernelContext& ctx, int64_t size, int64_t before, int64_t
     return from;
 }
 
-// `small` and `large` are views with their dimensions in the order of memory. If `channels_last` is true, the last dimension is the
-// second dimension of the tensor.
+// The dimensions of the views `small` and `large` are in the order of memory. If `channels_last` is true, their last
+// dimension is the second dimension of the tensor.
 PaddedPlanes planes_of(KernelContext& ctx, const View& small, const View& large, Ints padding,
                        std::string_view mode_name, bool channels_last) {
     const PadMode mode = pad_mode_of(mode_name);

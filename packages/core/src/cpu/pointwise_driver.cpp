@@ -17,7 +17,8 @@ void sort_dimensions(PointwisePlan& plan) {
 
 namespace {
 
-// Rows of fewer elements than kShort are computed in columns of at least kLong elements.
+// If rows have fewer than kShort elements, the loop runs along columns instead, which must have at least kLong
+// elements.
 constexpr int64_t kShort = 5, kLong = 32;
 
 bool is_short(int64_t row) { return row < kShort; }
@@ -160,7 +161,7 @@ class Walk {
         if (last_ == 0) return inner_(data, strides_, end - begin, row_strides_, 1);
         while (begin < end) {
             if (index[last_] == 0 && end - begin >= row) {
-                // Whole rows, along the last dimension but one.
+                // Computes whole rows, along the second-to-last dimension.
                 const int64_t rows = std::min(plan_.sizes[last_ - 1] - index[last_ - 1], (end - begin) / row);
                 inner_(data, strides_, row, row_strides_, rows);
                 for (int i = 0; i < plan_.num_operands; ++i) data[i] += rows * row_strides_[i];
@@ -177,7 +178,7 @@ class Walk {
                 for (int i = 0; i < plan_.num_operands; ++i) data[i] += row_strides_[i];
                 ++index[last_ - 1];
             }
-            // Increments the outer indices whose dimensions are at their ends.
+            // Carries to the outer indices when an inner dimension is at its end.
             for (int d = last_ - 1; d >= 0 && index[d] == plan_.sizes[d]; --d) {
                 for (int i = 0; i < plan_.num_operands; ++i) data[i] -= plan_.sizes[d] * plan_.strides[i][d];
                 index[d] = 0;
@@ -188,8 +189,8 @@ class Walk {
         }
     }
 
-    // Computes groups [begin, end) of neighbouring columns. A group stays in the cache while its short columns' elements are
-    // computed, and no two threads write to one column.
+    // Computes groups [begin, end) of neighbouring columns. The columns are short, so the operands of a group stay in the
+    // cache while all its elements are computed. No two threads write to the same column.
     void columns(int64_t begin, int64_t end) const {
         const int64_t length = plan_.sizes[last_], groups = (length + kColumns - 1) / kColumns;
         for (int64_t group = begin; group < end; ++group) {

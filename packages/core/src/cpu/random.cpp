@@ -49,7 +49,7 @@ void floating(KernelContext& ctx, const View& self, Draw draw, Map map) {
     auto fill = [&](auto* values) {
         draw(values);
         parallel_for(0, self.numel, kGrain, [&](int64_t begin, int64_t end) {
-        // Without the pragma, the compiler vectorises no loop whose map has a condition.
+        // Without the pragma, the compiler does not vectorise loops whose map has a condition.
 #pragma omp simd
             for (int64_t i = begin; i < end; ++i) values[i] = map(values[i]);
         });

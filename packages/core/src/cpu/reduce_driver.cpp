@@ -63,8 +63,8 @@ class Walk {
     void run() {
         int64_t results = outer_ * inner_;
         if (results == 0) return;
-        // The rows of a tile are reduced one by one, so smaller tiles are not slower. They give every thread some rows, and
-        // the rows are read from one end to the other.
+        // The rows of a tile are reduced one by one, so smaller tiles are not slower. With smaller tiles, every thread gets
+        // some rows, and each row is read from one end to the other.
         const bool by_rows = p_.num_reduced > 0 && inner_step_ > p_.reduced_stride[p_.num_reduced - 1];
         if (by_rows && results * elements_ >= 2 * kGrain && tiles_ < 16) {
             tile_ = std::clamp<int64_t>(results / 16, 1, kTile);
@@ -84,7 +84,7 @@ class Walk {
     }
 
   private:
-    // Adjacent results along the innermost dimension that is kept.
+    // A run of adjacent results along the innermost dimension that is kept.
     struct Tile {
         int64_t count;
         const char* in;

@@ -14,9 +14,9 @@ struct Taps {
     const T* weight;
 };
 
-/// The same by input position: the gradient of position i is the sum over begin[i] <= k < begin[i + 1] of weight[k] times the
-/// gradient of output index[k]. Weights of 0 are left out. `each` is the number of terms if it is the same for all
-/// positions, and otherwise 0.
+/// The same weights, listed by input position. The gradient of position i is the sum over begin[i] <= k < begin[i + 1] of
+/// weight[k] times the gradient of output index[k]. Weights of 0 are left out. `each` is the number of terms if it is the
+/// same for all positions, and otherwise 0.
 template <class T>
 struct Contributions {
     int64_t each;

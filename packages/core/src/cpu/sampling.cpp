@@ -72,7 +72,7 @@ void gamma(KernelContext& ctx, const char* op, const View& out, const View& shap
             for (int k = 1; v == 0 && k < kCandidates; ++k) {
                 v = cube(lanes.normal(1 + 2 * k, first + i), lanes.uniform(2 + 2 * k, first + i));
             }
-            // A variable of shape a equals a variable of shape a + 1 multiplied by u^(1/a).
+            // A gamma variable of shape a has the distribution of a variable of shape a + 1 multiplied by u^(1/a).
             values[first + i] = finish(cube.d * v, a < 1 ? std::log1p(-boost[i]) / a : 0);
         }
     });

@@ -76,7 +76,8 @@ void count_range(int64_t begin, int64_t end, Count* counts, Position position) {
 template <class Position>
 void count_positions(int64_t n, int64_t bins, int64_t* counts, Position position) {
     std::fill_n(counts, bins, 0);
-    // Equal positions in a row would wait for one another, so neighbours are counted in different tables.
+    // Successive increments of the same count would have to wait for each other, so neighbouring elements are counted
+    // in different tables.
     constexpr int64_t kTables = 4, kSmall = 4096;
     const bool small = bins <= kSmall && n > bins;
     const int64_t chunk = std::max<int64_t>(1 << 16, bins), chunks = (n + chunk - 1) / chunk;
@@ -197,7 +198,8 @@ int64_t bincount_count(KernelContext& ctx, const View& input, const View&, int64
     const View row = contiguous_in(ctx, input, DType::Int64);
     ctx.kept = row.data;
     const auto* x = row.as<int64_t>();
-    // Several maxima, so that they do not wait for one another. The sign bit of `all` is set if a number is negative.
+    // Several maxima are computed independently, so that no comparison waits for the previous one. The sign bit of
+    // `all` is set if a number is negative.
     int64_t all = 0, largest = -1, maxima[] = {-1, -1, -1, -1}, i = 0;
     for (; i + 4 <= row.numel; i += 4) {
 #pragma GCC unroll 4

@@ -4,8 +4,9 @@
 // A store first reads the cache line that it changes. If a result is larger than the caches, that read is a quarter
 // to a third of an operator's memory traffic, and the line is evicted before the next operator reads it.
 // Non-temporal stores (store_past_caches in kernels/simd.h) avoid the read. Smaller results are stored normally, so
-// that the next operator reads them from the caches. Streaming pays if loads and streaming stores alternate every
-// few vectors. Collecting results in a buffer and streaming the buffer takes longer than ordinary stores.
+// that the next operator reads them from the caches. Streaming stores are faster if loads and streaming stores
+// alternate every few vectors. Collecting results in a buffer and streaming the buffer takes longer than ordinary
+// stores.
 #pragma once
 
 #include <cstdint>

@@ -47,7 +47,7 @@ template <> struct Traits<float> {
     static constexpr int kMantissa = 23;
     static constexpr Int kBias = 127;
     static constexpr float kRound = 0x1.8p23f;  // adding this rounds to an integer, which is in the low bits
-    static constexpr float kLn2High = 0x1.62e4p-1f;  // so few bits that products with exponents are exact
+    static constexpr float kLn2High = 0x1.62e4p-1f;  // has so few bits that products with exponents are exact
     static constexpr float kLn2Low = 0x1.7f7d1cp-20f;
     static constexpr float kExpLow = -104.f, kExpHigh = 89.f;  // exp is 0 and infinity beyond these
     static constexpr float kTanhHigh = 10.f;  // tanh is 1 beyond this

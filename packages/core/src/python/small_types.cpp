@@ -55,11 +55,12 @@ PyMethodDef dtype_methods[] = {
     {"to_complex", dtype_to_complex, METH_NOARGS,
      "to_complex($self)\n--\n\nReturn the complex dtype whose parts have this dtype; complex64 for bfloat16."},
     {nullptr, nullptr, 0, nullptr}};
-PyGetSetDef dtype_properties[] = {{"itemsize", dtype_itemsize, nullptr, "The size of one element in bytes.", nullptr},
-                                  {"is_floating_point", dtype_is_floating, nullptr, nullptr, nullptr},
-                                  {"is_complex", dtype_is_complex, nullptr, nullptr, nullptr},
-                                  {"is_signed", dtype_is_signed, nullptr, nullptr, nullptr},
-                                  {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyGetSetDef dtype_properties[] = {
+    {"itemsize", dtype_itemsize, nullptr, "The size of one element in bytes.", nullptr},
+    {"is_floating_point", dtype_is_floating, nullptr, nullptr, nullptr},
+    {"is_complex", dtype_is_complex, nullptr, nullptr, nullptr},
+    {"is_signed", dtype_is_signed, nullptr, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 // --- device ---
 

@@ -550,7 +550,8 @@ PyMethodDef tensor_methods[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 PyGetSetDef tensor_properties[] = {
-    {"shape", Seen<"shape">::get<get_shape>, nullptr, "The sizes of the dimensions, as a torch.Size.", nullptr},
+    {"shape", Seen<"shape">::get<get_shape>, nullptr, "The sizes of the dimensions, as a torch.Size.",
+     nullptr},
     {"dtype", Seen<"dtype">::get<get_dtype>, nullptr, "The element type.", nullptr},
     {"device", Seen<"device">::get<get_device>, nullptr, "The device on which the memory is.", nullptr},
     {"ndim", Seen<"ndim">::get<get_ndim>, nullptr, "The number of dimensions.", nullptr},
@@ -581,12 +582,14 @@ PyGetSetDef tensor_properties[] = {
      nullptr},
     {"itemsize", Seen<"itemsize">::get<get_itemsize>, nullptr, "The size of one element in bytes.", nullptr},
     {"nbytes", Seen<"nbytes">::get<get_nbytes>, nullptr, "The size of all elements in bytes.", nullptr},
-    {"_base", Seen<"_base">::get<get_base>, nullptr, "The tensor of which this tensor is a view, or None.", nullptr},
+    {"_base", Seen<"_base">::get<get_base>, nullptr, "The tensor of which this tensor is a view, or None.",
+     nullptr},
     {"_read_only", get_read_only, nullptr, "Whether in-place writes raise.", nullptr},
     {"grad_fn", Seen<"grad_fn">::get<get_none>, nullptr,
      "The graph node that computed the tensor. None unless rushlight-autograd is imported.", nullptr},
     {"__dict__", get_dict, PyObject_GenericSetDict, nullptr, nullptr},
-    {"__array_priority__", get_array_priority, nullptr, "A priority above the priority of NumPy's arrays.", nullptr},
+    {"__array_priority__", get_array_priority, nullptr, "A priority above the priority of NumPy's arrays.",
+     nullptr},
     {"is_sparse", Seen<"is_sparse">::get<get_is_sparse>, nullptr, "Whether the layout is torch.sparse_coo.",
      nullptr},
     {"is_sparse_csr", Seen<"is_sparse_csr">::get<get_is_sparse_csr>, nullptr,

@@ -6,9 +6,9 @@
 
 namespace rushlight::cpu {
 
-/// The LAPACK routines for T. orglq, ormlq and syevd have the names of the real routines; for complex types they
-/// are the routines for unitary and Hermitian matrices. hetrf and hetrs are the routines for Hermitian matrices, or
-/// those for symmetric matrices if T is real.
+/// The LAPACK routines for T. orglq, ormlq and syevd are named after the real routines; for complex types they are the
+/// routines for unitary and Hermitian matrices. hetrf and hetrs are the routines for Hermitian matrices; if T is real,
+/// they are the routines for symmetric matrices.
 template <class T>
 struct Lapack;
 

@@ -233,7 +233,8 @@ void linalg_det(KernelContext&, const View& det, const View& factors, const View
                     product = product * f.diagonal(i);
                     if (f.exchanged(i) != i + 1) product = -product;
                 }
-                // LAPACK takes no NaN for a pivot, so the factor of a matrix with NaN can have a zero on its diagonal.
+                // LAPACK never chooses a NaN as pivot, so the factor of a matrix with NaN can have a zero on its
+                // diagonal.
                 if (product == T(0) && !f.is_finite(b))
                     product = T(std::numeric_limits<Real<T>>::quiet_NaN());
                 det.as<T>()[b] = product;
