@@ -26,7 +26,7 @@ T lowest() {
 // Sizes that keep a block of scores and its operands in the second-level cache.
 constexpr int64_t kTargets = 64, kSources = 384;
 
-// A block of scores of one head, for the targets from i on and the sources from j on.
+// A block of scores of one head, whose first target is i and whose first source is j.
 template <class T>
 struct Block {
     const Attention<T>& a;

@@ -24,9 +24,9 @@ void sum_differences(const BatchNorm<T>& n, int64_t c, T center, double& total, 
     }
 }
 
-// One pass finds the mean and the variance from the differences from an estimate of the mean, which is the mean of the first
-// plane. Subtracting the square of their sum costs digits if the estimate is far from the mean. Then a second pass uses the
-// mean itself, whose rounding error the same formula corrects.
+// Computes the mean and the sum of squared differences from the mean. The first pass sums the differences from an estimate,
+// which is the mean of the first plane, and corrects the sums for the error of the estimate. This correction loses digits if
+// the estimate is far from the mean. In this case a second pass uses the computed mean as the estimate.
 template <class T>
 void channel_moments(const BatchNorm<T>& n, int64_t c, double& mean, double& squares) {
     const double count = static_cast<double>(n.batch * n.size);

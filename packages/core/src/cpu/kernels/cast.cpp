@@ -63,7 +63,8 @@ constexpr void row(LoopFn* r) {
     r[13] = cast<To, Complex<float>>, r[14] = cast<To, Complex<double>>;
 }
 
-// Float8 from float32 and back. Elements that lie apart are brought together first, so that there is one loop of each.
+// Conversions from float32 to float8 and back. Elements that are not adjacent are copied to adjacent memory first, so
+// that one loop for each direction is enough.
 template <class To, class From>
 [[gnu::noinline]] void float8_line(To* out, const From* in, int64_t n) {
 #pragma GCC ivdep
@@ -98,7 +99,7 @@ void cast_float8(char* const* data, const int64_t* s, int64_t n, const int64_t* 
     }
 }
 
-// Conversions of float8 to other dtypes, and from them, are made of two.
+// Converts between float8 and dtypes other than float32 in two steps, by way of float32.
 void in_two_steps(LoopFn from_source, LoopFn to_target, char* const* data, const int64_t* s, int64_t n,
                   const int64_t* row_strides, int64_t rows) {
     float block[kBlock];

@@ -8,12 +8,12 @@
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 
-/// A matrix whose rows are joined, if they are short, into wider rows that fill whole vectors. Parameters of the channels are
-/// repeated accordingly. The last wide row may be incomplete.
+/// A matrix (rows, channels). If its rows are short, several of them are joined to a wide row that fills whole vectors, and
+/// the parameters of the channels are repeated accordingly. The last wide row may be incomplete.
 template <class T>
 struct ChannelRows {
     int64_t channels, width;  // width is a multiple of channels
-    int64_t whole, rest;  // number of wide rows, and of elements behind them
+    int64_t whole, rest;  // number of complete wide rows, and of elements after them
 
     ChannelRows(int64_t rows, int64_t channels) : channels(channels), width(channels) {
         constexpr int64_t kL = kLanes<T>;
@@ -25,7 +25,7 @@ struct ChannelRows {
         rest = rows * channels % width;
     }
 
-    /// The number of elements of a buffer for one parameter of each column, which ends at a whole vector.
+    /// The number of elements of a buffer with one parameter for each column, rounded up to whole vectors.
     int64_t padded() const { return (width + kLanes<T> - 1) / kLanes<T> * kLanes<T>; }
 
     /// Repeats the first `channels` elements of a buffer over the other columns.
@@ -33,10 +33,11 @@ struct ChannelRows {
         for (int64_t i = channels; i < width; ++i) values[i] = values[i - channels];
     }
 
-    /// Whether the matrix stays in the caches. Otherwise, several arrays are read faster row by row than several rows at once.
+    /// Whether the matrix fits into the caches. If it does not and several arrays are read, reading one row at a time is
+    /// faster than reading several rows at once.
     bool is_cached() const { return whole * width <= 1 << 20; }
 
-    /// The number of wide rows, with the incomplete one.
+    /// The number of wide rows, including an incomplete one.
     int64_t count() const { return whole + (rest > 0); }
 };
 
@@ -100,7 +101,7 @@ class ChannelSums {
                              };
         for (int64_t row = start, rows; row < stop; row += rows) {
             const int64_t left =
-                (stop < m_.whole ? stop : m_.whole) - row;  // not positive in the incomplete row
+                (stop < m_.whole ? stop : m_.whole) - row;  // not positive if `row` is the incomplete row
             rows = left > together_ ? together_ : left > 0 ? left : 1;
             const int64_t n = left > 0 ? m_.width : m_.rest;
             int64_t i = 0;
@@ -123,7 +124,7 @@ class ChannelSums {
 /// are processed in pieces from the end, because the end of the matrix is still in the caches if sums over it were computed before.
 template <class T, class F>
 void map_channels(const ChannelRows<T>& m, T* out, bool stream, F&& f) {
-    constexpr int kTogether = 4;  // rows that use a vector of each parameter after one load
+    constexpr int kTogether = 4;  // rows that share one load of each parameter's vector
     const bool together = !stream && m.is_cached();
     const int64_t piece = (1 << 17) / m.width + kTogether;
     parallel_for(0, m.count(), (1 << 15) / m.width + 1, [&](int64_t first, int64_t last) {

@@ -266,7 +266,8 @@ void channel_sums(T* sums, const T* x, int64_t batch, int64_t channels, int64_t 
     });
 }
 
-// The rows are divided into parts whose number does not depend on the number of threads, so that the bits do not either.
+// The rows are divided into a number of parts that does not depend on the number of threads, so that the rounding does
+// not depend on it either.
 template <class T>
 void column_sums(KernelContext& ctx, T* sums, const T* x, int64_t rows, int64_t columns) {
     constexpr int64_t kShort = 64, kPart = 64 * kShort, kWidth = 64;

@@ -32,8 +32,8 @@ void for_sampled_rows(const ConvolutionGeometry& g, F&& f) {
     }
 }
 
-// Calls body(first element of a map in the input, the same in the output, distance of two pixels) for each map, in parallel.
-// The pixels of a channels-last map are rows of channels.
+// Calls body(first element of a map in the input, first element of the map in the output, distance between two pixels) for
+// each map, in parallel. The pixels of a channels-last map are rows of channels.
 template <bool kLast, class Body>
 void for_maps(const ConvolutionGeometry& g, Body&& body) {
     const int64_t width = kLast ? g.in_channels : 1, maps = kLast ? g.batch : g.batch * g.in_channels;
@@ -189,7 +189,7 @@ void backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, T* grad_
                 Gemm<T> p = product;
                 p.m = rows * (band + 1) / bands - row;
                 const int64_t depth = (g.batch * (slice + 1) / slices - image) * pixels;
-                const int64_t channel = kLast ? 1 : pixels;  // distance of two channels
+                const int64_t channel = kLast ? 1 : pixels;  // distance between two channels
                 p.a = grad_out + image * g.out_channels * pixels + (group * rows + row) * channel;
                 p.b = source + image * g.in_channels * pixels + group * columns * channel;
                 p.c = target + (group * rows + row) * columns;

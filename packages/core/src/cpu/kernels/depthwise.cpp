@@ -21,12 +21,13 @@ int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
 
 // The buffers of one strip should fit into the second-level cache, with room for the planes themselves.
 constexpr int64_t kBufferBytes = 192 << 10;
-constexpr int64_t kSumsBytes = 4 << 20;  // of the gradients of the weights of items
+constexpr int64_t kSumsBytes = 4 << 20;  // of buffers for the weight gradients of items
 constexpr int64_t kWorkPerThread = 1 << 14;  // multiply-adds
 
-// The elements of `count` channels of an image. They are `channel_step` apart, and its pixels are `pixel_step` apart. The
-// elements that are `ahead` after them are needed soon, in planes by the next item of a thread, and are fetched into the cache:
-// a row of a small plane is too short for the processor to do so itself.
+// The elements of `count` channels of an image. The channels of a pixel are `channel_step` apart, and the pixels of a
+// channel are `pixel_step` apart. When an element is read, the element `ahead` positions later is prefetched, because it is
+// needed soon (by the thread's next item if the map is row-major). The rows of small planes are too short for the hardware
+// prefetcher.
 template <class T>
 struct Planes {
     T* data;
@@ -38,8 +39,8 @@ struct Planes {
     }
 };
 
-// The rows [top, top + rows) and the columns [left, left + pitch) of the planes of a group of channels, of which those
-// outside of the planes are zero.
+// The rows [top, top + rows) and the columns [left, left + pitch) of the planes of a group of channels. Pixels outside
+// of the planes are zero.
 struct Tile {
     int64_t top, rows, left, pitch;
     int64_t pixels() const { return rows * pitch; }
@@ -62,7 +63,7 @@ void gather_pixels(T* to, const int32_t* where, const Planes<const T>& from, int
         return;
     }
     if (from.pixel_step != 1) {
-        // Every few channels of a channels-last map.
+        // A channels-last map from which only every n-th channel is read.
         for (int64_t p = 0; p < pixels; ++p) {
             Vec<T> v{};
             for (int64_t l = 0; l < from.count; ++l)
@@ -160,7 +161,8 @@ struct Taps {
     int64_t count;
 };
 
-// Computes P results: the start, which is a vector each or one for all, and the sum over the taps.
+// Computes P results, each of which is a start vector plus the sum over the taps. With `start_step` 0, all results have
+// the same start vector.
 template <class T, int P>
 RL_INLINE void correlate_few(T* out, int64_t out_step, const T* in, int64_t in_step, const T* weights,
                              const Taps& taps, const T* start, int64_t start_step) {
@@ -178,7 +180,8 @@ RL_INLINE void correlate_few(T* out, int64_t out_step, const T* in, int64_t in_s
     for (int p = 0; p < P; ++p) store(out + p * out_step, s[p]);
 }
 
-// Computes n results. The last of them may be computed twice, which does not change them unless they start as themselves.
+// Computes n results. If all have the same start vector, some of the last results may be computed twice, which does not
+// change them.
 template <class T>
 void correlate(T* out, int64_t out_step, const T* in, int64_t in_step, const T* weights, const Taps& taps,
                const T* start, int64_t start_step, int64_t n) {
@@ -243,8 +246,8 @@ struct Division {
           in_pitch(max((g.out[2] - 1) * g.stride[2] + (g.kernel[2] - 1) * g.dilation[2] + 1,
                        g.in[2] + g.padding[2])) {}
 
-    // Chooses the rows of a strip such that pixels(rows) vectors fit into the buffers. A strip has at least as many rows as
-    // it shares with its neighbours, which are copied for each of them.
+    // Chooses the rows of a strip such that pixels(rows) vectors fit into the buffers. Strips overlap, and the rows that a
+    // strip shares with its neighbours are copied for each strip. So a strip has at least as many rows as it shares.
     template <class Pixels>
     void divide(Pixels&& pixels) {
         const int64_t least = max(1, (g.kernel[1] - 1) * g.dilation[1] / g.stride[1]);
@@ -257,7 +260,8 @@ struct Division {
         strips = ceil_div(g.out[1], strip_rows);
     }
 
-    // Returns the planes of a group of channels, which are first, first + every, ..., of an image.
+    // Returns the planes of a group of channels of an image: the channels first, first + every, first + 2 every, and so
+    // on.
     template <class E>
     Planes<E> planes(const DepthwiseMap<E>& map, int64_t image, int64_t channels, int64_t size, int64_t first,
                      int64_t every) const {
@@ -271,7 +275,7 @@ struct Division {
     int64_t first_row(int64_t strip) const { return strip * strip_rows; }
     int64_t last_row(int64_t strip) const { return min(g.out[1], (strip + 1) * strip_rows); }
 
-    // The input that output rows [first, last) read.
+    // Returns the tile of the input that output rows [first, last) read.
     Tile input(int64_t first, int64_t last) const {
         return {first * g.stride[1] - g.padding[1],
                 (last - first - 1) * g.stride[1] + (g.kernel[1] - 1) * g.dilation[1] + 1, -g.padding[2],
@@ -291,8 +295,8 @@ struct Division {
             __builtin_memset(scratch<T>(ctx, all), 0, sizeof(T) * static_cast<size_t>(all)));
     }
 
-    // Runs body(image, first channel, strip, item, buffer) for the items of images [first, end), which are numbered from 0.
-    // Items that are adjacent in memory follow each other.
+    // Runs body(image, first channel, strip, item, buffer) for the items of images [first, end). Items are numbered from 0.
+    // Each thread processes its items in the order of memory.
     template <class Body>
     void run(int64_t first_image, int64_t end_image, bool channels_last, T* buffers, int64_t size,
              Body&& body) const {
@@ -377,8 +381,8 @@ void forward(KernelContext& ctx, const ConvolutionGeometry& g, DepthwiseMap<cons
           });
 }
 
-// How the gradient of the input is computed from a tile of the output's gradients. Element (y, x) of the padded input is in
-// phase (y % sy, x % sx), and it is read by the taps of this phase only.
+// Computes the gradient of the input from a tile of the output's gradients. Element (y, x) of the padded input is in phase
+// (y % sy, x % sx), and it is read by the taps of this phase only.
 template <class T>
 struct InputGradient {
     const ConvolutionGeometry& g;
@@ -409,23 +413,25 @@ struct InputGradient {
         begin[sy * sx] = n;
     }
 
-    // The first and the last position of the output whose window may have position p of the input, in dimension d.
+    // Return the first and the last position of the output whose window may contain position p of the input, in
+    // dimension d.
     int64_t first_reader(int64_t p, int d) const {
         return -floor_div((g.kernel[d] - 1) * g.dilation[d] - p - g.padding[d], g.stride[d]);
     }
     int64_t last_reader(int64_t p, int d) const { return floor_div(p + g.padding[d], g.stride[d]); }
 
-    // The first row of the input whose gradient is computed with output row `row`, and those after it.
+    // Returns the first input row of those whose gradients are computed together with output row `row`.
     int64_t input_row(int64_t row) const { return row >= g.out[1] ? g.in[1] : min(g.in[1], row * sy); }
 
-    // The output gradients that the gradients of input rows [first, last) read, and those of output rows [from, to).
+    // Returns the tile that contains the gradients of output rows [from, to), and all output gradients from which the
+    // gradients of input rows [first, last) are computed.
     Tile tile(int64_t first, int64_t last, int64_t from, int64_t to) const {
         if (first < last)
             from = min(from, first_reader(first, 1)), to = max(to, last_reader(last - 1, 1) + 1);
         return {from, to - from, left, pitch};
     }
 
-    // Computes row y. `start` is one vector of zeros, or the row itself if the sums are added to it.
+    // Computes row y of the gradient. If `add` is true, the sums are added to the row.
     void row(T* out, const T* grads, const Tile& tile, const T* weights, const T* zeros, bool add,
              int64_t y) const {
         constexpr int kL = kLanes<T>;
@@ -440,8 +446,8 @@ struct InputGradient {
     }
 };
 
-// Adds the gradients of the weights that the items of some images have computed to those of each group of channels. `size`
-// is the number of elements of each.
+// Adds the weight gradients of the items of some images to the totals of their groups of channels. `size` is the number of
+// elements of one such gradient.
 template <class T>
 void add_items(const Division<T>& d, T* totals, const T* sums, int64_t images, int64_t size) {
     for (int64_t group = 0; group < d.groups; ++group) {
@@ -468,7 +474,7 @@ void backward(KernelContext& ctx, const ConvolutionGeometry& g, DepthwiseMap<T> 
         return gradient.tile(target_row(first), target_row(last), first, last);
     };
     d.divide([&](int64_t rows) {
-        const int64_t first = (g.out[1] - rows) / 2;  // strips at the border have fewer rows outside
+        const int64_t first = (g.out[1] - rows) / 2;  // a strip in the middle reads the most rows
         return grads_of(first, first + rows).pixels() + with_weight * d.input(0, rows).pixels() +
                (target_row(first + rows) - target_row(first)) * g.in[2];
     });
@@ -486,7 +492,7 @@ void backward(KernelContext& ctx, const ConvolutionGeometry& g, DepthwiseMap<T> 
                   grads_size = grad_rows * gradient.pitch * kL,
                   target_size = (target_rows * g.in[2] + kL) * kL;
     const int64_t sums_size = d.multiplier * d.taps * kL;
-    // The gradients of the weights are added up after some images, so that those of the items need little memory.
+    // The weight gradients of the items are added up after every few images, so that their buffers stay small.
     const int64_t item_bytes = sums_size * static_cast<int64_t>(sizeof(T));
     const int64_t images =
         with_weight ? max(1, min(g.batch, kSumsBytes / (d.items_of_image() * item_bytes))) : g.batch;

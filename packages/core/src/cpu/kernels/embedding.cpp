@@ -67,7 +67,7 @@ void sum_rows(T* out, const T* table, int64_t pitch, int64_t width, const int64_
             }
         };
         for (int64_t b = first; b < last; ++b) {
-            // The sums of a block of columns stay in registers. Rows before the first that is added are skipped.
+            // The sums of a block of columns stay in registers. Leading rows that are not added are skipped.
             int64_t begin = starts[b];
             while (begin < starts[b + 1] && indices[begin] == skip) ++begin;
             int64_t column = 0;

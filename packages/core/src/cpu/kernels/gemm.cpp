@@ -51,7 +51,7 @@ void in_place(const Gemm<T>& g) {
     constexpr int kL = kLanes<T>;
     const int64_t blocks = ceil_div(g.m, kStridedRows);
     for (int64_t i0 = 0, left = blocks; left > 0; --left) {
-        const int64_t rows = ceil_div(g.m - i0, left);  // even blocks: 9 rows are 5 + 4, not 8 + 1
+        const int64_t rows = ceil_div(g.m - i0, left);  // blocks of even size: 9 rows are divided into 5 + 4, not 8 + 1
         const int64_t widest = max_vectors(static_cast<int>(rows));
         for (int64_t j0 = 0; j0 < g.n; j0 += widest * kL) {
             const int64_t columns = min(g.n - j0, widest * kL), vectors = ceil_div(columns, kL);
@@ -376,7 +376,7 @@ void set_to_init(const Gemm<T>& g) {
     }
 }
 
-// --- packed before ------------------------------------------------------------------------------------------
+// --- products with a matrix b that was packed before --------------------------------------------------------
 
 template <class T>
 int64_t packed_size(const Gemm<T>& g) {

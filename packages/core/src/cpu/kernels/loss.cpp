@@ -23,7 +23,7 @@ void for_positions(const CrossEntropy<T>& c, Body&& body) {
                  });
 }
 
-// Writes the logarithms of `count` sums, of which x has one in each lane.
+// Writes the logarithms of `count` sums. x holds one sum in each lane.
 template <class T>
 void store_logs(T* to, int64_t count, const LogSums<T, 1>& x) {
     T top[kLanes<T>], total[kLanes<T>];
@@ -33,7 +33,7 @@ void store_logs(T* to, int64_t count, const LogSums<T, 1>& x) {
     for (int64_t l = 0; l < count; ++l) to[l] = top[l] + math::log(total[l]);
 }
 
-// The same for short rows.
+// Does the same for short rows.
 template <class T>
 void log_sums_of_short_rows(const CrossEntropy<T>& c, T* log_sum) {
     constexpr int kL = kLanes<T>;

@@ -68,7 +68,7 @@ class StepProduct {
         return min(units, groups * worker / workers_ * kUnits);
     }
 
-    // Computes the product for the units of one worker.
+    // Computes the part of the product for the hidden units of one worker.
     void multiply(int64_t worker, const T* a, T* c, const T* init) const {
         for (int64_t p = 0; p < parts_; ++p) {
             const int64_t j = first_column(worker, p);

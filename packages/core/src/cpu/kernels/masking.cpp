@@ -86,8 +86,8 @@ RL_INLINE uint64_t bits_of(const Pair* x, Pair counted) {
     return word;
 }
 
-// Selects elements with a nonzero bit among the bits `counted`, which do not include the sign of a floating-point
-// number.
+// Selects elements of which a bit in the mask `counted` is set. For floating-point numbers the mask excludes the sign
+// bit, so that -0 counts as zero.
 template <class T>
 RL_INLINE int64_t all_bits(uint64_t* words, const void* in, int64_t n, T counted) {
     const T* x = static_cast<const T*>(in);

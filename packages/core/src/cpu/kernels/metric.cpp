@@ -41,8 +41,8 @@ struct NonZero {
 
 // --- distances between two rows; missing lanes of a vector count as equal elements ---
 
-// For so few elements, a masked vector load would mostly cover memory beyond the row, which is slow if that memory
-// is not mapped.
+// For rows of so few elements, a masked vector load would extend far beyond the row. Such a load is slow if the memory
+// after the row is not mapped.
 constexpr int64_t kFew = 8;
 
 template <class Term, class T>

@@ -91,8 +91,8 @@ static Wide* sort_wide(Wide* from, Wide* to, int64_t n) {
 // Moves the first `k` items to the front of `from`, in any order, and returns `from`. `to` is scratch memory of the
 // same size.
 static Wide* select_wide(Wide* from, Wide* to, int64_t n, int64_t k) {
-    // Items known to be among the first k are at the front; the others are partitioned again, around the median of
-    // three.
+    // Invariant: items that are known to be among the first k are at the front. The other items are partitioned around
+    // the median of three of them.
     int64_t done = 0;
     while (n > 32 && k > 0 && k < n) {
         const Wide *x = from + done, *a = x, *b = x + n / 2, *c = x + n - 1;

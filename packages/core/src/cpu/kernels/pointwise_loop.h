@@ -31,9 +31,9 @@ struct Anything {
 // `moderate(values...)` returns whether operator() is valid for these values. `rare(values...)` computes the result
 // for other values, by a call that cannot be vectorised. `settled(result, values...)`, instead of moderate(), returns whether a
 // result of operator() is right; here operator() is called for all values. `with_second(b, run)` calls `run` with a functor that
-// takes only the first value; b is the second. This functor may be simpler than the general one. `with_others(b, c, run)`
-// does the same for the second and the third of three values. `OfBits<Half>` is a functor on the bits of half types, which
-// are then not converted to float and back.
+// takes only the first value and contains b, the second value. This functor may be simpler than the general one.
+// `with_others(b, c, run)` does the same for the second and the third of three values. `OfBits<Half>` is a functor on the
+// bits of half types, which are then not converted to float and back.
 template <class F, class R, class... In>
 struct Loop {
     static constexpr int kInputs = sizeof...(In);
@@ -54,8 +54,8 @@ struct Loop {
     static void run(const F& f, char* const* data, const int64_t* s, int64_t n, Rows rows,
                     std::index_sequence<I...> inputs) {
         constexpr int64_t size[] = {static_cast<int64_t>(sizeof(In))...};
-        // Bit i is set if input i has the same value for all elements. For such inputs, loops are compiled for two
-        // and three inputs of which the first varies, and for two inputs of which only the first is constant.
+        // Bit i is set if input i has the same value for all elements. Loops with constant inputs are compiled for two
+        // and three inputs of which only the first varies, and for two inputs of which only the first is constant.
         unsigned held = ((s[1 + I] == 0 ? 1u << I : 0u) | ...);
         bool dense =
             s[0] == static_cast<int64_t>(sizeof(R)) && ((s[1 + I] == size[I] || s[1 + I] == 0) && ...);

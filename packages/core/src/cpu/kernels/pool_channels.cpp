@@ -1,4 +1,5 @@
-// Pooling of channels-last tensors: the elements of one window for all channels are rows, which are combined element by element.
+// Pooling of channels-last tensors. The channels of one pixel are adjacent and form a row. The rows of the pixels in a
+// window are combined element by element.
 #include <type_traits>
 
 #include "cpu/contiguous.h"
@@ -17,7 +18,7 @@ int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
 // The positions that an output reads along one dimension: `count` positions that begin at `begin`, in steps of `step`.
 struct Span {
     int64_t begin, count, step;
-    double extent;  // the size that a mean counts
+    double extent;  // the size of the window by which a mean is divided
 };
 
 // The spans of all outputs, dimension by dimension.

@@ -173,7 +173,8 @@ struct ReduceLoop {
         }
     }
 
-    // Accumulates elements of which neighbours belong to neighbouring results: row by row, four rows at a time.
+    // Accumulates rows of elements, in which adjacent elements belong to adjacent results. Four rows are processed at a
+    // time.
     static void columns(const R& r, Acc* acc, const char* in, int64_t count, int64_t n, int64_t stride,
                         int64_t index) {
         if constexpr (!requires { r.step(acc[0], T(), index); }) {

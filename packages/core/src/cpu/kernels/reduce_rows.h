@@ -13,8 +13,8 @@
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
 
-/// Loads as many elements as a vector of A has lanes, and converts them. (For __builtin_convertvector, GCC converts each half of
-/// a vector and joins the halves.)
+/// Loads as many elements as a vector of A has lanes, and converts them. (__builtin_convertvector is not used, because GCC
+/// implements it by converting each half of a vector and joining the halves.)
 template <class A, class T>
 RL_INLINE Vec<A> load_as(const T* p) {
     if constexpr (sizeof(A) == sizeof(T)) {
@@ -95,8 +95,8 @@ struct ReduceRows<R, T> {
         return reducers::fold<kL>(lanes, [&](Acc a, Acc b) { return r.join(a, b); });
     }
 
-    /// Adds the elements of kRows rows to the results of their columns, row after row. Returns the number of columns that are
-    /// done, which are those that fill vectors.
+    /// Adds the elements of kRows rows to the results of their columns, row after row. Returns the number of columns that
+    /// were processed: the columns that fill whole vectors.
     template <int kRows>
     static int64_t add_to_columns(const R& r, Acc* acc, const T* const (&rows)[kRows], int64_t count) {
         int64_t c = 0;
@@ -125,7 +125,7 @@ struct ReduceRows<R, T> {
         for (int64_t v = 0; v < count; ++v) acc[v] = r.step(acc[v], load_as<Acc>(x + v * kL));
     }
 
-    // Takes the first `count` elements into the first lanes, at most kL of them.
+    // Accumulates the first min(count, kL) elements of x in the first lanes; the other lanes stay unchanged.
     RL_INLINE void take_some(const R& r, Vec<Acc>& acc, const T* x, int64_t count) {
         T padded[kL] = {};
         for (int64_t k = 0; k < kL && k < count; ++k) padded[k] = x[k];

@@ -6,9 +6,9 @@
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 
-/// Calls body(i, lanes, slot) for the vectors of [0, n). `slot` is 0 to 3 for vectors of which four are processed
-/// together, so that the body can accumulate four sums, and 0 for the others. `lanes` is a WholeVector for whole
-/// vectors, for which no test remains at run time, and a Lanes for an incomplete last vector.
+/// Calls body(i, lanes, slot) for the vectors of [0, n). Most vectors are processed in groups of four, with `slot` 0 to
+/// 3, so that the body can accumulate four sums; the other vectors have slot 0. `lanes` is a WholeVector for whole
+/// vectors, which needs no test at run time, and a Lanes for an incomplete last vector.
 template <class T, class Body>
 RL_INLINE void for_each_vector(int64_t n, Body&& body) {
     constexpr int kL = kLanes<T>;

@@ -142,8 +142,8 @@ RL_INLINE Vec<int64_t> in_range(Vec<double> v) {
 }
 
 // Computes the results of `count` vectors, beginning with the state `carried`, and sets `carried` to the last
-// state. The scan within a vector does not depend on the vectors before it. Returns false and writes nothing if
-// that order would change a result by more than rounding.
+// state. Each vector is scanned independently of the vectors before it, and then combined with their state. Returns
+// false and writes nothing if this order of operations would change a result by more than rounding.
 template <class Op, int count, class T>
 RL_INLINE bool scan_vectors(T* y, const T* x, State<T>& carried) {
     using S = State<T>;

@@ -7,7 +7,7 @@
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 
-/// Copies out[i * width + l] = in[i + l * step] for i < n and l < rows, and writes zeros for the other l < width. `width` is a
+/// Copies out[i * width + l] = in[i + l * step] for i < n and l < rows, and writes zeros for rows <= l < width. `width` is a
 /// multiple of the lanes of a vector of elements, which have 4 or 8 bytes. `step` counts bytes.
 template <int64_t width, class E>
 inline void transpose_rows(E* out, const char* in, int64_t step, int64_t n, int64_t rows = width) {
@@ -41,7 +41,7 @@ struct ShortRows {
     static constexpr int64_t kL = kLanes<T>;
     alignas(64) T elements[kShortRow<T> * kL];
 
-    /// Reads `rows` rows of n adjacent elements, of which each begins `step` elements after the previous one. The other lanes
+    /// Reads `rows` rows of n adjacent elements. Each row begins `step` elements after the previous row. The other lanes
     /// become 0.
     void read(const T* from, int64_t rows, int64_t n, int64_t step) {
         transpose_rows<kL>(elements, reinterpret_cast<const char*>(from),

@@ -146,7 +146,7 @@ RL_INLINE Vec<double> fill(Vec<double> v, Lanes<double> l, double other) {
 }
 #endif
 
-/// Takes the place of Lanes if it is known at compile time that all lanes are in use.
+/// Replaces Lanes where it is known at compile time that all lanes are in use.
 template <class T>
 struct WholeVector {};
 template <class T>
@@ -166,7 +166,7 @@ RL_INLINE Vec<T> fill(Vec<T> v, WholeVector<T>, T) {
     return v;
 }
 
-/// Return the larger or the smaller of each pair of lanes, or the lane of `b` if one of them is NaN.
+/// Return the larger or the smaller element of each pair of lanes, or the element of `b` if one of the two is NaN.
 #if defined(__AVX512F__)
 RL_INLINE Vec<float> larger(Vec<float> a, Vec<float> b) {
     return (Vec<float>)_mm512_max_ps((__m512)a, (__m512)b);

@@ -93,7 +93,7 @@ void softmax_of_short_row(int64_t n, T* out, const T* in) {
 
 template <class T>
 void softmax(const SplitShape& s, T* out, const T* in) {
-    // A few rows would leave most lanes without work.
+    // With only a few rows, most lanes would be unused.
     if (s.inner == 1 && s.size <= kShortRow<T> && s.outer <= kLanes<T> / 4) {
         for (int64_t o = 0; o < s.outer; ++o) softmax_of_short_row(s.size, out + o * s.size, in + o * s.size);
         return;
@@ -137,7 +137,8 @@ void log_softmax(const SplitShape& s, T* out, const T* in) {
             for (int64_t l = 0; l < count; ++l) total[l] = math::log(total[l]);
             for (int64_t l = 0; l < count; ++l) {
                 const T* x = a.in[0] + l * s.size;
-                // Not x - (top + log), where a large top would absorb the logarithm.
+                // This is not written as x - (top + log), because the logarithm could be lost in the rounding of a sum
+                // with a large `top`.
                 map_row(a.out + l * s.size, s.size,
                         [&](int64_t i, auto lanes) { return load(x + i, lanes) - top[l] - total[l]; });
             }

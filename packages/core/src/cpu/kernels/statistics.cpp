@@ -6,8 +6,8 @@
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
 
-// Returns the index of the element at a rank. NaN is the largest element. Among equal elements, the one that a
-// stable sort puts at the rank is selected.
+// Returns the index of the element at a rank. NaN is the largest element. Equal elements are ranked as in a stable
+// sort.
 template <class Item>
 int64_t find_rank(Item* items, Item* spare, int64_t n, int64_t rank) {
     items = choose_first(items, spare, n, rank + 1);

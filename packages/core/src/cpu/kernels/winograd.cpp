@@ -234,7 +234,7 @@ void tiles_as_rows(const Maps& maps, const Tiling& tiling, int64_t first, int64_
             const float* from[8];
             for (int64_t l = 0; l < 8; ++l) {
                 from[l] = buffer + row * width + column * kOut;
-                if (tile + l + 1 >= tiles) continue;  // the lanes that are left over repeat the last tile
+                if (tile + l + 1 >= tiles) continue;  // lanes without a tile repeat the last tile
                 if (++column == tiling.columns) column = 0, ++row;
             }
             transform_rows<Transform>(from, step, [&](int point, Eight v) {
@@ -244,7 +244,7 @@ void tiles_as_rows(const Maps& maps, const Tiling& tiling, int64_t first, int64_
     });
 }
 
-// Does the same with channels as rows and tiles as steps.
+// Does the same, but in the operand of the products channels are rows and tiles are steps.
 template <class Transform, class Operand>
 void channels_as_rows(const Maps& maps, const Tiling& tiling, int64_t first, int64_t count, float* buffers,
                       const Operand& operand, float* out, int64_t distance) {
