@@ -29,7 +29,7 @@ enum class Cause : uint32_t {
 };
 
 /// Passed to kernels that check values. `position` is host memory that the device writes. The first error is kept, because
-/// later ones may follow from it. If several threads write at the same time, one of the values is kept.
+/// later errors may be its consequences. If several threads write at the same time, one of the values is kept.
 struct Alarm {
     uint64_t* position;
     uint32_t ticket;
@@ -51,7 +51,8 @@ struct Alarm {
 /// Returns the alarm of a call. The first alarm of a device allocates its memory, so that a device that is not used gets no
 /// context.
 Alarm alarm_of(const KernelContext* context);
-/// Called after a wait. If a kernel has raised the alarm, raises an error that names the operator and its line.
+/// Called after the host has waited for the device. If a kernel has raised the alarm, raises an error that names the
+/// operator and its line.
 void check_alarm(int32_t device);
 
 }  // namespace rushlight::cuda

@@ -172,7 +172,8 @@ BackendStatus copy(const DeviceCopy* c) {
                                                                             : cudaMemcpyDeviceToDevice;
             check(driver.copy(c->target, c->source, c->nbytes, kind, stream), "copying");
         }
-        // The source may be pinned without core's knowledge. Then CUDA's copy returns early, so the stream is synchronised.
+        // Memory that core did not pin may be pinned nevertheless. Then CUDA's copy returns before it is done, so the
+        // stream is synchronised.
         const bool waits = c->until == CopyUntil::Done ||
                            (c->until == CopyUntil::SourceRead && c->kind == CopyKind::HostToDevice);
         if (waits) check(driver.synchronize_stream(stream), "copying");

@@ -118,7 +118,7 @@ void multiply(int32_t device, cudaStream_t stream, void* workspace, size_t works
     for (const void* data : {p.a.data, p.b.data, p.out.data})
         alignment = alignment_of(data) < alignment ? alignment_of(data) : alignment;
 
-    // The algorithm that the library recommends is cached by all properties of the product.
+    // The algorithm that the library recommends is cached. The key consists of all properties of the product.
     static std::mutex mutex;
     static auto* advised = new std::map<Key, cublasLtMatmulAlgo_t>;
     const Key key(device, p.dtype, p.result, p.tf32, p.bias != nullptr, p.count, p.m, p.n, p.k, p.a.batch,

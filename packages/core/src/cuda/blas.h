@@ -9,8 +9,8 @@
 
 namespace rushlight::cuda {
 
-/// A matrix, or a batch of matrices. Strides are in elements. Of `row` and `column`, one is 1, and the other is at least the
-/// length of a row or column.
+/// A matrix, or a batch of matrices. Strides are in elements. One of the strides `row` and `column` is 1, and the other is
+/// at least the length of a column or row.
 struct Matrix {
     const void* data;
     int64_t batch, row, column;

@@ -8,7 +8,7 @@
 
 namespace rushlight::cuda {
 
-/// Divides numbers below 2^31.
+/// Divides numbers from 0 to 2^31 - 1.
 struct Divider {
     uint32_t divisor = 1, magic = 1, shift = 0;
 

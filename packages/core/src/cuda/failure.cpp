@@ -27,9 +27,9 @@ const HostTable* host = nullptr;
 namespace {
 
 // Note [Late errors]
-// CUDA reports that work has failed, but not which work: a fault in a kernel is reported by a later call. So the last calls
-// are recorded, and an error that may be late names the newest of them. Such a fault is permanent: the process can no longer
-// use the device, and every later call reports the fault.
+// CUDA reports that work has failed, but not which work: a later call reports a fault in a kernel. So the last calls are
+// recorded, and the text of an error that a later call may have reported contains the newest of them. Such a fault is
+// permanent: the process can no longer use the device, and every later call reports the fault.
 constexpr uint32_t kKept = 4096, kNamed = 4;
 struct Recent {
     std::mutex mutex;
@@ -38,7 +38,7 @@ struct Recent {
 };
 Recent recent;
 
-constexpr size_t kDevices = 128;  // core stores a device's index in one byte
+constexpr size_t kDevices = 128;  // the maximum number of devices: core stores a device's index in one byte
 /// The memory of the alarm of each device; null before its first use.
 std::atomic<uint64_t*> alarms[kDevices];
 std::mutex alarms_mutex;

@@ -14,7 +14,7 @@ inline constexpr int kLoopDims = 8;
 /// The largest number of elements of one launch, because kernels count in 32 bits.
 inline constexpr int64_t kLaunchElements = int64_t{1} << 30;
 
-/// An operand of a pass: memory with strides in bytes, or a number if `data` is null.
+/// An operand of a pass: memory with strides in bytes, or a single number if `data` is null.
 struct PassOperand {
     char* data;
     DType dtype;       // dtype of the memory

@@ -84,7 +84,7 @@ void queue_product(const KernelArgs& args, const View& out, const View& a, const
     if (k > 0) {
         p.a = matrix(args, a, false);
         p.b = matrix(args, b, b_transposed);
-    } else {  // the library needs an inner dimension, so it multiplies a column of zeros by a row of zeros
+    } else {  // the library requires a nonempty inner dimension, so a column of zeros is multiplied by a row of zeros
         const int64_t length = std::max(p.m, p.n), step = 1;
         char* const zeros = scratch<char>(args.context, length * static_cast<int64_t>(itemsize(out.dtype)));
         queue_zeros(View{zeros, &length, &step, length, 1, out.dtype, 1}, args.context);

@@ -51,7 +51,7 @@ BackendStatus run_reduce(const Reducer& op, const KernelArgs& args) {
         r.out_dtype = out.dtype;
         if (args.num_outputs > 1 && args.out(1).defined()) r.second = args.out(1).as<char>();
         Geometry<3> kept;
-        Geometry<1> reduced;  // in their original order, in which indices count
+        Geometry<1> reduced;  // in their original order, which determines the indices
         const auto size = static_cast<int64_t>(itemsize(in.dtype)),
                    wide = static_cast<int64_t>(itemsize(out.dtype));
         r.n = 1;

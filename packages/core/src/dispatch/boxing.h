@@ -1,4 +1,5 @@
-// Conversion of typed arguments to a stack of Values and back, with one instantiation for each distinct signature.
+// Conversion of typed arguments to a stack of Values and back. The templates are instantiated once for each distinct
+// signature.
 #pragma once
 
 #include <tuple>

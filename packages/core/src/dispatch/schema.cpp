@@ -21,8 +21,8 @@ std::vector<std::string_view> split(std::string_view text) {
     return parts;
 }
 
-// Returns the type as it is written in the generator's table: without the count of int[2], the dots of varargs, and the
-// marks of written arguments.
+// Returns the type without the count of int[2], the dots of varargs and the marks of written arguments. The generator's
+// table contains types in this form.
 std::string_view plain_type(std::string_view type) {
     if (type.starts_with("Tensor(w!)")) return type.ends_with("[]") ? "Tensor[]" : "Tensor";
     if (type.starts_with("int[")) return type.find('?') == std::string_view::npos ? "int[]" : "int[]?";

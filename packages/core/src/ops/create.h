@@ -1,5 +1,5 @@
-// How an operator of kind "create" makes its tensor. The rule determines the geometry, dtype and device, and the kernel that
-// writes the elements.
+// Creation of tensors by operators of kind "create". The rule of such an operator determines the geometry, dtype and device,
+// and selects the kernel that writes the elements.
 #pragma once
 
 #include <initializer_list>

@@ -76,7 +76,7 @@ void call_on_copies(const char* op, Device device, const std::string& where, Ker
         moved += bytes * (static_cast<size_t>(i >= args.num_outputs) + static_cast<size_t>(back));
         const View seen = here[at].impl()->view();
         int64_t* own = &strides[at * kMaxDims];
-        // A dimension of stride 0 keeps stride 0, which marks reduced dimensions.
+        // A dimension of stride 0 has stride 0 in the copy, too, because stride 0 marks reduced dimensions.
         for (int d = 0; d < v.ndim; ++d)
             own[d] = i < args.num_outputs && v.strides[d] == 0 ? 0 : seen.strides[d];
         v.data = seen.data;

@@ -7,7 +7,7 @@
 namespace rushlight {
 
 /// Calls the device's kernel among `slots`. If there is none, applies the setting of rushlight/device_fallback.h. `written`
-/// lists the addresses at which inputs begin that the kernel also writes.
+/// lists the start addresses of the inputs that the kernel also writes.
 void call_on_device(const char* op, Device device, const KernelSlots& slots, KernelPart part,
                     KernelArgs&& args, const std::vector<const void*>* written = nullptr);
 

@@ -1,9 +1,10 @@
 // Whether a composite may call a fused kernel that has no derivative.
 //
 // Note [Differentiable composites]
-// A gradient that one kernel computes is seldom differentiated itself. Such an operator is a composite. It calls the kernel
-// if no argument takes part in a recorded graph, a forward derivative or a batch of vmap. Otherwise it computes the same
-// result from operators, whose derivatives then provide second derivatives and forward mode.
+// Some operators compute a gradient by a single fused kernel. Such a gradient is seldom differentiated itself, so the
+// kernel has no derivative, and the operator is a composite. It calls the kernel if no argument takes part in a recorded
+// graph, a forward derivative or a batch of vmap. Otherwise it computes the same result from other operators, whose
+// derivatives provide second derivatives and forward mode.
 #pragma once
 
 #include "rushlight/dispatch.h"

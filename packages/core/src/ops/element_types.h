@@ -69,7 +69,7 @@ using Computed = std::conditional_t<kIsHalf<T>, float, T>;
 using RealNumbers = Types<uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t, Half,
                           BFloat16, float, double>;
 
-/// Numbers that are stored and converted, but not computed with.
+/// Types that can be stored and converted, but have no arithmetic.
 using Float8s = Types<Float8E4M3FN, Float8E5M2, Float8E4M3FNUZ, Float8E5M2FNUZ, Float8E8M0FNU>;
 
 /// Calls `f.template operator()<T>(dtype)` for each type of a list, for example to fill a table with an entry for each

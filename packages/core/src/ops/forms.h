@@ -81,7 +81,7 @@ void check_one_device(const char* op, bool numbers_too, const T&... tensors) {
     (device.see(tensors), ...);
 }
 
-// For results of kernels: copies the bytes, below all stages.
+// For results of kernels. Copies the bytes, below all stages.
 inline Tensor copy_inplace(const char* op, const Tensor& target, const Tensor& result) {
     check_inplace(op, target, result);
     begin_write(op, target);
@@ -122,14 +122,14 @@ inline std::vector<Tensor> copy_out(const char* op, const std::vector<Tensor>& r
                          [](const char* name, const Tensor& r, const Tensor& o) { copy_out(name, r, o); });
 }
 
-/// Returns the input of an in-place composite, copied if it takes part in a derivative: a node that saved the tensor itself
-/// would see it changed.
+/// Returns the input of an in-place composite. It is copied if it takes part in a derivative, because a node that saved the
+/// tensor itself would later read the changed values.
 template <class... T>
 Tensor unwritten(const Tensor& t, const T&... others) {
     return differentiated(t, others...) ? ops::clone(t, std::nullopt) : t;
 }
 
-// For results of composites: writes with an operator, so that the target's history includes the recorded operators.
+// For results of composites. Writes with an operator, so that the target's history includes the recorded operators.
 inline Tensor op_copy_inplace(const char* op, const Tensor& target, const Tensor& result) {
     check_inplace(op, target, result);
     return ops::copy_(target, result, false);

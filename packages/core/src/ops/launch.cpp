@@ -9,7 +9,8 @@
 
 namespace rushlight {
 
-// Calls strides(sizes, result) for the outputs that take the order of `like`, on devices that support `formats`.
+// Calls strides(sizes, result) for the outputs whose dimensions have the same order as those of `like`, on devices that
+// support `formats`.
 template <class Strides>
 void Outputs::order(const Tensor& like, int which, uint32_t formats, const Strides& strides) {
     for (int i = 0; i < count_; ++i) {

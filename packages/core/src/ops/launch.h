@@ -1,5 +1,5 @@
-// How an operator of kind "custom" calls its kernel: the rule determines the outputs, arguments are converted to views and
-// parameters, the versions of written inputs change, and the device's kernel is called.
+// Calls of kernels by operators of kind "custom": the rule determines the outputs, arguments are converted to views and
+// parameters, the versions of written inputs are incremented, and the device's kernel is called.
 #pragma once
 
 #include <algorithm>
@@ -28,11 +28,11 @@ class Outputs {
         one.dtype = dtype;
         one.device = device;
     }
-    /// Gives an output, or all outputs, with as many dimensions as `like`, 4 or 5, the channels-last format if `like` has it
-    /// and the device supports such outputs.
+    /// If `like` is channels-last and the device supports such outputs, selects the channels-last format for an output, or
+    /// for all outputs, that have the same number of dimensions as `like` (4 or 5).
     void in_format_of(const Tensor& like, int which = kAll);
-    /// Gives an output, or all outputs, with as many dimensions as `like` the order of its strides, as in pointwise
-    /// operators, if the device supports such outputs.
+    /// If the device supports such outputs, selects the order of the strides of `like`, as in pointwise operators, for
+    /// an output, or for all outputs, that have the same number of dimensions as `like`.
     void in_order_of(const Tensor& like, int which = kAll);
     /// Stores the last output, a matrix, in column-major order on the CPU.
     void by_columns() {
@@ -158,7 +158,8 @@ class Launch {
     }
 
     Results run(const Outputs& outputs);
-    /// Runs a kernel that has one output over a row-major input, which `write` was called for.
+    /// Runs a kernel whose only output is the memory of a row-major input. `write` must have been called for this
+    /// input.
     void run_over(const Tensor& input);
 
   private:

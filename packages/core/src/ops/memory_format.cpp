@@ -90,12 +90,13 @@ MemoryFormat format_of(const Tensor& t) {
     const int n = static_cast<int>(t.dim());
     if (n < 4 || n > 5) return MemoryFormat::Contiguous;
     const IntList sizes = t.sizes(), strides = t.strides();
-    // From the innermost dimension of the format to the outermost, a step must be at least as long as the dimension inside.
+    // From the innermost dimension of the format to the outermost, each stride must be at least as large as the extent of
+    // the dimension inside.
     int64_t least = 0;
     for (int i = 0; i < n; ++i) {
         const auto d = static_cast<size_t>(i == 0 ? 1 : i == n - 1 ? 0 : n - i);
         if (sizes[d] == 0 || strides[d] < std::max<int64_t>(least, i == 0)) return MemoryFormat::Contiguous;
-        // One element for each sample has the strides of both formats.
+        // With one element for each sample, the strides are those of both formats.
         if (d == 0 && least == strides[1]) return MemoryFormat::Contiguous;
         least = strides[d] * sizes[d];
     }

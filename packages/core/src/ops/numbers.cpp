@@ -69,7 +69,7 @@ Scalar element_of(const char* op, const char* argument, Scalar value, DType t) {
 }
 
 Scalar fill_element(Scalar value, DType t) {
-    const bool rounds = t == DType::Float16 || t == DType::BFloat16 || is_float8(t);  // as a copy does
+    const bool rounds = t == DType::Float16 || t == DType::BFloat16 || is_float8(t);  // rounded as in a copy
     return element_of("fill", "value", value, rounds ? DType::Float32 : t);
 }
 

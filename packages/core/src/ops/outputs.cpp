@@ -31,7 +31,7 @@ bool overlaps_itself(const Tensor& t) {
     }
     if (nested || t.numel() == 0) return false;
     if (t.numel() > furthest + 1) return true;
-    // The dimensions interleave, so each element's position is checked.
+    // The dimensions interleave in memory, so the position of each element is checked.
     std::vector<bool> taken(static_cast<size_t>(furthest) + 1);
     int64_t index[kMaxDims] = {}, position = 0;
     while (true) {

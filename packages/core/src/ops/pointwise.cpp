@@ -45,7 +45,7 @@ DType result_of(const PointwiseDesc& desc, DType dtype) {
 
 View absent_view(DType dtype) { return {nullptr, nullptr, nullptr, 0, -1, dtype, 0}; }
 
-// Numbers that replace operands are the first parameters. The operator's own parameters follow.
+// Numbers that replace tensor operands are the first parameters. The operator's own parameters follow them.
 void call_pointwise_on_device(const PointwiseDesc& desc, Device device, DType compute, const View* views,
                               Numbers<2 * kMaxOperands>& numbers, const Scalar* params) {
     for (int i = 0; i < desc.num_params; ++i) numbers.add(params[i]);
@@ -470,8 +470,8 @@ Tensor pointwise_into(const PointwiseDesc& desc, const TensorOrScalar* inputs, c
         const bool would_free =
             !std::equal(shape.begin(), shape.end(), out.sizes().begin(), out.sizes().end()) &&
             shares_memory(desc, inputs, out);
-        // The result is rounded to its dtype before it is converted to that of `out`. Loops of the CPU do this, except those
-        // of halves.
+        // The result is rounded to its dtype before it is converted to that of `out`. The CPU's loops do this, except the
+        // loops for half types.
         const bool converts = out.dtype() != general.result;
         const bool rounds =
             compute_dtype(general.result) != general.result || general.device.type != DeviceType::CPU;

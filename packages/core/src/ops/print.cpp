@@ -20,7 +20,7 @@ namespace {
 constexpr int kPrecision = 4, kEdge = 3, kLineWidth = 80;
 constexpr int64_t kThreshold = 1000;
 
-// One notation and one width for all numbers of a tensor.
+// The notation and the width that all numbers of a printed tensor have.
 class Notation {
   public:
     explicit Notation(const std::vector<double>& values) {

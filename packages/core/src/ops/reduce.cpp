@@ -142,7 +142,8 @@ struct Reduction {
 Tensor reduce(const ReduceDesc& desc, const Tensor& input, std::optional<IntList> dims, bool keepdim,
               std::optional<DType> dtype, const Scalar* params) {
     if (dtype && *dtype != input.dtype()) {
-        // Sums of floating-point numbers are accumulated in a wide type, so the input is not converted for a wider result.
+        // Sums of floating-point numbers are accumulated in a wide type. So the input need not be converted if the dtype
+        // of the result is wider.
         bool widens = is_differentiable(*dtype) && category(input.dtype()) == category(*dtype);
         if (!widens) {
             Tensor converted = make_tensor(input.sizes(), *dtype, input.device());

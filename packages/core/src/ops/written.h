@@ -1,4 +1,4 @@
-// For operators that write several arguments: all are checked before the version of the first changes.
+// For operators that write several arguments. All arguments are checked before the version of any of them changes.
 #pragma once
 #include "ops/outputs.h"
 

@@ -33,7 +33,8 @@ struct Mask {
     }
 };
 
-/// The scores of `count` pairs (batch, key head), from number `first` on. Each pair has `rows` rows of `sources` scores.
+/// The scores of `count` pairs (batch, key head), of which the first has number `first`. Each pair has `rows` rows of
+/// `sources` scores.
 struct Scores {
     int64_t first, count, key_heads, shared, targets, sources;
     Mask mask;
@@ -292,7 +293,7 @@ class Attention {
     void* workspace_;
 };
 
-/// A mask that is added has the dtype of `query`.
+/// A mask that is not bool has the dtype of `query`.
 struct Forward {
     template <class Stored>
     static void run(const KernelArgs& args) {

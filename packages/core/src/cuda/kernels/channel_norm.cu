@@ -84,7 +84,7 @@ struct Sums {
     double grad, product;
 };
 
-/// `per_mean` successive rows share a mean.
+/// Groups of `per_mean` successive rows share a mean.
 template <class Stored>
 __global__ void __launch_bounds__(kThreads)
     find_sums(const Runs s, Sums* sums, const Incoming<Stored> grad, const Stored* in,
@@ -251,7 +251,7 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// With `masked`, the arguments are an activation after the gradient, and its bounds before `training`.
+/// With `masked`, there are additional arguments: an activation after the gradient, and its bounds before `training`.
 template <bool masked>
 struct BatchNormBackward {
     template <class Stored>

@@ -42,7 +42,7 @@ void queue_tosses(const KernelArgs& args) {
 struct SumRows {
     double* sums;
     const double* weights;
-    int64_t n, wanted;  // `wanted` weights must be above zero
+    int64_t n, wanted;  // at least `wanted` weights must be above zero
     Alarm alarm;
     __device__ void operator()(int64_t row) const {
         double sum = 0;
@@ -90,12 +90,14 @@ struct TakeFirst {
 };
 
 // Note [Permutations in parallel]
-// The CPU exchanges positions i and h(i), for i from n - 1 down to 0, where h(i) <= i is random. The number that step i
-// leaves at position i is the one that was at position h(i) before, because later steps do not change position i. It got
-// there in the last earlier step with the same h, which is step j, the smallest j > i with h(j) = h(i); this step moved the
-// number that was at position j. Without such a step, it is h(i) itself. In the same way, the number that was at position j
-// before step j was moved there by the smallest step k > j with h(k) = j, or is j. Such chains have O(log n) steps on
-// average. The steps are sorted by h, so that each step finds the next one with the same h, and each position its first one.
+// The CPU exchanges the numbers at positions i and h(i), for i from n - 1 down to 0, where h(i) <= i is random. Step i is
+// the step with index i; steps with larger indices are executed before it. Step i moves the number at position h(i) to
+// position i, where later steps leave it. That number was moved to position h(i) by the last earlier step with the same h.
+// This is step j for the smallest j > i with h(j) = h(i), which moved the number from position j. If there is no such step,
+// the number is h(i) itself. In the same way, the number at position j before step j was moved there by step k for the
+// smallest k > j with h(k) = j. If there is no such step, the number is j. Such chains have O(log n) steps on average. The
+// steps are sorted by h. So each step finds the next step with the same h, and each position finds the first step with this
+// position as h.
 
 /// Draws h(i).
 struct DrawExchange {
@@ -106,7 +108,7 @@ struct DrawExchange {
         keys[i] = uniform_below(block.wide(static_cast<int>(i % 2)), static_cast<uint64_t>(i) + 1);
     }
 };
-/// Stores for each step the next one with the same h, and for each position the first step above it that takes its number.
+/// Stores for each step the next step with the same h, and for each position p the smallest step above p whose h is p.
 struct LinkExchanges {
     int64_t *same, *taken;
     Sorted sorted;

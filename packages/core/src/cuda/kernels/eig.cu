@@ -50,8 +50,9 @@ struct Later {
     __device__ int64_t operator()(int64_t a, int64_t b) const { return a > b ? a : b; }
 };
 
-/// Makes Hessenberg matrices triangular, by a block each. `q`, if its memory is not null, is multiplied by the rotations.
-/// Otherwise only the diagonal of the result is right. Elements of the matrices are not larger than about n.
+/// Makes Hessenberg matrices triangular, by a block each. If the memory of `q` is not null, `q` is multiplied by the
+/// rotations. Otherwise only the diagonal of the result is correct. The magnitudes of the matrices' elements are at most
+/// about n.
 template <class C>
 __global__ void __launch_bounds__(kThreads)
     make_triangular(const Matrices<C> h, const Matrices<C> q, int64_t count, int64_t n, const Alarm alarm) {
@@ -63,7 +64,8 @@ __global__ void __launch_bounds__(kThreads)
     for (int64_t b = blockIdx.x; b < count; b += gridDim.x) {
         int iterations = 0;
         for (int64_t last = n - 1; last > 0;) {
-            // The rows from `first` to `last` are a matrix of their own, because the element left of `first` is negligible.
+            // The rows from `first` to `last` form a separate matrix, because the subdiagonal element in row `first` is
+            // negligible.
             int64_t first = 0;
             // Products of smaller elements lose their precision. Rounding errors of large elements can keep an element between
             // tiny ones from vanishing. It is then compared with the largest element of the matrix, which is about 1.
@@ -141,7 +143,8 @@ struct SolveForVector {
                     kLarge = sizeof(R) == 4 ? R(1e15) : R(1e100);
         const int64_t b = index / n, k = index % n;
         const C value = t.at(b, k, k);
-        // Equal eigenvalues are separated by their precision. Vectors that grow are scaled.
+        // The difference of nearly equal eigenvalues is replaced by their precision, to avoid a division by zero.
+        // Vectors that become large are scaled.
         const R precision = kEpsilon * magnitude(value),
                 least = precision > 1 / kLarge ? precision : 1 / kLarge;
         x.at(b, k, k) = C(1);

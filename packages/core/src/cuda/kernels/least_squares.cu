@@ -1,6 +1,6 @@
 // Least squares solutions. A QR decomposition of the matrix, or of its transpose if it is wide, leaves a system with a
-// triangular matrix R. The driver gels solves it by substitution, and all other drivers by the singular values of R, of which
-// those that count as zero are left out.
+// triangular matrix R. The driver gels solves it by substitution. All other drivers use the singular values of R, and leave
+// out the singular values that count as zero.
 #include "cuda/kernels.h"
 #include "cuda/kernels/svd.cuh"
 #include "cuda/kernels/triangles.cuh"

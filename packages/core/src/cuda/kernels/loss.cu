@@ -112,7 +112,8 @@ void queue_reduced(const KernelArgs& args, const Classes<Stored>& c, const T* lo
     to.finish();
 }
 
-/// The gradient of a position's loss: its own element of `grad`, or, after a reduction, a share of the only element.
+/// The gradient of a position's loss: its element of `grad`, or, after a reduction, a share of the only element of
+/// `grad`.
 template <class T, class Stored>
 struct PositionGradients {
     const Stored* grad;

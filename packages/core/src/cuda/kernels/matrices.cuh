@@ -79,7 +79,7 @@ BackendStatus by_scalar(const KernelArgs* args, DType dtype, F&& f) {
     });
 }
 
-/// An output that is not wanted.
+/// An output that was not requested.
 constexpr View kAbsent{nullptr, nullptr, nullptr, 0, -1, DType::Int32, 0};
 
 inline void queue_zeros_if_any(const View& v, KernelContext* context) {
@@ -234,7 +234,7 @@ struct SortValues {
     }
 };
 
-/// The columns that are eliminated together.
+/// The number of columns that are eliminated together.
 constexpr int64_t kPanel = 32;
 
 /// Subtracts the products of m by k and k by n matrices from m by n matrices.

@@ -16,7 +16,7 @@ constexpr int kGradient = 1;  // the only operand that is not written
 /// same order.
 struct Batch {
     void* data[kPerLaunch][kMostOperands];
-    void* numbers[kPerLaunch][kMostNumbers];  // such as the count of the steps; null if there are fewer
+    void* numbers[kPerLaunch][kMostNumbers];  // such as the number of steps; null if the optimizer has fewer numbers
     int64_t numel[kPerLaunch];
     DType number_dtypes[kPerLaunch][kMostNumbers];
 
@@ -106,8 +106,8 @@ struct Adam {
     }
 };
 
-/// A step that counts itself: Note [Steps that count]. All blocks of a parameter read its numbers, and another kernel advances
-/// them afterwards.
+/// A step of an optimizer that counts its own steps: Note [Steps that count]. All blocks of a parameter read its numbers,
+/// and another kernel advances the numbers afterwards.
 template <class Kind>
 struct Counted {
     Kind kind;
@@ -164,7 +164,7 @@ struct Lists {
     const View* numbers[kMostNumbers];
     int64_t count;
 
-    /// Enters the numbers of parameter i in a row of a batch.
+    /// Writes the addresses and dtypes of the numbers of parameter i to a row of a batch.
     void set_numbers(Batch& batch, int row, int64_t i) const {
         for (int k = 0; k < kMostNumbers; ++k) {
             batch.numbers[row][k] = numbers[k] ? numbers[k][i].data : nullptr;
@@ -231,7 +231,7 @@ void queue_steps(const KernelArgs& args, const Step& step, const Lists& lists, c
         }
         ++rows;
         if (contiguous) continue;
-        // Other tensors go through row-major copies, in a launch of their own.
+        // Other parameters are processed as row-major copies, in a separate launch.
         --rows;
         flush();
         rows = 1;
@@ -293,8 +293,8 @@ BackendStatus adam(const KernelArgs* args, bool decoupled) {
     });
 }
 
-/// The arguments of a step that counts itself: `kLists` lists, the parameters and the gradients first and the numbers last, and
-/// then the settings.
+/// The arguments of an optimizer that counts its own steps: `kLists` lists, of which the parameters and the gradients are
+/// the first and the numbers are the last, and then the settings.
 template <int kLists>
 struct Arguments {
     const KernelArgs& args;

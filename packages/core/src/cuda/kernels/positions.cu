@@ -167,7 +167,8 @@ struct Triangle {
         const int64_t n = row + shift;
         return n < 0 ? 0 : n > columns ? columns : n;
     }
-    /// Returns the sum of clamp(x, 0, columns) over all x below n. Differences are correct even if it overflows.
+    /// Returns the sum of clamp(x, 0, columns) over all x below n. Differences of such sums are correct even if the
+    /// sums overflow.
     __device__ uint64_t sum_below(int64_t n) const {
         if (n <= 0) return 0;
         const auto least = static_cast<uint64_t>(n < columns ? n : columns), all = static_cast<uint64_t>(n);

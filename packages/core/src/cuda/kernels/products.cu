@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kThreads) multiply_tiles(const Task<T> p) {
         T sum = T(0);
         for (int64_t first = 0; first < p.k; first += kTileWidth) {
             const int64_t own = first + column, other = first + row;
-            __syncthreads();  // all threads have read the last tiles
+            __syncthreads();  // all threads have read the previous tiles
             left.x[threadIdx.x] = i < p.m && own < p.k ? p.a.at(c, i, own) : T(0);
             right.x[threadIdx.x] = j < p.n && other < p.k ? p.b.at(c, other, j) : T(0);
             __syncthreads();

@@ -1,5 +1,5 @@
-// Numbers drawn by rejection: Note [Candidates]. They are those of the CPU, except for rounding of the library's functions.
-// A thread draws the candidates of an element.
+// Numbers drawn by rejection: Note [Candidates]. The numbers equal the CPU's numbers, except for the rounding of library
+// functions. A thread draws the candidates of an element.
 #include "cuda/alarm.h"
 #include "cuda/kernels.h"
 #include "cuda/kernels/random_key.cuh"

@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kThreads)
 
 constexpr int kDigitBits = 6, kValues = 1 << kDigitBits, kItems = 8;
 constexpr int64_t kTile = kItems * kThreads;
-constexpr int kThreadsPerValue = kThreads / kValues;  // the threads that sum the counts of one value
+constexpr int kThreadsPerValue = kThreads / kValues;  // number of threads that sum the counts of one value
 constexpr int kPart = kThreads / kThreadsPerValue;
 
 /// The number of keys of each value for each thread: a row for each value, a column for each thread. A gap after every part

@@ -25,8 +25,8 @@ constexpr int64_t kBlockOrder = RUSHLIGHT_CUDA_BLOCK_ORDER;
 /// The largest number of sweeps. Few matrices need more than 15.
 constexpr int64_t kSweeps = 40;
 
-/// The pairs of the numbers from 0 to n - 1 in a round. If n is odd, one number of each round has no partner, and the second
-/// number of its pair is n.
+/// The pairs into which a round divides the numbers from 0 to n - 1. If n is odd, one number has no partner in each round,
+/// and the second number of its pair is n.
 struct Rounds {
     int64_t players;
 
@@ -57,7 +57,8 @@ struct Products {
     }
 };
 
-/// The smaller one of the rotations p' = c p - conj(s) q and q' = s p + c q that make two columns orthogonal.
+/// A rotation p' = c p - conj(s) q, q' = s p + c q that makes two columns orthogonal. Of the two possible rotations, it
+/// is the one with the smaller angle.
 template <class T>
 class Rotation {
   public:

@@ -93,8 +93,8 @@ Tensor prelu(const Tensor& input, const Tensor& weight) {
 
 namespace {
 
-// PyTorch's computation on the CPU: draw float64 slopes for the elements that are not positive, in row-major order, and
-// multiply in float32, or in float64 for a float64 input.
+// Computes as PyTorch does on the CPU: draws float64 slopes for the elements that are not positive, in row-major order,
+// and multiplies in float32, or in float64 for a float64 input.
 Tensor product_of_pytorch(const Tensor& input, double low, double high, Generator* generator) {
     const DType dtype = input.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
     if (dtype == DType::Float32) {

@@ -165,7 +165,8 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
         "scaled_dot_product_attention: no kernel that is enabled can compute this call\n"
         "hint: enable the backend MATH (backends.cuda.enable_math_sdp, nn.attention.sdpa_kernel), which supports every call");
     if (const DType wide = compute_dtype(query.dtype()); wide != query.dtype()) {
-        // Scores in a half type would be rounded before the softmax; the kernel does not round them either.
+        // Converts half types to float32, so that the scores are not rounded before the softmax. The kernel does not
+        // round them either.
         auto widened = [&](const Tensor& t) {
             return t.defined() && t.dtype() == query.dtype() ? ops::_to_copy(t, wide) : t;
         };

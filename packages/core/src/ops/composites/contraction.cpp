@@ -174,8 +174,8 @@ Tensor kron(const Tensor& input, const Tensor& other) {
     }
     RL_CHECK(left.size() <= kMaxDims, throw_runtime,
              "kron(input, other): must have at most %d dimensions, got %lld", kMaxDims / 2, (long long)n);
-    // For rows as short as those of `other`, the overhead per row exceeds the cost of the multiplications. If each row is
-    // used often, the operands are repeated so that the rows become longer.
+    // If the rows of `other` are short, the overhead per row exceeds the cost of the multiplications. If each row is used
+    // often, the operands are repeated so that the rows become longer.
     constexpr int64_t kShort = 64, kOften = 4;
     if (std::min(input.dim(), other.dim()) > 1 && other.size(-1) < kShort && joined.back() > 0 &&
         std::min(input.numel() / input.size(-1), other.numel() / other.size(-1)) >= kOften) {

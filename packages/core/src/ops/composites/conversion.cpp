@@ -23,7 +23,8 @@ Tensor convert(const Tensor& input, std::optional<DType> dtype, std::optional<De
     Device d = device ? resolve(*device) : input.device();
     Tensor result =
         copy || t != input.dtype() || d != input.device() ? ops::_to_copy(input, t, d, non_blocking) : input;
-    // The strides of a result that is in both formats decide the format of further results, so they are those of `wanted`.
+    // A result of some shapes is in both formats. Its strides decide the format of results that are computed from it, so
+    // they must be the strides of `wanted`.
     const bool fits =
         wanted == MemoryFormat::Preserve || (has_format(result, wanted) && format_of(result) == wanted);
     return fits ? result : ops::clone(result, format);

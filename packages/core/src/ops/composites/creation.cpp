@@ -5,7 +5,7 @@
 
 namespace rushlight::composites {
 
-// Fills a copy in place, so that the result belongs to the input's graph, with a gradient of zero.
+// Fills a copy in place. So the result is part of the input's graph, and its gradient is zero.
 Tensor fill(const Tensor& input, Scalar value) { return ops::fill_(ops::clone(input), value); }
 Tensor fill_tensor(const Tensor& input, const Tensor& value) { return ops::fill_(ops::clone(input), value); }
 

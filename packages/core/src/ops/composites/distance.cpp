@@ -50,8 +50,9 @@ Tensor pdist(const Tensor& input, double p) {
     RL_CHECK(n <= INT32_MAX, throw_runtime, "pdist(input): shape %s has too many pairs of rows",
              to_string(input.sizes()).c_str());
     const int64_t count = n * (n - 1) / 2;
-    // Compares 16 rows at a time with all later rows; the pairs within the 16 rows occur twice, and one of each is dropped.
-    // Computing the full matrix would take twice the memory. See Note [Differentiable composites].
+    // Compares 16 rows at a time with these rows and all later rows. Pairs within the 16 rows are computed twice, and one
+    // of the two results is dropped. Computing the full matrix would take twice the memory. See Note [Differentiable
+    // composites].
     const bool wide = input.dtype() == DType::Float32 || input.dtype() == DType::Float64;
     if (wide && input.device().type == DeviceType::CPU && !differentiated(input)) {
         constexpr int64_t kRows = 16;

@@ -211,8 +211,9 @@ std::tuple<Tensor, Tensor> linalg_qr(const Tensor& A, std::string_view mode) {
     const int64_t m = A.size(-2), n = A.size(-1);
     const int how = complete ? 1 : alone ? 2 : 0;
     if (!differentiated(A) || (m >= n && !alone)) return ops::_linalg_qr(A, how);
-    // Only tall matrices have a formula for the derivative. Of a wide matrix, the columns on the left are factored, and the
-    // columns on the right are multiplied by the adjoint of their Q.
+    // The formula for the derivative applies to tall matrices only. A wide matrix is divided into a square matrix of the
+    // first columns and the remaining columns. The square matrix is factored, and the remaining columns are multiplied by
+    // the adjoint of its Q.
     auto [q, r] = ops::_linalg_qr(m >= n ? A : ops::narrow(A, -1, 0, m), 0);
     if (m < n) {
         const Tensor parts[] = {r, ops::matmul(ops::adjoint(q), ops::narrow(A, -1, m, n - m))};
@@ -317,7 +318,8 @@ Tensor cholesky_backward(const Tensor& grad, const Tensor& L) {
     return ops::mul(lower_solve(L, upper_solve(transposed, inner, true), false), Scalar(0.5));
 }
 
-// Uses the Hermitian part of the tangent, so that this is the transpose of cholesky_backward, whose gradient is Hermitian.
+// Uses the Hermitian part of the tangent, so that this linear map is the transpose of cholesky_backward, which returns
+// Hermitian gradients.
 Tensor cholesky_forward(const Tensor& tangent, const Tensor& L) {
     const Tensor along = ops::mul(ops::add(tangent, ops::adjoint(tangent)), Scalar(0.5));
     const Tensor inner = upper_solve(ops::adjoint(L), lower_solve(L, along, true), false);
@@ -393,7 +395,7 @@ bool has_columns(const Tensor& Q, const Tensor& R) {
 Tensor qr_backward(const Tensor& grad_Q, const Tensor& grad_R, const Tensor& Q, const Tensor& R) {
     if (!has_columns(Q, R)) return ops::matmul(Q, R);
     // Q * grad_R is added after the division by R. If Q is square, the component of grad_Q outside of its columns is 0 and
-    // is not divided either. Thus a small last element of R's diagonal does not magnify rounding errors.
+    // is not divided either. So rounding errors are not magnified if the last element of R's diagonal is small.
     const Tensor upper = ops::triu(grad_R), inside = ops::matmul(ops::adjoint(Q), grad_Q);
     const Tensor inner = ops::sub(inside, ops::matmul(upper, ops::adjoint(R)));
     const Tensor skew = ops::sub(inner, ops::adjoint(inner));

@@ -103,7 +103,7 @@ Tensor whole(const char* op, const Tensor& input, std::optional<int64_t> n, int6
     return ops::_fft_c2r(x, d, count, scale_of(op, norm, forward, count), forward);
 }
 
-// The transformed dimensions and their new sizes. Without `s`, the sizes stay.
+// The transformed dimensions and their new sizes. Without `s`, the sizes do not change.
 struct Positions {
     std::vector<int64_t> dims, sizes;
 
@@ -412,7 +412,7 @@ Tensor istft(const Tensor& input, int64_t n_fft, std::optional<int64_t> hop_leng
              (long long)total);
     signal = ops::narrow(signal, 1, begin, have);
     envelope = ops::narrow(envelope, 0, begin, have);
-    if (envelope.device().type == DeviceType::CPU) {  // elsewhere the check would wait for the device
+    if (envelope.device().type == DeviceType::CPU) {  // on other devices the check would wait for the device
         const Tensor least = ops::_to_copy(ops::min(ops::abs(envelope)), DType::Float64, std::nullopt);
         RL_CHECK(
             *least.data<double>() > 1e-11, throw_runtime,

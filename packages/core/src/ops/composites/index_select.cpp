@@ -58,7 +58,7 @@ Tensor index_fill__tensor(const Tensor& input, int64_t dim, const Tensor& index,
              "index_fill_(value): must be a number or a 0-d tensor, got shape %s",
              to_string(value.sizes()).c_str());
     const int d = wrap_dim("index_fill_", dim, input.dim());
-    // Uses a mask, so that the gradient of a slice that is indexed twice is counted once.
+    // Uses a mask, so that the gradient of a slice that is indexed twice is added only once.
     std::vector<int64_t> shape(static_cast<size_t>(input.dim()), 1);
     if (!shape.empty()) shape[static_cast<size_t>(d)] = input.sizes()[d];
     const Tensor nowhere = ops::zeros(shape, DType::Bool, input.device());

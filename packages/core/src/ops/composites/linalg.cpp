@@ -253,14 +253,14 @@ Tensor matrix_exp(const Tensor& input) {
     Tensor norms =
         ops::_to_copy(linalg_matrix_norm(ops::detach(input), Scalar(1), kInts<-2, -1>, false, std::nullopt),
                       DType::Float64);
-    const bool meta = input.device().type == DeviceType::Meta;  // has no values, so nothing is squared
+    const bool meta = input.device().type == DeviceType::Meta;  // a meta tensor has no values, so nothing is squared
     if (!meta) require_values("linalg.matrix_exp", norms);
     const Device host = meta ? input.device() : Device();
     norms = ops::contiguous(ops::to(norms, host));
     Tensor squarings = make_tensor(norms.sizes(), DType::Int64, host),
            scales = make_tensor(norms.sizes(), DType::Float64, host);
-    // The series of sixteen powers reaches the dtype's precision for norms up to 2^reach. More scaling would lose digits,
-    // because each squaring doubles the rounding errors.
+    // The series of sixteen powers reaches the dtype's precision for norms up to 2^reach. Scaling to smaller norms would
+    // lose digits, because it requires more squarings, and each squaring doubles the rounding errors.
     const int reach = real_dtype(input.dtype()) == DType::Float64 ? -1 : 1;
     int64_t most = 0;
     for (int64_t i = 0; !meta && i < norms.numel(); ++i) {

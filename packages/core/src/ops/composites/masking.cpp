@@ -58,7 +58,8 @@ Tensor _masked_scatter_backward(const Tensor& grad, const Tensor& mask, IntList 
     for (int64_t n : sizes)
         RL_CHECK(n >= 0 && !__builtin_mul_overflow(count, n, &count), throw_runtime,
                  "masked_scatter_backward(sizes): %s is not a shape", to_string(sizes).c_str());
-    // The number of selected elements does not affect the shape, so the meta device uses any number.
+    // The number of selected elements does not affect the shape of this result, so an arbitrary number is used on the
+    // meta device.
     Tensor written;
     if (grad.device().type == DeviceType::Meta) {
         written = ops::flatten(ops::masked_fill(grad, mask, Scalar(0)));

@@ -119,11 +119,12 @@ Tensor renorm(const Tensor& input, Scalar p, int64_t dim, Scalar maxnorm) {
     std::vector<int64_t> others;
     for (int64_t k = 0; k < input.dim(); ++k)
         if (k != d) others.push_back(k);
-    // Half types are computed in float32: a length may exceed their range even if its quotient with an element does not.
+    // Half types are computed in float32: the norm of a row may exceed their range even if the quotients of the elements
+    // and the norm do not.
     const Tensor x = ops::to(input, compute_dtype(input.dtype()));
     const Tensor length = ops::norm(x, p, IntList(others), true);
     const Tensor longer = ops::gt(length, maxnorm);
-    // Where the length is not used, it is replaced by 1, so that its derivative is zero and not zero times infinity.
+    // Where the norm is not used, it is replaced by 1, so that its derivative is zero and not zero times infinity.
     const Tensor counting = ops::add(ops::where(longer, length, Scalar(1)), Scalar(1e-7));
     return ops::to(ops::mul(x, ops::where(longer, ops::div(maxnorm, counting), Scalar(1))), input.dtype());
 }

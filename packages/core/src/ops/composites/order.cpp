@@ -71,8 +71,8 @@ Tensor repeat(const Tensor& input, IntList repeats) {
              "repeat(repeats): %s has fewer numbers than shape %s has dimensions", to_string(repeats).c_str(),
              to_string(input.sizes()).c_str());
     std::vector<int64_t> ones, spread, joined;
-    // Joining a pair copies the elements, except if the pair can be joined as a view. In that case the elements are copied
-    // first, because the result must not be a view of the input.
+    // Joining a pair usually copies the elements. If a pair can be joined as a view, the elements are copied first,
+    // because the result must not be a view of the input.
     bool joins = false;
     for (size_t d = 0; d < n; ++d) {
         RL_CHECK(repeats[d] >= 0, throw_runtime, "repeat(repeats): numbers must not be negative, got %s",

@@ -21,14 +21,15 @@ void check(const char* op, const char* name, const Tensor& input, int64_t factor
 // Returns a reshaped copy, even if the sizes would allow a view.
 Tensor copied(const Tensor& t, IntList sizes) { return ops::reshape(ops::clone(t, "contiguous"), sizes); }
 
-// Splits the input into dimensions of the sizes `split`, of which the first is the batch and the next `parts` are parts of the
-// channels, permutes them into `order`, and joins them into `sizes`. Dimensions 1 to `joined` of the permuted tensor become the
-// channels. The result is a copy in the memory format of the input.
+// Splits the input into dimensions of the sizes `split`: first the batch, then `parts` dimensions for parts of the channels,
+// then the other dimensions. Permutes them into `order`, and joins them into `sizes`. Dimensions 1 to `joined` of the
+// permuted tensor become the channels. The result is a copy in the memory format of the input.
 Tensor rearranged(const Tensor& input, std::vector<int64_t> split, int64_t parts, std::vector<int64_t> order,
                   int64_t joined, IntList sizes) {
     if (format_of(input) != MemoryFormat::ChannelsLast)
         return copied(ops::permute(ops::reshape(input, split), order), sizes);
-    // The same with the channels after the positions. Then the gradient is channels-last, too.
+    // For channels-last inputs, the same operations with the channels after the positions. So the gradient is
+    // channels-last, too.
     const auto channels_inside = [](std::vector<int64_t>& list, int64_t count) {
         std::rotate(list.begin() + 1, list.begin() + 1 + count, list.end());
     };

@@ -18,7 +18,8 @@
 namespace rushlight::composites {
 namespace {
 
-// The degree, truncated to a whole number, in a dtype that can represent degree - 1. The derivatives multiply by the degree.
+// The degree, truncated to an integer, in a dtype that can represent degree - 1, because derivatives use this number
+// and multiply by the degree.
 struct Degree {
     Tensor whole;  // `n` refers to this tensor
     TensorOrScalar n;

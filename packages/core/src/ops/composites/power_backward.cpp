@@ -35,7 +35,7 @@ Tensor product_of_others(const Tensor& t, int64_t dim) {
 }
 
 // Returns the exponents minus one. Small integer types are converted to int64, which can represent them all. The smallest
-// int64 is clamped, because it has no predecessor.
+// int64 is not decremented, because it has no predecessor.
 Tensor one_less(const Tensor& exponent) {
     if (!is_integral(exponent.dtype(), true)) return ops::sub(exponent, 1);
     // The power does not matter where the exponent is 0, because the derivative is multiplied by the exponent.

@@ -82,15 +82,15 @@ double rounded(int64_t value, DType t) {
     }
 }
 
-// The distance of two neighbouring numbers of a floating-point dtype near an integer.
+// The distance between neighbouring numbers of a floating-point dtype near an integer.
 int64_t spacing(int64_t value, DType t) {
     const int digits = std::bit_width(exact_integers(t) - 1) - 1;  // 2^digits is the last exact integer
     const int size = std::ilogb(static_cast<double>(value));
     return size < digits ? 1 : int64_t{1} << (size - digits + 1);
 }
 
-// Rounding integers to a floating-point dtype must not give numbers outside of the range, so its ends are moved inwards, by
-// as much as in PyTorch, which does not move ends that are rounded outwards themselves.
+// Moves the ends of a range inwards, so that integers from the range that are rounded to a floating-point dtype stay in the
+// range. The ends are moved by the same amounts as in PyTorch.
 void fit_range(DType t, int64_t& low, int64_t& high) {
     if (!is_floating(t)) return;
     const auto least = static_cast<double>(low), end = static_cast<double>(high);

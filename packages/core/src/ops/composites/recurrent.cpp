@@ -81,8 +81,8 @@ Tensor gru_state(const Tensor& from_input, const Tensor& from_hidden, const Tens
     return ops::add(ops::mul(ops::sub(1, z), m), ops::mul(z, hidden));
 }
 
-// Computes the input's contribution to the gates. Where both contributions are only added, their biases are added once,
-// here.
+// Computes the input's contribution to the gates. Except in a GRU, the contributions of the input and of the state are
+// simply added, so the bias of the state is added here, too.
 Tensor from_input(Cell cell, const Tensor& input, const Weights& w) {
     Tensor bias = w.b_ih;
     if (cell != Cell::Gru && w.b_hh.defined()) bias = bias.defined() ? ops::add(bias, w.b_hh) : w.b_hh;
@@ -164,7 +164,7 @@ Ran run(Cell cell, const Tensor& data, const Steps& steps, const State& first, c
     const std::vector<Tensor> x = ops::split_with_sizes(all, steps.sizes, 0);
     std::vector<Tensor> outputs(static_cast<size_t>(count));
     State s = backwards ? first.rows(0, steps.sizes.back()) : first;
-    std::optional<State> done;  // the last states of the sequences that have ended, in the order of the batch
+    std::optional<State> done;  // the final states of the sequences that have ended, in the order of the batch
     for (int64_t k = 0; k < count; ++k) {
         const auto t = static_cast<size_t>(backwards ? count - 1 - k : k);
         const int64_t size = steps.sizes[t], have = s.h.size(0);
@@ -172,7 +172,7 @@ Ran run(Cell cell, const Tensor& data, const Steps& steps, const State& first, c
             State ended = s.rows(size, have - size);
             done = done ? ended.followed_by(*done) : ended;
             s = s.rows(0, size);
-        } else if (size > have) {  // backwards, a shorter sequence joins with its first state
+        } else if (size > have) {  // in the backward direction, shorter sequences start later, with their initial states
             s = s.followed_by(first.rows(have, size - have));
         }
         s = step(cell, x[t], s, w);

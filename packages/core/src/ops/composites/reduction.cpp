@@ -118,7 +118,7 @@ Tensor norm(const Tensor& input, Scalar p, std::optional<IntList> dim, bool keep
     if (power == 2 && !single) return ops::_norm2(input, dim, keepdim, dtype);
     if (is_complex(computed)) computed = real_dtype(computed);
     if (power == 0) return ops::sum(ops::ne(input, Scalar(0)), dim, keepdim, computed);
-    // Integers are converted first, for the magnitude of the smallest one is no integer of its dtype.
+    // Integers are converted first, because a signed dtype cannot represent the magnitude of its smallest integer.
     const Tensor converted = dtype && *dtype != input.dtype() ? ops::_to_copy(input, *dtype) : input;
     if (std::isinf(power) || single) {
         const IntList along = dim.value_or(IntList());

@@ -64,7 +64,7 @@ Tensor padded(Tensor x, int64_t size, int64_t padding, bool align) {
                            minus(low + span, rest));
         }
     }
-    // NaN is replaced by the first position. A coordinate at a limit has a derivative of zero, too.
+    // NaN is replaced by the first position. The derivative of a coordinate that equals a limit is zero, too.
     const Tensor moves = ops::logical_and(ops::gt(x, Scalar(0)), ops::lt(x, Scalar(last)));
     const Tensor fixed = ops::detach(x);
     return ops::where(moves, x,
@@ -174,7 +174,7 @@ Tensor grid_sampler(const Tensor& input, const Tensor& grid, int64_t mode, int64
         Tensor part = ops::mul(ops::gather(flat, 2, index), ops::unsqueeze(c.weight, 1));
         result = result.defined() ? ops::add(result, part) : part;
     }
-    // The gradients of such coordinates are NaN, too, and those of the input are zero.
+    // The gradients of such coordinates are NaN, too, and their contributions to the gradient of the input are zero.
     const Tensor lost =
         times(ops::where(nowhere, coordinates, Scalar(0)), std::numeric_limits<double>::quiet_NaN());
     result = ops::where(ops::unsqueeze(nowhere, 1), ops::unsqueeze(lost, 1), result);

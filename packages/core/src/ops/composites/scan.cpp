@@ -77,8 +77,8 @@ Tensor _shift(const Tensor& input, int64_t dim, int64_t by, Scalar fill) {
 Tensor _logcumsumexp_gradient(const Tensor& grad, const Tensor& input, const Tensor& result, int64_t dim,
                               bool reverse) {
     // exp(input[i] - result[j]) is the product of exp(input[i] - result[i]) and exp(result[k - 1] - result[k]) for all k in
-    // (i, j]. No factor exceeds 1. Where a result is inf, infinite elements receive the whole gradient. Where it is -inf,
-    // all elements so far are -inf.
+    // (i, j]. No factor exceeds 1. Where a result is inf, infinite elements receive the whole gradient. Where a result is
+    // -inf, all elements up to this position are -inf.
     constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
     const Tensor finite = ops::nan_to_num(result, kNan, std::nullopt, 0.0);
     const Tensor apart = ops::sub(ops::_shift(finite, dim, 1, Scalar(0)), finite);

@@ -46,8 +46,8 @@ Tensor mvlgamma(const Tensor& input, int64_t p) {
 Tensor special_spherical_bessel_j0(const Tensor& input) {
     RL_CHECK(!is_complex(input.dtype()), throw_not_implemented,
              "special.spherical_bessel_j0: not defined for dtype %s", name(input.dtype()));
-    // sinc is sin(pi x) / (pi x), and its derivatives are accurate near 0. Far from 0, dividing x by pi would lose digits of
-    // x.
+    // sinc(x) is sin(pi x) / (pi x), and its derivatives are accurate near 0, so it is used there. Far from 0, it is not
+    // used, because the division of x by pi would lose digits of x.
     constexpr double kOverPi = 0.3183098861837907;
     const Tensor turns = ops::mul(input, Scalar(kOverPi));
     const Tensor near = ops::le(ops::abs(turns), Scalar(kOverPi));

@@ -107,7 +107,7 @@ Tolerances tolerances(const Tensor& a, const std::optional<TensorOrScalar>& atol
                            : relative};
 }
 
-// Marks the values along the last dimension that exceed the tolerances.
+// Returns a mask of the values along the last dimension that exceed the tolerances.
 Tensor above(const Tensor& values, const Tolerances& t) {
     const Tensor largest = ops::amax(values, kInts<-1>, true);
     const Tensor limit =
@@ -122,7 +122,7 @@ Tensor rows_times(const Tensor& matrix, const Tensor& factors) {
     return ops::mul(matrix, ops::unsqueeze(factors, -1));
 }
 
-// Returns x / y, or 0 where `zero` is true or x and y are both 0: a derivative omits values on which nothing depends.
+// Returns x / y, or 0 where `zero` is true or where x and y are both 0.
 Tensor quotient(const Tensor& x, const Tensor& y, const Tensor& zero = Tensor()) {
     Tensor left_out = ops::logical_and(ops::eq(x, Scalar(0)), ops::eq(y, Scalar(0)));
     if (zero.defined()) left_out = ops::logical_or(left_out, zero);
@@ -256,8 +256,8 @@ Tensor with_phase(const Tensor& real, const Tensor& diagonal, const Tensor& s) {
     return is_complex(diagonal.dtype()) ? ops::add(phase(diagonal, s), real) : real;
 }
 
-// Returns the largest singular value. Divided by it, the squares of large and tiny singular values stay in range. It cancels
-// in the result, so it is treated as a constant.
+// Returns the largest singular value. Singular values are divided by it before they are squared, so that the squares neither
+// overflow nor underflow. It cancels in the result, so it is treated as a constant.
 Tensor scale_of(const Tensor& s) {
     if (s.numel() == 0) return ops::sum(s, kInts<-1>, true, std::nullopt);
     const Tensor largest = ops::amax(ops::detach(s), kInts<-1>, true);
@@ -418,7 +418,7 @@ Tensor condition(const Tensor& a, Norm norm) {
     if (a.numel() == 0) return ops::new_zeros(a, batch_of(a), real_dtype(a.dtype()));
     const auto [inverse, info] = ops::_linalg_inv(a);
     const Tensor singular = ops::ne(info, Scalar(0));
-    // The nuclear norm raises for matrices with infinite elements, which the inverse of a singular matrix has.
+    // The inverse of a singular matrix has infinite elements, for which the nuclear norm raises an error.
     const Tensor finite =
         ops::masked_fill(inverse, ops::unsqueeze(ops::unsqueeze(singular, -1), -1), Scalar(0));
     return ops::masked_fill(ops::mul(norm(a), norm(finite)), singular, Scalar(kInfinity));

@@ -1,4 +1,4 @@
-// Joins tensors of ranks that cat does not accept, and computes products of sets.
+// Joins tensors of different numbers of dimensions, and computes products of sets.
 #include <algorithm>
 #include <cmath>
 

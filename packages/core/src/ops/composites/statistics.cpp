@@ -125,7 +125,8 @@ Tensor quantiles(const char* op, const Tensor& input, double q, std::optional<in
                      interpolation, ignore_nan);
 }
 
-// Squares exceed the range of float16, and correlations near 1 lose digits in both half types.
+// Computes half types in float32: squares exceed the range of float16, and correlations near 1 lose digits in both half
+// types.
 bool is_half(DType t) { return t == DType::Float16 || t == DType::BFloat16; }
 Tensor widened(const Tensor& t) { return ops::_to_copy(t, DType::Float32); }
 
