@@ -68,15 +68,16 @@ struct Div {
     RL_HD T operator()(T a, T b) const { return a / b; }
 };
 
-// Integer quotients. The operator raises for a divisor of zero before the loop. The smallest integer divided by -1 wraps
-// around.
+// Integer quotients. For a divisor of zero, the operator raises an error before the loop. The smallest integer divided
+// by -1 wraps around.
 //
 // Note [Quotients of integers]
 // Processors have vector instructions that divide floating-point numbers, but not integers. The quotient is therefore
 // computed in floating point where this is exact: if dividend and divisor have fewer bits than the significand, the rounded
-// quotient lies between the same two integers as the exact quotient. The exact quotient is an integer or at least 1 /
-// divisor away from one, and rounding changes it by less than its 2^-significand. Narrow integers always satisfy this, wide
-// integers mostly: see Note [Optional parts of a functor].
+// quotient lies between the same two integers as the exact quotient. This is so because an exact quotient that is not an
+// integer differs from the nearest integer by at least 1 / divisor, and rounding changes it by less. Narrow integers always
+// satisfy the condition. Wide integers usually do; the others are computed by rare(): see Note [Optional parts of a
+// functor].
 template <class T>
 inline constexpr bool kWide = std::is_integral_v<T> && sizeof(T) == 8;
 template <class T>
@@ -241,7 +242,8 @@ struct Fmod<float> {
     RL_HD_CALL float rare(float a, float b) const { return std::fmod(a, b); }
 };
 
-// A power of doubles: vector code for numbers in the moderate range, see Note [Optional parts of a functor].
+// A power of doubles. Numbers in the moderate range are computed by vector code: see Note [Optional parts of a
+// functor].
 struct PowerOf {
     double exponent;
     RL_HD double operator()(double a) const { return math::power(a, exponent); }
@@ -463,7 +465,7 @@ struct Lcm {
     RL_HD T operator()(T a, T b) const {
         T divisor = common_divisor(a, b);
         if (divisor == T(0)) return T(0);
-        // The multiple is positive, and wraps around if it does not fit the dtype, as other integers do.
+        // The multiple is positive. Like other integers, it wraps around if it does not fit the dtype.
         const T multiple = times(static_cast<T>(a / divisor), b);
         return (a < T(0)) != (b < T(0)) ? minus(T(0), multiple) : multiple;
     }

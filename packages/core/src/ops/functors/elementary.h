@@ -13,7 +13,7 @@ namespace {
         explicit Name(const Scalar*) {}                      \
         RL_HD T operator()(T x) const { return expression; } \
     };
-// Outside of the moderate range, the C library computes the result: Note [Optional parts of a functor].
+// The C library computes results outside of the moderate range: Note [Optional parts of a functor].
 #define RL_TRIGONOMETRIC(Name, function)                             \
     template <class T>                                               \
     struct Name {                                                    \

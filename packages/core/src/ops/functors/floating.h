@@ -119,7 +119,8 @@ struct FrexpExponent {
     explicit FrexpExponent(const Scalar*) {}
     RL_HD T operator()(T a) const {
         const Split<T> s(a);
-        // Converts the field to floating point: sets it as the last bits of a number whose last bit has the value 1.
+        // Converts the field to floating point, by writing it to the last bits of a number whose last bit has the value
+        // 1.
         using Int = typename Bits<T>::Int;
         constexpr T kOne = T(Int(1) << s.kMantissa);
         const T field = __builtin_bit_cast(T, s.field | __builtin_bit_cast(Int, kOne)) - kOne;
@@ -137,7 +138,7 @@ struct NanToNum {
           neginf(static_cast<T>(p[2].to<double>())) {}
     RL_HD T operator()(T x) const {
         constexpr T kInfinity = static_cast<T>(INFINITY);
-        // One selection after the other, which a loop computes without branches.
+        // Successive selections, which a loop computes without branches.
         const T below = x == kInfinity ? posinf : x;
         const T finite = x == -kInfinity ? neginf : below;
         return x == x ? finite : nan;

@@ -244,7 +244,8 @@ RL_SPECIAL double igamma_fraction(double a, double x, bool quick) {
     return product * gamma_density(a, x, quick) * a;
 }
 
-/// The upper incomplete gamma function for small a and x: 1 - x^a / gamma(a + 1) (1 + a sum). The series alone would cancel.
+/// The upper incomplete gamma function for small a and x: 1 - x^a / gamma(a + 1) (1 + a sum). Subtracting the series of the
+/// lower function from 1 would lose digits by cancellation.
 RL_SPECIAL double igammac_small(double a, double x, bool quick) {
     const double end = quick ? kQuick : 1e-17;
     double term = 1, sum = 0;

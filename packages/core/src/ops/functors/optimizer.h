@@ -1,20 +1,20 @@
-// Steps of optimizers that count themselves: the operators `_<kind>_step_` of ops/optimizer.yaml. The kernels of the CPU and
-// of CUDA share them.
+// Steps of optimizers that count their own steps: the operators `_<kind>_step_` of ops/optimizer.yaml. The kernels of the
+// CPU and of CUDA share them.
 //
 // Note [Steps that count]
-// A step depends on numbers of each parameter: how often it has been stepped, and for some kinds a factor or a rate that
-// changes from step to step. These numbers are tensors without dimensions on the parameter's device. An operator reads them,
-// advances them and writes them back, so the host never waits for their values, and a recorded step counts in each replay.
-// An operator that raises an error has counted nothing.
+// A step depends on numbers that are stored for each parameter: the number of steps so far, and for some optimizers a factor
+// or a rate that changes from step to step. These numbers are tensors without dimensions on the parameter's device. An
+// operator reads them, advances them and writes them back. So the host never waits for their values, and each replay of a
+// recorded step counts as a step. If an operator raises an error, it has not changed the numbers.
 //
 // A kind is a struct of its settings, with
 //   kStates, kNumbers: the number of tensors of state, which have the parameter's shape, and of numbers;
 //   begin(numbers): advances the numbers of one parameter, and returns an Update, which contains whatever is equal for all
 //   elements of the parameter;
 //   Update::operator()(p, g, state): updates an element p, whose gradient is g, and its state.
-// Loops are vectorised only if conditions compare numbers of the elements' type: a bool that is equal for all elements is not.
-// The formulas use fused multiply-adds explicitly. Otherwise the compiler would choose which product is not rounded, and
-// could choose differently in each loop.
+// Loops are vectorised only if their conditions compare numbers of the elements' type. A condition on a bool prevents this,
+// even if the bool is the same for all elements. The formulas use fused multiply-adds explicitly. Otherwise the compiler
+// would choose which product is not rounded, and could choose differently in each loop.
 #pragma once
 
 #include <math.h>

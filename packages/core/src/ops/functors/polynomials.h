@@ -12,7 +12,7 @@ namespace {
 // p_0 = 1, p_1 = `first`, p_(k+1) = step(k, p_k, p_(k-1)).
 template <class Step>
 RL_HD inline double recurrence(double degree, double first, Step step) {
-    // The degree is NaN or too large for the recurrence.
+    // NaN, if the degree is NaN or too large for the recurrence.
     if (!(degree <= 1 << 20)) return NAN;
     if (degree < 1) return degree < 0 ? 0 : 1;
     double before = 1, p = first, k = 1;

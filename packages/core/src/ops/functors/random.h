@@ -35,7 +35,7 @@ struct Uniform {
 /// Returns the largest number of a dtype that is less than `end`, but at least `from`.
 inline double largest_below(double end, double from, DType dtype) {
     const auto step_down = [&]<class T>(T) {
-        // Numbers of one sign are ordered as their bits.
+        // Numbers of the same sign have the same order as their bits.
         const T rounded(static_cast<float>(end));
         double value = static_cast<float>(rounded);
         if (value >= end) {

@@ -59,7 +59,8 @@ RL_HD inline Complex<double> log_of_both(Complex<double> a, Complex<double> b) {
     return {a.re + std::log(std::hypot(re, im)), a.im + std::atan2(im, re)};
 }
 
-/// Whether a later element replaces the best so far. The last of equal elements is kept, and a NaN is kept.
+/// Whether a later element replaces the extreme of the earlier elements. The last of equal elements is selected, and a
+/// NaN is never replaced by a number.
 template <bool largest, class C>
 RL_HD inline bool replaces(C later, C best) {
     return later != later || (largest ? later >= best : later <= best);

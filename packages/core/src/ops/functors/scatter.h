@@ -28,7 +28,7 @@ RL_HD inline C combine(C a, C b) {
     if constexpr (how == ScatterReduction::Sum || how == ScatterReduction::Mean) return static_cast<C>(a + b);
     else if constexpr (how == ScatterReduction::Prod) return static_cast<C>(a * b);
     else if constexpr (how == ScatterReduction::Amax)
-        return (b > a) | (b != b) ? b : a;  // both conditions are evaluated, so there is no branch
+        return (b > a) | (b != b) ? b : a;  // `|` evaluates both conditions, so there is no branch
     else return (b < a) | (b != b) ? b : a;
 }
 template <ScatterReduction how, class C>

@@ -26,8 +26,9 @@ RL_HD inline T select(bool condition, T a, T b) {
     }
 }
 
-/// Returns `a` between two bounds that are not NaN, or `high` if `low` is above it. NaN stays NaN: if two numbers are unordered,
-/// each of the comparisons selects the second, as the processors' instructions for the larger and the smaller number do.
+/// Returns `a`, limited to the range from `low` to `high`, which are not NaN. Returns `high` if `low` is above `high`. If
+/// `a` is NaN, both comparisons are false and `a` is returned. Compilers translate the comparisons to the processor's
+/// instructions for the larger and the smaller of two numbers.
 template <class T>
 RL_HD inline T between(T a, T low, T high) {
     const T above = low > a ? low : a;

@@ -44,8 +44,8 @@ RL_SPECIAL_OVERLOADED(SpecialNdtri, ndtri)
 RL_SPECIAL_OVERLOADED(SpecialLogNdtr, log_ndtr)
 #undef RL_SPECIAL_OVERLOADED
 
-// For float: vectorised functions. Results that they cannot compute, or not to the last digits, are computed by the functions
-// of double, Note [Optional parts of a functor].
+// For float, these functions are vectorised. If they cannot compute a result, or not precisely, the functions of double
+// compute it: Note [Optional parts of a functor].
 template <class T>
 struct Lgamma {
     explicit Lgamma(const Scalar*) {}

@@ -163,7 +163,7 @@ RL_SPECIAL BesselK scaled_bessel_k(double x) {
         return {scale * (sum0 - log_half * i0), scale * (1 / x + x / 2 * (log_half * i1 - sum1 / 2))};
     }
     if (!(x < kInfinity)) return x == kInfinity ? BesselK{0, 0} : BesselK{x, x};
-    if (x > 1e4) {  // the series in 1 / x, because terms of the fraction overflow for huge x
+    if (x > 1e4) {  // uses the series in 1 / x, because terms of the fraction overflow for huge x
         const double t = 0.125 / x, scale = std::sqrt(1.5707963267948966 / x);
         return {scale * (1 - t * (1 - t * (4.5 - t * 37.5))), scale * (1 + t * (3 - t * (7.5 - t * 52.5)))};
     }

@@ -64,8 +64,8 @@ struct Sum {
     RL_HD_CALL Wide finish(Acc a, int64_t) const { return static_cast<Wide>(a); }
 };
 
-/// The sum of elements that are stored in a half type. A few of them are added in float, whose significand is longer by 13
-/// bits or more, and are added again in double if the sum in float is not finite.
+/// The sum of elements that are stored in a half type. Short runs of elements are added in float, whose significand is
+/// longer by 13 bits or more. They are added again in double if the sum in float is not finite.
 template <class T>
 struct SumOfHalves : Sum<T> {
     using Replaces = Sum<T>;
@@ -153,7 +153,7 @@ struct Extreme {
     static constexpr bool kIdentity = false;
     explicit Extreme(const Scalar*) {}
     RL_HD_CALL Acc start() const { return kLast<T, largest>; }
-    // The first selection is one instruction, which selects `a` if a number is NaN.
+    // The compiler translates the first selection to one instruction, which selects `a` if one of the numbers is NaN.
     template <class A>
     RL_HD_CALL A step(A a, A x) const {
         const A extreme = (largest ? a < x : x < a) ? x : a;

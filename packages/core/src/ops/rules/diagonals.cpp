@@ -28,8 +28,8 @@ __int128 before_diagonal(const char* op, int64_t rows, int64_t columns, int64_t 
     RL_CHECK(rows >= 0 && columns >= 0, throw_runtime,
              "%s(row, col): must not be negative, got %lld and %lld", op, (long long)rows,
              (long long)columns);
-    // The first rows have no element before the diagonal. Each of the next rows has one more than the row above it. In the last
-    // rows, all elements are before the diagonal.
+    // The first rows have no element before the diagonal. Each of the following rows has one more such element than the row
+    // above it. In the last rows, all elements are before the diagonal.
     const int64_t none = offset < 0 ? std::min(rows, -std::max(offset, -INT64_MAX)) : 0;
     const int64_t ramp =
         std::max(none, clamped_sum(columns, offset == INT64_MIN ? INT64_MAX : -offset, rows));

@@ -13,7 +13,8 @@ Outputs coordinates(const Tensor& input, int64_t count) {
 }
 }  // namespace
 
-// The result is column-major, because each column is an index tensor, which is read fastest if it is contiguous.
+// The result is column-major, because each of its columns is used as an index tensor, and contiguous index tensors are
+// read fastest.
 Outputs nonzero(const Tensor& input, int64_t count) {
     Outputs outs = coordinates(input, count);
     outs.by_columns();

@@ -45,7 +45,7 @@ Tensor cat(TensorList tensors, int64_t dim) {
         RL_CHECK(!__builtin_add_overflow(sizes[d], t.sizes()[d], &sizes[d]), throw_runtime,
                  "cat(tensors, dim=%d): too many elements along dim", d);
     }
-    // The result has the memory format that all tensors have.
+    // If all tensors have the same memory format, the result has it, too.
     MemoryFormat format = first->dim() < 4 ? MemoryFormat::Contiguous : format_of(*first);
     for (const Tensor& t : tensors) {
         if (format == MemoryFormat::Contiguous) break;

@@ -9,7 +9,7 @@ Tensor constant_pad_nd(const Tensor& input, IntList pad, Scalar value) {
     RL_CHECK(pad.size() % 2 == 0 && static_cast<int64_t>(pad.size()) <= 2 * input.dim(), throw_runtime,
              "constant_pad_nd(pad): needs two numbers for each of at most %lld dimensions, got %s",
              (long long)input.dim(), to_string(pad).c_str());
-    ViewSpec inside(input);  // the part of the input that stays
+    ViewSpec inside(input);  // the part of the input that remains
     int64_t sizes[kMaxDims], before[kMaxDims];
     for (int d = 0; d < inside.ndim; ++d) {
         const auto at = 2 * static_cast<size_t>(inside.ndim - 1 - d);

@@ -28,9 +28,9 @@ void check_truths(const Tensor& input) {
 
 }  // namespace
 
-// Returns the memory of `input` as elements of another type. Strides in elements cannot describe such a view to autograd,
-// and its values are not a differentiable function of the input. The result is therefore not part of a graph, like that of
-// detach().
+// Returns the memory of `input` as elements of another type. Autograd describes views by strides in elements, which is not
+// possible here, and the values are not a differentiable function of the input. Therefore the result is not part of a
+// graph, like the result of detach().
 Tensor view_dtype(const Tensor& input, DType dtype) {
     Tensor out = make_alias(input);
     auto from = static_cast<int64_t>(itemsize(input.dtype())), to = static_cast<int64_t>(itemsize(dtype));

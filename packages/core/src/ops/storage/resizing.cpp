@@ -10,7 +10,7 @@
 namespace rushlight::storage {
 namespace {
 
-// Nodes of a graph would read their saved tensors with the new geometry, and an exchange of memory has no derivative.
+// Nodes of a graph would read saved tensors with the new geometry, and a replacement of the memory has no derivative.
 void check_unrecorded(const char* op, const Tensor& t) {
     RL_CHECK(!(t.impl()->stages() & bit(Stage::Autograd)), throw_runtime,
              "%s: a tensor that requires grad cannot be given other memory\nhint: use detach() first", op);
@@ -27,7 +27,7 @@ const Tensor& placed(const char* op, const Tensor& input, Ref<Storage> storage, 
 
 Tensor resized(const Tensor& input, IntList size, MemoryFormat wanted) {
     check_format("resize_", size, wanted);
-    // A tensor without memory provides the checks and the strides.
+    // Creates a tensor without memory, to check the sizes and to compute the strides.
     const Tensor plan = make_in_format(size, input.dtype(), Device{DeviceType::Meta}, wanted);
     Storage* storage = input.impl()->storage();
     const int64_t offset = input.impl()->offset();

@@ -41,7 +41,7 @@ ViewSpec movedim(const Tensor& input, IntList source, IntList destination) {
              "movedim(source, destination): %s and %s must have the same length", to_string(source).c_str(),
              to_string(destination).c_str());
     int n = static_cast<int>(input.dim());
-    if (n == 0) {  // dimension 0 may be listed any number of times
+    if (n == 0) {  // dimension 0 of a 0-d tensor may be listed any number of times
         for (IntList list : {source, destination})
             for (int64_t dim : list) wrap_dim("movedim", dim, 0);
         return ViewSpec(input);
