@@ -20,8 +20,8 @@ struct SignatureArgument {
 /// A schema, parsed once.
 struct Signature {
     std::vector<SignatureArgument> arguments;
-    size_t required;  // number of arguments up to the last one without a default
-    std::vector<Value> defaults;  // of the arguments after the required ones
+    size_t required;  // number of arguments up to and including the last one without a default
+    std::vector<Value> defaults;  // the defaults of the arguments after the required ones
     size_t results;
 };
 

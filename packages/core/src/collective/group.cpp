@@ -107,7 +107,7 @@ void ProcessGroup::check_member() const {
 std::shared_ptr<CollectiveWork> ProcessGroup::submit(Collective what, bool async) {
     auto work = std::make_shared<CollectiveWork>();
     work->what_ = std::move(what);
-    check_member();  // before the lock, which another thread of the parent may have held during the fork
+    check_member();  // before the lock: another thread of the parent may have held it during the fork
     std::unique_lock lock(mutex_);
     RL_CHECK(!closed_, throw_runtime, "ProcessGroup: the group was destroyed");
     raise_if_broken();

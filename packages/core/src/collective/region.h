@@ -56,7 +56,7 @@ struct alignas(128) StepText {
 };
 
 struct alignas(128) Ring {
-    // The total number of bytes since the group was made.
+    // The total numbers of bytes that were written and read since the group was created.
     std::atomic<uint64_t> written;
     alignas(128) std::atomic<uint64_t> read;
     alignas(128) char bytes[kRing];

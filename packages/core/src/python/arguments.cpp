@@ -96,7 +96,7 @@ bool may_be_item(PyObject* o) {
     return t.numel() == 1 && is_integral(t.dtype());
 }
 
-// Whether an object can be a single integer argument. Of tensors, only 0-d tensors can.
+// Whether an object can be a single integer argument. A tensor must be 0-d.
 bool may_be_int(const ArgSpec& spec, PyObject* o) {
     if (!may_be_item(o)) return false;
     return !is_tensor(o) || (unwrap(o).dim() == 0 && !(spec.flags & ArgSpec::kNumber));
@@ -132,9 +132,9 @@ std::optional<Layout> sparse_layout(PyObject* o) {
     return {};
 }
 
-// Checks the arguments `layout` and `pin_memory`, which all functions that make tensors accept: `layout` must be
-// strided, or a sparse layout for functions that return zeros, and `pin_memory` sets `pins`. Returns whether `key` is
-// one of them.
+// Checks the arguments `layout` and `pin_memory`, which all functions that create tensors accept. `layout` must be
+// strided, or a sparse layout for functions that return zeros. `pin_memory` sets `pins`. Returns whether `key` is one
+// of these two arguments.
 bool says_how_it_is_made(const char* op, const Signature& s, PyObject* key, PyObject* value, bool& pins,
                          std::optional<Layout>& sparse) {
     const ArgSpec* device = nullptr;
@@ -269,7 +269,7 @@ bool Parser::convert_ints(const ArgSpec& spec, PyObject* o, int i) {
             if (!may_be_item(item) || !to_int(item, v)) return false;
             push_int(v);
         }
-        // (3,) for int[2] is the same as 3.
+        // For int[2], (3,) is treated like 3.
         if (spec.fill > 1 && n == 1)
             for (int k = 1; k < spec.fill; ++k) push_int(ints_data()[begin]);
         if (spec.fill > 1 && n != 1 && n != 0 && n != spec.fill) return false;
@@ -461,7 +461,7 @@ bool Parser::bind(const char* name, const Signature& s, PyObject* self, PyObject
         RL_CHECK(!(layout_ && s.args[i].type == ArgType::Out && given(i)), throw_not_implemented,
                  "%s(out): cannot be combined with a sparse layout", name);
         if (s.args[i].flags & ArgSpec::kHere && !given(i) && default_device) [[unlikely]] {
-            object_[i] = Py_True;  // any object, so that the argument counts as passed
+            object_[i] = Py_True;  // an arbitrary object, so that the argument counts as passed
             slot_[i].device = *default_device;
         }
         if (object_[i] || s.args[i].flags & ArgSpec::kDefaulted) continue;

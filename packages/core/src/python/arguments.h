@@ -181,9 +181,9 @@ class Parser {
 };
 
 using BinarySlot = PyObject* (*)(PyObject*, PyObject*);
-/// The result of a number slot whose operands are not both tensors or numbers. NumPy arrays are converted to tensors,
-/// and other classes may have a __torch_function__; otherwise the result is NotImplemented. `name` is the name of the
-/// operator.
+/// Returns the result of a number slot if an operand is neither a tensor nor a number. NumPy arrays are converted to
+/// tensors, and other classes may have a __torch_function__; otherwise the result is NotImplemented. `name` is the name
+/// of the operator.
 PyObject* other_operands(BinarySlot slot, const char* name, PyObject* a, PyObject* b);
 
 /// An operand of a number slot: a tensor or a number.

@@ -75,7 +75,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     view->obj = nullptr;
     RL_PY_TRY
     const Tensor& t = unwrap(self);
-    // After this error NumPy calls __array__, which such a class can override.
+    // After this error NumPy calls __array__ instead, which the class of the tensor can override.
     RL_CHECK(!has_own_override(self), throw_buffer,
              "buffer: %s defines __torch_function__, which a buffer would bypass\n"
              "hint: use as_subclass(torch.Tensor) first",
@@ -144,7 +144,7 @@ class Buffer {
     /// Moves the buffer to the heap. It must be released by `release_owner`.
     Py_buffer* move_out() {
         auto* moved = new Py_buffer(view_);
-        view_.obj = nullptr;  // so that the destructor releases nothing
+        view_.obj = nullptr;  // so that the destructor of `view` releases nothing
         return moved;
     }
 

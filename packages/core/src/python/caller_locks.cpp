@@ -14,14 +14,15 @@ int64_t nanoseconds() {
 }
 
 // Note [Fair shares of the GIL]
-// A thread that executes bytecode releases the GIL only every 5 ms. If a kernel of 20 microseconds released the GIL, it
-// could therefore wait 5 ms to get it back, and a program with many such kernels would almost stop while another thread
-// is busy. So a thread that had to wait for the GIL then keeps it for as long as it waited. Beside a thread that always
-// needs the GIL, it gets half of the time. Beside threads that compute in kernels or wait for files, it rarely waits.
+// A thread that executes bytecode releases the GIL only every 5 ms. If a thread releases the GIL during a kernel of 20
+// microseconds, it may have to wait 5 ms to get the GIL back. A program with many such kernels would almost stop while
+// another thread executes bytecode. So after a thread has waited for the GIL, its kernels do not release the GIL for as
+// long as it waited. If another thread always needs the GIL, each of the two gets half of the time. If other threads
+// compute in kernels or wait for files, a thread rarely waits.
 thread_local int64_t keeps_until = 0;
 
-// Whether the interpreter has no other thread. Reads only the two ends of the interpreter's list of threads, since
-// other threads may change the list.
+// Whether the interpreter has no other thread. Reads only the first and the last element of the interpreter's list of
+// threads, since other threads may change the list.
 bool is_only_thread() {
     PyThreadState* mine = PyThreadState_Get();
     return PyInterpreterState_ThreadHead(PyThreadState_GetInterpreter(mine)) == mine &&

@@ -1,4 +1,5 @@
-// rushlight_core._cpu: checks whether this processor can run the other libraries, before they are loaded.
+// rushlight_core._cpu: checks whether this processor can execute the code of the other libraries, before they are
+// loaded.
 //
 // Note [The check of the processor]
 // All other code is compiled for x86-64-v3, and the dynamic linker runs the static initialisers of a library before any

@@ -163,8 +163,8 @@ Object first_arguments(PyObject* dl_device) {
     return keywords;
 }
 
-// Calls producer.__dlpack__ with the arguments that this library supports. If the producer implements the first
-// standard, calls it with the arguments of this standard and sets `older`; the caller then has to handle `copy`.
+// Calls producer.__dlpack__ with the arguments of the current standard. If the producer implements the first standard,
+// calls it with the arguments of the first standard and sets `older`; the caller then has to handle `copy`.
 Object ask_for_capsule(PyObject* producer, PyObject* here, PyObject* dl_device, PyObject* copy, bool& older) {
     Object method = Object::steal(PyObject_GetAttrString(producer, "__dlpack__"));
     const Object first = first_arguments(dl_device == Py_None ? here : dl_device);
@@ -210,8 +210,8 @@ PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
                  "from_dlpack(device): must be a device or a str, not %s", Py_TYPE(device)->tp_name);
         dlpack::Device d = device_of(wanted, "from_dlpack(device)");
         dl_device = Object::steal(Py_BuildValue("(ii)", int(d.type), int(d.id)));
-        // Producers of the first standard do not accept dl_device. If the memory is on that device already, it is not
-        // needed.
+        // Producers of the first standard do not accept dl_device. This argument is not needed if the memory is on that
+        // device already.
         const int same = PyObject_RichCompareBool(here.get(), dl_device.get(), Py_EQ);
         if (same < 0) throw PythonError();
         if (same) dl_device = Object::borrow(Py_None);

@@ -59,7 +59,8 @@ PyObject* translate_exception(const char* caller) {
             case ErrorKind::Buffer: type = PyExc_BufferError; break;
             case ErrorKind::LinAlg: type = linalg_error; break;
             case ErrorKind::Interrupted:
-                // The signal handler has usually raised the error that the user expects.
+                // The signal handler has usually raised a Python error, such as KeyboardInterrupt, which is used
+                // instead.
                 if (restore_interrupt() || PyErr_Occurred() || PyErr_CheckSignals()) return nullptr;
                 type = PyExc_KeyboardInterrupt;
                 break;

@@ -22,7 +22,7 @@ inline void sleep_if_interpreter_ends() {
 #else
     const bool ends = !Py_IsInitialized() || _Py_IsFinalizing();
 #endif
-    // The thread that ends the interpreter is the first thread of the process.
+    // The interpreter is ended by the first thread of the process.
     if (ends && syscall(SYS_gettid) != getpid()) [[unlikely]]
         for (;;) pause();
 }

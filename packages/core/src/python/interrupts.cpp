@@ -8,7 +8,8 @@
 namespace rushlight::python {
 namespace {
 
-// A check acquires the GIL, so it is made at intervals that are too short for a person to notice.
+// A check acquires the GIL, which takes time, so it is made at intervals. The intervals are too short for a person to
+// notice.
 constexpr int64_t kPause = 20'000'000;  // nanoseconds
 
 // The error that a signal handler raised, stored while a C++ exception carries the interruption to the binding.

@@ -1,5 +1,5 @@
-// Code that number slots share, and the slots that do more than call an operator: ~a, and a ** b, which may have a
-// third operand, the modulus.
+// Code that number slots share, and the slots that do more than call an operator: ~a, and a ** b, for which pow() may
+// pass a third operand, the modulus.
 #include "python/arguments.h"
 #include "python/conversions.h"
 #include "python/override.h"
@@ -39,8 +39,8 @@ PyObject* other_operands(BinarySlot slot, const char* name, PyObject* a, PyObjec
     return slot(converted[0].get(), converted[1].get());
 }
 
-// Python's ~ is defined for integers only. Other tensors are operands of the wrong type, so the error is a TypeError,
-// while bitwise_not() raises its own error.
+// Python's ~ is defined for integers only. For other tensors, ~ raises a TypeError, as Python does for operands of a
+// wrong type. bitwise_not() raises another error.
 PyObject* tensor_invert(PyObject* self) {
     RL_PY_TRY
     RL_CHECK(is_integral(unwrap(self).dtype(), true) || has_override(self), throw_type,

@@ -78,7 +78,7 @@ Object convert(Object result, PyTypeObject* type) {
         if (Py_REFCNT(o) > 1 || wrapper->dict || wrapper->weakrefs)
             return Object::steal(as_subclass(o, type));
         Tensor t = wrapper->tensor;
-        result = Object();  // no other references: the tensor gets an object of the class instead
+        result = Object();  // there are no other references, so the tensor can get an object of the class instead
         return Object::steal(wrap_as(type, std::move(t)));
     }
     if (!PyTuple_Check(o) && !PyList_Check(o)) return result;
@@ -178,7 +178,7 @@ class Overriding {
     std::vector<Object> objects_;
 };
 
-// Converts the result of an override to the operator's results. Throws Overridden if the types do not match.
+// Converts the result of an override to the operator's results. Throws Overridden if the result has other types.
 void accept_result(const Operator& op, Object result, Stack& stack) {
     SchemaText schema(op);
     stack.clear();

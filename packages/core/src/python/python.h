@@ -10,7 +10,8 @@ namespace rushlight::python {
 /// Thrown if a Python error is already set.
 struct PythonError {};
 
-/// Sets the Python error of the signal handler that interrupted a call. Returns false if there was none.
+/// Sets the Python error that a signal handler raised when it interrupted a call. Returns false if there was no such
+/// error.
 bool restore_interrupt();
 
 /// Must be called inside a catch block. Sets the Python error that corresponds to the C++ exception, and returns
@@ -68,8 +69,9 @@ class Object {
     PyObject* p_ = nullptr;
 };
 
-/// A function or type of a module, looked up when it is first used. Declared `static constinit`, so that it has no
-/// guard. A thread that holds the GIL would wait at the guard for a thread that releases the GIL during the import.
+/// A function or type of a module, looked up when it is first used. Declared `static constinit`, so that its
+/// initialisation has no guard. A guard could cause a deadlock: a thread that holds the GIL would wait at the guard for
+/// a thread that waits for the GIL during the import.
 class Lookup {
   public:
     constexpr Lookup(const char* module, const char* name) : module_(module), name_(name) {}

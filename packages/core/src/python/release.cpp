@@ -25,7 +25,8 @@ void run_with_gil(void (*function)(void*), void* context) {
     auto* entry = new Waiting{function, context, waiting.load(std::memory_order_relaxed)};
     while (!waiting.compare_exchange_weak(entry->next, entry, std::memory_order_release,
                                           std::memory_order_relaxed)) {}
-    // If Python's list of pending calls is full, the call of another thread runs our releases later.
+    // If Python's list of pending calls is full, a pending call that another thread has added runs these releases
+    // later.
     Py_AddPendingCall(pending_call, nullptr);
 }
 

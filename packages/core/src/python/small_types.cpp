@@ -164,7 +164,7 @@ void generator_dealloc(PyObject* self) {
 }
 PyObject* generator_manual_seed(PyObject* self, PyObject* seed) {
     RL_PY_TRY
-    // As in PyTorch, a negative seed stands for the unsigned number with the same bits.
+    // As in PyTorch, a negative seed is converted to the unsigned number with the same bits.
     Object index = Object::steal(PyNumber_Index(seed));
     if (!index) return nullptr;
     int overflow = 0;

@@ -19,8 +19,8 @@ struct PyStorage {
 };
 PyTypeObject* storage_type = nullptr;
 
-// The Python object of each storage, while it exists. One object for each storage lets pickle and deepcopy detect
-// sharing. Guarded by the GIL.
+// The Python object of each storage, while it exists. There is one object for each storage, so that pickle and deepcopy
+// can detect shared storages. Guarded by the GIL.
 std::unordered_map<Storage*, PyStorage*>& living() {
     static auto* map = new std::unordered_map<Storage*, PyStorage*>;
     return *map;

@@ -155,7 +155,8 @@ Tensor apply(const Tensor& base, const IndexExpression& index, std::vector<Tenso
                 break;
             }
             case Kind::Ellipsis: {
-                // The first ellipsis stands for all dimensions that no index uses, so later ones stand for none.
+                // The first ellipsis stands for all dimensions that no index uses, so further ellipses stand for no
+                // dimension.
                 int64_t rest = view.ndim() - d - index.consumed(i + 1);
                 if (rest < 0) too_many(base, index);
                 d += static_cast<int>(rest);
@@ -200,7 +201,8 @@ Tensor selected(const Tensor& t, int64_t i) {
 
 // --- assignment ---
 
-// Drops leading dimensions of size 1 that the target lacks, so that a value of shape (1, n) fits a row of shape (n,).
+// Removes leading dimensions of size 1 that the target does not have, so that a value of shape (1, n) can be assigned
+// to a row of shape (n,).
 Tensor without_leading_ones(Tensor value, int64_t ndim) {
     int64_t drop = 0;
     while (value.dim() - drop > ndim && value.sizes()[static_cast<size_t>(drop)] == 1) ++drop;
@@ -221,7 +223,7 @@ Tensor value_tensor(const Tensor& target, PyObject* value) {
     Scalar s;
     if (to_scalar(value, s)) {
         Tensor t = make_tensor({}, target.dtype());
-        StagesOff untraced(kTracingStages);  // a constant of the program, as the numbers in a list are
+        StagesOff untraced(kTracingStages);  // a captured program stores the value as a constant, like numbers in a list
         return ops::fill_(t, in_range(s, target.dtype()));
     }
     if (PyList_Check(value) || PyTuple_Check(value)) return from_sequence(value, target.dtype());

@@ -31,7 +31,7 @@ PyTensor* free_list[kMaxFree];
 int num_free = 0;
 #endif
 
-// The tensor whose wrapper is being finalised. That wrapper must not be passed back to the tensor.
+// The tensor whose wrapper is being finalised. The tensor must not become the owner of this wrapper again.
 thread_local TensorImpl* dying = nullptr;
 
 PyTensor* allocate_plain() {
@@ -87,8 +87,9 @@ void tensor_dealloc(PyObject* object) {
     Py_DECREF(type);
 }
 
-// If C++ holds the tensor, too, the wrapper may be returned to Python at any time, so everything that it refers to is
-// in use. Otherwise the collector visits the wrapper's attributes and the state that autograd keeps for the tensor.
+// If C++ also holds the tensor, the wrapper may be returned to Python at any time, so everything that the wrapper
+// refers to counts as in use and is not visited. Otherwise the collector visits the wrapper's attributes and the state
+// that autograd attaches to the tensor.
 int tensor_traverse(PyObject* object, visitproc visit, void* arg) {
     auto* self = reinterpret_cast<PyTensor*>(object);
     Py_VISIT(Py_TYPE(object));
@@ -96,7 +97,8 @@ int tensor_traverse(PyObject* object, visitproc visit, void* arg) {
     if (impl && impl->use_count() > 1) return 0;
     Py_VISIT(self->dict);
     if (!impl) return 0;  // the tensor keeps the wrapper alive
-    // If nothing else refers to the grad, it may keep its own wrapper alive.
+    // If only this tensor refers to the grad, and the grad keeps its wrapper alive, then the wrapper is reachable only
+    // through this tensor.
     if (TensorImpl* grad = impl->grad(); grad && grad->use_count() == 1 && grad->owns_wrapper()) {
         auto* wrapper = static_cast<PyObject*>(grad->wrapper());
         Py_VISIT(wrapper);

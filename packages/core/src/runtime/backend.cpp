@@ -25,7 +25,7 @@ constinit thread_local Attached* attaching = nullptr;
 std::atomic<const Attached*> attached[kNumDeviceTypes];
 
 namespace {
-std::atomic<const Attached*> of_the_parent[kNumDeviceTypes];  // backends that a forked child inherited
+std::atomic<const Attached*> of_the_parent[kNumDeviceTypes];  // backends that were attached before the process was forked
 }  // namespace
 
 const Attached* attached_or_null(DeviceType type) {
@@ -58,8 +58,7 @@ using namespace detail;
 
 namespace {
 
-/// Allows one attachment at a time. It is not a lock: while the plug-in's code runs, further attachments raise an
-/// error.
+/// Allows one attachment at a time. It is not a lock: an attachment raises an error if another attachment is under way.
 class Attaching {
   public:
     explicit Attaching(const char* name) {

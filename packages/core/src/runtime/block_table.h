@@ -86,7 +86,8 @@ struct FreeBins {
         if (!bins[i]) occupied[i / 64] &= ~(uint64_t{1} << (i % 64));
     }
 
-    /// Returns the best fit in the request's own bin, or else in the next bin that is not empty.
+    /// Returns the smallest block that fits in the bin of the requested size, or else in the next bin that is not
+    /// empty.
     Block* find(size_t size) const {
         for (int i = index(size); i < kBins; ++i) {
             uint64_t word = occupied[i / 64] >> (i % 64);
@@ -160,7 +161,7 @@ class BlockTable {
         while (slots_[i] && slots_[i]->data != data) i = next(i);
         Block* found = slots_[i];
         if (!found) return nullptr;
-        // Close the gap: move an entry back unless it would then precede its home slot.
+        // Fill the gap: move a later entry to it, unless the entry would then precede the slot of its hash value.
         for (size_t j = next(i); slots_[j]; j = next(j)) {
             size_t distance_home = (j - home(slots_[j]->data)) & (slots_.size() - 1);
             size_t distance_gap = (j - i) & (slots_.size() - 1);

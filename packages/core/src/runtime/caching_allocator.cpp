@@ -146,8 +146,8 @@ Block* CachingAllocator::new_segment(Pool& into, size_t nbytes) {
     auto segment = std::make_unique<Segment>();
     void* data = driver_.map(nbytes);
     if (!data) return nullptr;
-    // Allocated only after the mapping has succeeded, so that a size that does not fit never determines the size of the
-    // page table.
+    // The page table is allocated only after the mapping has succeeded, so that no large page table is allocated for a
+    // size that does not fit.
     segment->pages.reset(new (std::nothrow) Page[round_up(nbytes, kPageSize) / kPageSize]());
     if (!segment->pages) {
         driver_.unmap(data, nbytes);
@@ -214,7 +214,8 @@ bool CachingAllocator::release_locked(void* data, uint64_t now) noexcept {
     return true;
 }
 
-/// Holds a released block back until the streams that used it are done, or until no capture prevents a mark on them.
+/// Holds a released block back until the streams that used it are done. If a capture prevents marks on these streams,
+/// the marks are placed after the capture.
 void CachingAllocator::hold_back(Block* block) {
     const auto captured = [this](StreamId stream) { return pool_for(stream) != 0; };
     if (is_captured(block->segment->pool) || std::ranges::any_of(block->used_on, captured)) {
@@ -249,7 +250,7 @@ void CachingAllocator::end_capture(PoolId pool) noexcept {
     std::erase_if(captured_, [pool](const Captured& c) { return c.pool == pool; });
     const uint64_t now = driver_.now_ms();
     for (Block* block : std::exchange(held_back_, {})) {
-        if (block->segment->pool == pool) {  // its work was recorded and did not run
+        if (block->segment->pool == pool) {  // the work of a captured stream was recorded and did not run
             block->used_on.clear();
             make_free(block, now);
         } else {
@@ -421,7 +422,7 @@ void CachingAllocator::give_back_due(uint64_t now) {
     auto look_after = [&](uint64_t ms) {
         next_look_.store(now + std::min(ms, RecentUse::kLookMs), std::memory_order_relaxed);
     };
-    // No memory is unused, but memory that is released next may have to be returned at once.
+    // No memory is unused now, but memory that is released later may have to be returned at once.
     if (statistics_.reserved_bytes == statistics_.active_bytes) return look_after(RecentUse::kLookSoonMs);
     if (driver_.short_of_memory(0)) {
         give_back_unused();
@@ -500,7 +501,7 @@ void CachingAllocator::after_fork_in_child() noexcept {
     pending_.clear();
     held_back_.clear();
     captured_.clear();
-    inherited_unused_ = true;  // unmapped later, because most children call exec first
+    inherited_unused_ = true;  // unmapped later, because most child processes call exec first and never need this
     mutex_.unlock();
 }
 

@@ -45,8 +45,8 @@ class Driver {
     /// Whether other programs need the memory. If so, the allocator returns all unused memory before it takes `nbytes`
     /// more.
     virtual bool short_of_memory(size_t) noexcept { return false; }
-    /// Returns how many milliseconds pass at least before other programs may need the memory, if the last call of
-    /// `short_of_memory` returned false. The allocator waits no longer before it checks again.
+    /// Returns the minimum time in milliseconds until other programs may need the memory, if the last call of
+    /// `short_of_memory` returned false. The allocator checks again after this time at the latest.
     virtual uint64_t calm_ms() noexcept { return UINT64_MAX; }
 
     /// Returns a mark behind all work that is queued on `stream` now. Called only for drivers with several streams.

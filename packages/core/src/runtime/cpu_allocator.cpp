@@ -48,7 +48,7 @@ class HostDriver final : public Driver {
     }
 
     const bool limited = group_memory_limit("") < kNoLimit;
-    // Whether memory has been short since small blocks were last made to release their unused memory.
+    // Whether there has been a shortage of memory since small blocks last released their unused memory.
     std::atomic<bool> was_short{false};
 
   private:
@@ -185,7 +185,7 @@ void release_slow(void* data, size_t nbytes) noexcept {
     } else if (h.large.release(data)) {
         small_blocks::look_soon();
     } else {
-        // If the program continued, two owners could get the same memory.
+        // The program is aborted, because otherwise two owners could get the same memory.
         std::fprintf(stderr, "rushlight: cpu_release(%p, %zu): not a live block\n", data, nbytes);
         std::abort();
     }

@@ -46,7 +46,8 @@ struct Captures {
     }
     static void keep(DeviceGraph& graph, Ref<Storage> storage) {
         auto& kept = graph.kept_;
-        // Most storages are reported several times in succession.
+        // Most storages are reported several times in succession, so the search begins with the storage that was added
+        // last.
         if (std::find(kept.rbegin(), kept.rend(), storage) == kept.rend()) kept.push_back(std::move(storage));
     }
     static const PhiloxKey& at_begin(const DeviceGraph& graph) { return graph.at_begin_; }

@@ -11,13 +11,13 @@
 namespace rushlight::lapack {
 
 // Note [LAPACK]
-// Core is not linked against LAPACK. The first call of a routine opens a library: the one in RUSHLIGHT_LAPACK, or else
-// one of those that the finder of the bindings returns (the copy of OpenBLAS that comes with NumPy), or else one of the
-// system's. Libraries have different names for the same routine: scipy_dgesv_64_, dgesv_64_, dgesv64_ (64-bit
-// integers), dgesv_ (32-bit integers). Fortran passes all arguments by address. Integers that are passed to a routine
-// have 64 bits here; a library with 32-bit integers reads the low half, since the machine is little-endian. Integers
-// that a routine returns are initialised with 0 and sign-extended (`Int`). Only arrays of integers must have the
-// integer width of the library (`set_int_at`).
+// Core is not linked against LAPACK. The first call of a routine opens a library. The candidates are, in this order:
+// the library in RUSHLIGHT_LAPACK; the libraries that the finder of the bindings returns, which are usually NumPy's
+// copy of OpenBLAS; the libraries of the system. Libraries have different names for the same routine: scipy_dgesv_64_,
+// dgesv_64_, dgesv64_ (64-bit integers), dgesv_ (32-bit integers). Fortran passes all arguments by address. Integers
+// that are passed to a routine have 64 bits here; a library with 32-bit integers reads the low half, since the machine
+// is little-endian. Integers that a routine returns are initialised with 0 and sign-extended (`Int`). Only arrays of
+// integers must have the integer width of the library (`set_int_at`).
 
 /// Whether the library's integers have 64 bits. Opens the library, and raises RuntimeError if there is none.
 bool is_wide();

@@ -17,8 +17,8 @@ namespace rushlight::detail {
 namespace {
 
 /// Calls `visit` with the folder of the process's control group in the hierarchy of `controller` ("" is version 2), and
-/// then with the folder of each of its ancestors. In a container, the path may be that of the host, and only its root
-/// exists here.
+/// then with the folder of each of its ancestors. In a container, the path may be a path of the host, of which only the
+/// root folder exists in the container.
 void for_each_group(const std::string& root, const std::string& controller,
                     const std::function<void(const std::string&)>& visit) {
     std::ifstream groups(root + "/proc/self/cgroup");

@@ -26,12 +26,13 @@
 // Note [Threads]
 // libgomp keeps one team for each thread that opens regions. It ends and recreates threads if a region requests fewer
 // or more threads than the region before. Therefore all regions of a thread request the same number, and threads
-// without a share of the work wait at the barrier. Processors are lent to regions: a region takes all spare threads, or
-// runs on the calling thread alone if a region of another thread has taken them.
+// without a share of the work wait at the barrier. Regions of different threads do not share the processors. A region
+// reserves all other threads (a lease), or, if a region of another thread has reserved them, runs on the calling thread
+// alone.
 //
-// fork() copies the calling thread but not its team, so the next region would wait for the team without end. Therefore
-// this thread always computes alone in the child, also in vendor libraries. Threads that the child starts have no team
-// yet and may create one.
+// fork() copies the calling thread but not its team, so the next region would wait for the team without end. Therefore,
+// in the child process, this thread always computes alone, also in vendor libraries. Threads that the child starts have
+// no team yet and may create one.
 
 namespace rushlight {
 
@@ -40,7 +41,7 @@ namespace {
 constexpr auto kComputing = WithoutCallerLocks::While::Computing;
 
 std::atomic<int> limit{0};               // num_threads(); 0 if not determined yet
-// The number of threads that are lent, not counting the threads that borrow them.
+// The number of threads that are reserved by leases, not counting the threads that hold the leases.
 std::atomic<int> lent{0};
 thread_local bool working = false;       // whether this thread runs a region
 thread_local bool team_is_gone = false;  // whether this thread was forked

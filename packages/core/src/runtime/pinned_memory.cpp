@@ -42,8 +42,8 @@ bool are_done(Copies& copies) {
     return copies.empty();
 }
 
-/// A block that was released during a copy is held back until the copy is done. No mark is recorded at the release, because
-/// the stream may be captured by then.
+/// A block that was released during a copy is held back until the copy is done. The end of the copy is not marked at the
+/// release but at the copy, because at the release the stream may be captured.
 struct Pinned {
     explicit Pinned(const Attached& a) : attached(a), driver(a.backend) {}
 

@@ -1,4 +1,5 @@
-// The small blocks of a device that a thread released most recently, kept for the thread's next allocations.
+// A list of the small blocks of a device that a thread released most recently. The thread reuses them for its next
+// allocations.
 #pragma once
 
 #include <array>
@@ -12,7 +13,7 @@ namespace rushlight::detail {
 // An operator that is queued on a device allocates its result, and another result is usually released soon afterwards.
 // The lock of the caching allocator, and its joining and splitting of blocks, would cost as much as the rest of the
 // call. Therefore each thread keeps some of the small blocks of each size that it has released, and reuses them without
-// a lock. For the allocator these blocks stay live, but its statistics do not count them.
+// a lock. The allocator treats these blocks as live, but does not count them in its statistics.
 //
 // A block in such a list skips all the work that the allocator does at a release. So the lists are used only while the
 // process uses only default streams: then there is no other stream to wait for, and no pool of a graph.

@@ -10,17 +10,19 @@
 namespace rushlight::detail {
 
 /// Note [How long memory is kept]
-/// Unused memory is returned to the system after one second. It is kept longer if as many bytes were recently used
-/// again after a longer time; then it is kept for twice that time. So a loop whose steps take twenty seconds keeps the
-/// memory of its peak, while the memory of a peak that does not recur is returned after one second.
+/// Unused memory is returned to the system after one second. It is kept longer if the program has recently reused this
+/// amount of memory after a longer pause. Then it is kept for twice the length of the pause. So a loop whose steps take
+/// twenty seconds keeps the memory of its peak, while the memory of a peak that does not recur is returned after one
+/// second.
 ///
 /// The time from one allocation of some memory to the next allocation is its period. If the memory was kept in between,
-/// the period is measured directly. If it was not, newly mapped memory counts as the memory that was returned, because
-/// it would have been reused if it had been kept. So the period of a loop is known in its second step.
+/// the period is measured directly. If the memory was returned, newly mapped memory counts as a reuse of it, because
+/// the returned memory would have been used instead if it had been kept. So the period of a loop is known in its second
+/// step.
 ///
 /// Bytes that were used again are counted by classes of periods. Each class has twice the longest period of the class
 /// before. A count expires after four to eight times the longest period of its class. Memory is not kept for periods
-/// above a minute, because the page faults that this would save take no noticeable part of the time.
+/// above a minute, because the page faults that this would save take a negligible part of the time.
 ///
 /// Not thread-safe: an allocator calls it under its lock.
 class RecentUse {

@@ -334,7 +334,7 @@ void tick(uint64_t now) noexcept {
     if (now < c.next_look_ms.load(std::memory_order_relaxed)) return;
     // If another thread holds the lock, that thread checks for due memory in its next call.
     if (std::unique_lock lock(c.mutex, std::try_to_lock); lock) {
-        // Set first: otherwise the blocks that trimming returns would cause a check, too.
+        // This is set first, because otherwise the blocks that trimming returns would cause another check.
         c.next_look_ms.store(now + RecentUse::kLookMs, std::memory_order_relaxed);
         trim(small_cache);
         c.give_back_due(now);

@@ -13,8 +13,8 @@ using namespace detail;
 
 namespace {
 
-// The number of streams for each device. Streams are reused in turn and never destroyed, so a reference from memory to
-// a stream stays valid.
+// The number of streams for each device. Streams are reused in turn and never destroyed, so the streams to which blocks
+// of memory refer stay valid.
 constexpr size_t kPooledStreams = 32;
 
 struct StreamPool {

@@ -186,7 +186,7 @@ Tensor values_at(const char* op, const Tensor& other, const Tensor& t) {
                  "%s: shape %s does not broadcast to the sparse tensor's %s", op,
                  to_string(other.sizes()).c_str(), to_string(t.sizes()).c_str());
     const Coordinates c = coordinates(t);
-    // A plain tensor is indexed without being expanded.
+    // A dense tensor is indexed directly, without expanding it first.
     std::vector<Tensor> rows;
     const int64_t missing = t.dim() - other.dim();
     std::vector<int64_t> sizes(static_cast<size_t>(missing), 1);

@@ -43,7 +43,7 @@ Tensor with_values(const Tensor& like, const Tensor& values);
 /// Returns the coordinates, of shape (dims, n), of positions that are given as row-major indices over `size`.
 Tensor coordinates_of(const Tensor& positions, IntList size);
 
-/// Returns `dim` as a number in [0, ndim). Raises IndexError if it is out of range.
+/// Converts `dim`, which may be negative, to [0, ndim). Raises IndexError if it is out of range.
 int64_t wrapped(const char* op, int64_t dim, int64_t ndim);
 /// Raises an error if an in-place operator would have to be recorded, because the history of a sparse tensor cannot be
 /// replaced.

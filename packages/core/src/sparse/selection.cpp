@@ -64,7 +64,7 @@ Tensor index_select(const Tensor& t, int64_t dim, const Tensor& index) {
         c.size[static_cast<size_t>(d)] = wanted.numel();
         return from_coordinates(c);
     }
-    // After sorting by the coordinate, the elements of each slice are adjacent.
+    // The elements are sorted by the coordinate, so that the elements of each slice are adjacent.
     const auto [sorted, order] = ops::sort(c.along(d), -1, false, true);
     const Tensor begin = ops::searchsorted(sorted, wanted),
                  end = ops::searchsorted(sorted, wanted, false, true);

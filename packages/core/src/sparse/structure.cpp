@@ -138,7 +138,8 @@ void check_compressed(const char* op, IntList size, const SparseParts& parts, bo
         others);
     check_range(op, second, plain, num_others);
     if (nnz < 2) return;
-    // Within a row or column the indices increase. A pair that does not increase must belong to two rows or columns.
+    // Within a row or column the indices must increase. Two successive indices that do not increase must belong to
+    // different rows or columns.
     const Tensor owner = ops::repeat_interleave(
         ops::arange(Scalar(num_compressed), DType::Int64, compressed.device()), counts, 0, nnz);
     const Tensor same = ops::eq(ops::diff(owner), Scalar(0)), falls = ops::le(ops::diff(to), Scalar(0));

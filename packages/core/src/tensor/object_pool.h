@@ -5,7 +5,7 @@
 #include <new>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define RL_NO_POOLS  // a sanitizer must detect the end of every object
+#define RL_NO_POOLS  // a sanitizer can detect errors only if each object is allocated separately
 #endif
 
 namespace rushlight {

@@ -26,8 +26,9 @@ DType Promotion::result() const {
         if (!any) {
             joint = dtype;
         } else if (category(dtype) > category(joint)) {
-            // An operand of lower priority and higher category decides the category; a number then contributes its
-            // default dtype. Complex numbers take the precision of floating-point operands of higher priority.
+            // If an operand of lower priority has a higher category, it determines the category. A number then
+            // contributes the default dtype of its category. Complex numbers take the precision of floating-point
+            // operands of higher priority.
             joint = is_complex(dtype) && is_floating(joint) ? complex_dtype(joint) : promote(joint, dtype);
         }
         any = true;

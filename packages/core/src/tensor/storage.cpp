@@ -16,7 +16,7 @@ using Pool = ObjectPool<sizeof(Storage), alignof(Storage)>;
 // The objects that a moved storage keeps alive.
 struct Moved {
     Ref<Storage> target;
-    // The memory that was used before the move, if its address is still exported.
+    // The memory from before the move, if its address is still exported.
     Ref<Storage> before;
 };
 }  // namespace

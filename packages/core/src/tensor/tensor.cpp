@@ -24,9 +24,9 @@ uint64_t device_bits(Device d) {
 }
 
 // Note [Sizes that fit]
-// Sizes and strides come from users. No tensor has more than kMaxElements elements, where sizes of 0 count as 1, and no
-// geometry has a larger extent. Therefore products of sizes and numbers of bytes, for any dtype, cannot overflow
-// elsewhere.
+// Sizes and strides come from users. The product of a tensor's sizes, where sizes of 0 count as 1, is at most
+// kMaxElements, and so is the extent of its geometry. These limits are checked here. Therefore other code need not
+// check whether products of sizes, or numbers of bytes for any dtype, overflow.
 constexpr int64_t kMaxElements = INT64_MAX / 16;
 
 // Returns the product of the sizes. Raises RuntimeError if it is too large.
@@ -135,8 +135,8 @@ constexpr uint64_t kKept = kDTypeBits | kDeviceBits | bit(Stage::Sparse);
 
 struct TensorFactory {
     static TensorImpl* make(Storage* storage, uint64_t key, int64_t offset) {
-        // The "()" of a value initialisation is omitted: it would also fill inline_geometry_, which has no initialiser,
-        // with zeros, and would use the slow `rep stos`.
+        // Written without "()": a value initialisation would also fill inline_geometry_, which has no initialiser, with
+        // zeros, by the slow instruction `rep stos`.
         auto* impl = new (Pool::allocate()) TensorImpl;
         impl->key_ = key;
         impl->root_ = impl;
@@ -145,7 +145,7 @@ struct TensorFactory {
         impl->geometry_ = impl->inline_geometry_;
         return impl;
     }
-    // Only sizes are given, so the strides are row-major and need not be classified.
+    // The strides are row-major, so there is no need to determine whether the geometry is contiguous.
     static Tensor fresh(IntList sizes, DType dtype, Device device) {
         int64_t numel = checked_numel(sizes);
         Ref<Storage> storage = Storage::allocate(checked_nbytes(numel, dtype), device);

@@ -7,10 +7,10 @@
 // operator reads them, advances them and writes them back. So the host never waits for their values, and each replay of a
 // recorded step counts as a step. If an operator raises an error, it has not changed the numbers.
 //
-// A kind is a struct of its settings, with
+// Each kind of optimizer has a struct, which contains its settings and defines
 //   kStates, kNumbers: the number of tensors of state, which have the parameter's shape, and of numbers;
-//   begin(numbers): advances the numbers of one parameter, and returns an Update, which contains whatever is equal for all
-//   elements of the parameter;
+//   begin(numbers): advances the numbers of one parameter, and returns an Update, which contains the values that are the
+//   same for all elements of the parameter;
 //   Update::operator()(p, g, state): updates an element p, whose gradient is g, and its state.
 // Loops are vectorised only if their conditions compare numbers of the elements' type. A condition on a bool prevents this,
 // even if the bool is the same for all elements. The formulas use fused multiply-adds explicitly. Otherwise the compiler
