@@ -95,7 +95,8 @@ class Folding {
         if (!weight || !mean || !mean->defined() || !variance || !variance->defined()) return false;
         for (const auto* each : {&bias, &scale, &shift, &mean, &variance})
             if (!*each || ((*each)->defined() && (*each)->dtype() != weight->dtype())) return false;
-        // Batch norm scales dimension 1, which is that of the channels only if the convolution has a batch.
+        // Batch norm scales dimension 1. This is the dimension of the channels only if the convolution's result has a
+        // batch dimension.
         const ValueId normed = std::get<Use>(norm.arguments[kNormed]).value;
         if (graph_.values[normed].type.sizes.size() != weight->sizes().size()) return false;
         if (convolution.gradients != norm.gradients) return false;

@@ -29,8 +29,8 @@ struct Capturing {
 };
 extern thread_local Capturing capturing RL_TLS_MODEL;
 
-/// Called when a capture begins (true) and ends (false) to use the table. The table is filled while there is such a
-/// capture.
+/// Called with true when a capture begins to use the table, and with false when it ends. The table is filled while any
+/// capture uses it.
 void watch_births(bool on);
 /// Returns the origin of memory, or nothing if it was allocated before the capture.
 std::optional<Birth> birth_of(const Storage* storage);

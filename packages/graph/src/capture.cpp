@@ -139,7 +139,7 @@ static void fail_values_read(const char* op) {
 }
 
 void Recorder::values_read(const char* op, const Tensor& t) const {
-    // An operator may read values internally, because it reads them again when the program runs.
+    // Operators may read values internally, because they read them again when the program runs.
     if (capturing.depth > 0) return;
     Storage* storage = t.impl()->storage();
     if (!known_.contains(t.impl()) && !memory_.contains(storage) && !outside_over_.contains(storage)) {
@@ -193,8 +193,8 @@ bool Recorder::is_expanded(const Operator& op, const Stack& stack) const {
     return expanded;
 }
 
-// Only as_strided counts its offset from the beginning of the memory. For inputs and constants, the offset of a
-// tensor in its memory, and the memory around the tensor, may be different in a run.
+// Only as_strided counts its offset from the beginning of the memory. In a run, the offset of an input or constant in
+// its memory, and the memory around it, may be different.
 void Recorder::check_offset(const Node& node, const Operator& op) const {
     const auto* use = std::get_if<Use>(&node.arguments[0]);
     if (!use || !std::holds_alternative<int64_t>(node.arguments[3])) return;
@@ -315,7 +315,8 @@ ValueId Recorder::add_constant(const Tensor& t, std::string name, ConstantKind k
     const ValueId id = add_value(t);
     block_of_[id] = 0;
     std::vector<int64_t> strides;
-    // A file has no room for the gaps of a strided view, or the repetitions of an expanded one: it is loaded contiguous.
+    // A file stores neither the gaps of a strided view nor the repetitions of an expanded view, so a loaded constant is
+    // contiguous.
     int64_t reach = 1;
     for (int64_t d = 0; d < t.dim(); ++d)
         reach += (std::max<int64_t>(t.size(d), 1) - 1) * t.strides()[static_cast<size_t>(d)];
@@ -358,8 +359,8 @@ ValueId Recorder::value_of(const Tensor& t, const Operator& op) {
             "captured so far",
             op.name, here().c_str());
         const ValueId id = at->second.value;
-        // A view of outside memory that an inner block created is not visible here, so it is created again from the
-        // memory.
+        // The value is a view of memory from outside of the block, but an inner block created it, so it is not visible
+        // here. Therefore the view is created again.
         if (is_open(block_of_[id]) || !is_open(block_of_[graph_.values[id].memory])) {
             check_scope(id, op);
             return id;

@@ -88,9 +88,9 @@ std::vector<Tensor> Recorder::add_control_flow(ControlFlow control, std::vector<
     for (const Tensor& t : results) {
         StagesOff untraced(kTracingStages);
         if (t.requires_grad() && grad_mode()) {
-            // Gradients through control flow are not supported: the gradient of one run of the block is not the
-            // gradient of the node. So the input is multiplied by a tensor for which value_of raises an error when a
-            // gradient formula uses it.
+            // Gradients through control flow are not supported, because the gradient of one run of the block is not the
+            // gradient of the node. So the input is multiplied by a special tensor. When a gradient formula uses this
+            // tensor, value_of raises an error.
             barriers_.push_back(ops::ones({}, t.dtype(), t.device()));
             made.push_back(ops::mul(t, barriers_.back()));
         } else {

@@ -137,7 +137,7 @@ Json encode_node(const Node& node) {
     return object;
 }
 
-// The oldest format that has everything these nodes need: kOldestFormat, 2 for control flow, 3 for gradient modes.
+// Returns the oldest format that can represent these nodes: kOldestFormat, 2 for control flow, or 3 for gradient modes.
 int64_t format_of(const std::vector<Node>& nodes) {
     int64_t format = kOldestFormat;
     for (const Node& node : nodes) {

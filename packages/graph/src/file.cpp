@@ -132,12 +132,12 @@ Tensor read_constant(const Constant& constant, const TensorType& type, const Ext
                                              release, owner.release());
         if (!constant.written) storage->set_read_only();
         tensor = contiguous(std::move(storage));
-    } else {  // a file of another writer may not be aligned
+    } else {  // a file that another program wrote may not be aligned
         tensor = make_tensor(type.sizes, type.dtype);
         std::memcpy(tensor.data<void>(), data, size);
     }
     if (constant.strides.empty()) return tensor;
-    // Strides in a malicious file may reach far beyond the elements.
+    // The strides in a malicious file may lead to addresses far beyond the elements.
     int64_t reach = 1;
     for (size_t d = 0; d < type.sizes.size(); ++d)
         reach += (std::max<int64_t>(type.sizes[d], 1) - 1) * constant.strides[d];
@@ -303,7 +303,7 @@ std::string write_bytes(const Graph& graph, TensorList constants) {
 
 void write_file(const Graph& graph, TensorList constants, const std::string& path) {
     const Layout layout = lay_out(graph, constants);
-    // A new file is written first and then renamed. So a program that runs from the old file keeps its pages, and a
+    // A new file is written first and then renamed. So a program that uses the mapped old file can continue, and a
     // failure leaves the old file intact.
     std::string fresh = path + ".XXXXXX";
     Descriptor file{::mkostemp(fresh.data(), O_CLOEXEC)};

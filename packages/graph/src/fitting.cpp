@@ -11,7 +11,7 @@ using Kind = Expression::Kind;
 using Numbers = std::vector<int64_t>;
 
 constexpr int64_t kLargestDivisor = 64;
-// Sums of two integers and products of three are tried only for the first integers, at most this number.
+// Sums of two integers and products of three integers are tried only for this number of integers, the first ones.
 constexpr size_t kMostBases = 48;
 
 struct Line {
@@ -95,9 +95,9 @@ std::optional<uint32_t> Fitting::find_linear(const Numbers& seen) {
     return std::nullopt;
 }
 
-// Several quotients may agree for all observations. The simplest one is chosen: without a factor and with a small offset, and
-// rounded down or up. Among equally simple ones, divisors are tried in ascending order, each for all known integers: a size
-// is more often half of a preceding size than a 32nd of the input's size.
+// Several quotients may agree for all observations. The simplest quotient is chosen: one without a factor and with a small
+// offset, rounded down or up. For equally simple quotients, divisors are tried in ascending order, each with all known
+// integers, because a size is more often half of a preceding size than a 32nd of the input's size.
 std::optional<uint32_t> Fitting::find_quotient(const Numbers& seen) {
     struct Quotient {
         uint32_t of;

@@ -10,11 +10,12 @@
 namespace rushlight::graph {
 
 // Note [Fitting]
-// Each capture is one observation of every integer of the program. The expression of an integer is the first of these
-// forms that fits all observations: an integer that has an expression already, c*x + d, c*((x + a) // b) + d, c*x*y +
-// d, c*x + d*y + e, c*x*y*z. Here x, y and z are symbols or integers that have expressions already. So expressions
-// can be built from the sizes of earlier results, such as the height after a convolution, and nested expressions are
-// found one step at a time. A form has at most four free numbers, and there are at least five observations.
+// Each capture gives one observation of every integer of the program. The expression of an integer is the first of the
+// following forms that fits all observations: an integer that has an expression already, c*x + d, c*((x + a) // b) + d,
+// c*x*y + d, c*x + d*y + e, c*x*y*z. Here x, y and z are symbols or integers that have expressions already. So
+// expressions can be built from the sizes of earlier results, such as the height after a convolution, and nested
+// expressions are found one step at a time. A form has at most four free numbers, and there are at least five
+// observations.
 class Fitting {
   public:
     /// New expressions are added to `graph`. `values` has the values of the symbols in each observation.

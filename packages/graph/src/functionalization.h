@@ -10,11 +10,12 @@ namespace rushlight::graph {
 /// For the result of each call that was replaced, the index of the in-place operator.
 using InPlaceCalls = std::map<ValueId, uint32_t>;
 
-/// Replaces in-place calls, such as `add_`, by the functional form where no other tensor sees the write: a node of the same
-/// list allocated the memory, and afterwards only the result of the call is used. The memory of inputs and constants, and
-/// of results that the graph returns as they were before the call, is written as before. Results are the same bit for bit.
+/// Replaces in-place calls, such as `add_`, by the functional form. This is done only if the write has no other effect: a
+/// node of the same list allocated the memory, and afterwards only the result of the call is used. Calls that write to
+/// inputs or constants, or to a tensor whose earlier value the graph returns, stay in place. Results are the same bit for
+/// bit.
 InPlaceCalls functionalize(Graph& graph);
-/// Restores the in-place calls where still nothing else uses the memory: they need less memory than the functional form.
+/// Restores in-place calls, which need less memory than the functional form, where the memory still has no other use.
 void restore_in_place(Graph& graph, const InPlaceCalls& calls);
 
 }  // namespace rushlight::graph

@@ -71,7 +71,7 @@ class Planner {
             each_result(nodes[n], [&](ValueId id) {
                 use(id);
                 const ValueId memory = graph_.values[id].memory;
-                if (memory != id) return;  // the memory belongs to an argument
+                if (memory != id) return;  // the result uses the memory of an argument
                 of[memory] = ranges.size();
                 ranges.push_back({memory, bytes_of(id), n, n});
             });

@@ -140,10 +140,10 @@ void remove_dead(Graph& graph, std::vector<Tensor>& constants) {
     constants = std::move(tensors);
 }
 
-// Merges a call with an earlier call of the same operator with the same arguments, if their memory is not written.
-// The uses of its results are renamed, but not the outputs of the graph: two results remain two tensors, because the
-// caller may write to one of the tensors. A block may use the results of earlier calls outside of it. Calls inside a
-// block may not run, so they cannot be used outside; therefore `known` is a copy.
+// Merges a call with an earlier call of the same operator with the same arguments, if nothing writes to the memory of
+// their arguments and results. The uses of its results are renamed, but not the outputs of the graph: two results
+// remain two tensors, because the caller may write to one of the tensors. A block may use the results of earlier calls
+// outside of it. Calls inside a block may not run, so they cannot be used outside; therefore `known` is a copy.
 class Sharing {
   public:
     explicit Sharing(const Graph& graph)
@@ -170,7 +170,7 @@ class Sharing {
         each_result(earlier, [&](ValueId id) { before.push_back(id); });
         each_result(later, [&](ValueId id) { here.push_back(id); });
         if (before.size() != here.size()) return;
-        // Views of the two results that are outputs of the graph must not share memory.
+        // If views of both results are outputs of the graph, they must not share memory.
         for (size_t i = 0; i < here.size(); ++i)
             if (is_returned(before[i]) && is_returned(here[i]) && !is_view(later, before[i], here[i])) return;
         for (size_t i = 0; i < here.size(); ++i) {
@@ -208,9 +208,9 @@ std::map<ValueId, Tensor> call_now(const Graph& graph, const Node& node,
     return made;
 }
 
-// Replaces calls whose arguments are all constants by constants, if these take no more memory than the arguments. Calls in
-// blocks, which may never run, are kept. A view of a constant remains a view, but results computed from it may become
-// constants.
+// Replaces calls whose arguments are all constants by constants, if the new constants take no more memory than the
+// arguments. Calls in blocks, which may never run, are kept. A view of a constant remains a view, but results computed
+// from it may become constants.
 void fold_constants(Graph& graph, std::vector<Tensor>& constants) {
     const SharedMemory memory(graph);
     const std::set<ValueId> written = written_memory(graph, memory);

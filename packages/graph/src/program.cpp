@@ -94,7 +94,7 @@ class Preparation {
     }
 
   private:
-    // Values from outside of the list that its nodes use are added to `used`.
+    // Adds to `used` the values from outside of the list that its nodes use.
     Steps prepare(const std::vector<Node>& nodes, const std::vector<ValueId>& inputs,
                   const std::vector<ValueId>& outputs, std::vector<ValueId>& used) {
         const uint32_t list = ++lists_;

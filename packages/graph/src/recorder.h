@@ -128,7 +128,7 @@ struct Recorder {
     std::vector<std::pair<Tensor, Tensor>> strangers_;
     std::vector<GradChange> changed_gradients_, changed_input_gradients_;
     std::vector<Tensor> from_outside_;  // inputs and constants
-    std::vector<Tensor> held_;  // tensors of values whose entry an in-place result has replaced
+    std::vector<Tensor> held_;  // tensors whose entry the result of an in-place operator has replaced
     // Constants that were made from Python data inside the region. Each run begins with their original values.
     std::unordered_set<ValueId> fresh_;
     std::unordered_map<const Operator*, uint32_t> operators_;

@@ -14,8 +14,8 @@ namespace {
 
 constexpr size_t kMaxDepth = 4096;
 
-// Returns the average number of words for the details of a record, a power of two. A stack has at most 64 words, the
-// arguments of a call with two small matrices have 9 words, and the text of an annotation has 1 word.
+// Returns the average number of words for the details of a record, rounded to a power of two. A stack has at most 64
+// words, the arguments of a call with two small matrices have 9 words, and the text of an annotation has 1 word.
 uint64_t words_for_record(uint64_t session) { return session & kStacks ? 64 : session & kShapes ? 16 : 1; }
 
 constinit thread_local Lane* lane = nullptr;
@@ -83,7 +83,7 @@ void Lane::close_node(uint64_t sequence) {
 void Lane::finish(size_t at, uint64_t end, int64_t nbytes) {
     const Frame& f = frames_[at];
     uint32_t parent = at ? frames_[at - 1].id : 0;
-    if (current_session() == session_)  // otherwise its session has ended
+    if (current_session() == session_)  // spans of an earlier session are not recorded
         push({f.begin,
               end,
               f.name,
@@ -151,7 +151,7 @@ Lane* lane_for(uint64_t session) noexcept {
 }
 
 void forget_lanes() {
-    registry().lanes.clear();  // not freed: the pages are shared with the parent until they are written
+    registry().lanes.clear();  // not freed, because this would write to pages that are shared with the parent
     lane = nullptr;
 }
 

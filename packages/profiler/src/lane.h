@@ -19,8 +19,8 @@ namespace rushlight::profiler {
 // A thread that records an event gets a lane, to which only this thread writes. A span is a frame on the lane's stack while
 // it is open, and becomes a record when it ends. Each recording is a session with a number. If a lane was last used
 // in another session, its thread empties it before using it again. So starting a session takes one store, and so does
-// stopping it. A thread that is inside of an operator at that time writes at most one late record, which is detected
-// by its time and discarded.
+// stopping it. A thread that is inside of an operator when a session stops may write one late record. This record is
+// recognised by its time and discarded.
 
 enum class Kind : uint8_t { Operator, Node, Annotation, Memory };
 
@@ -63,8 +63,8 @@ class Lane {
     void close(uint32_t id, int64_t nbytes);
     void close_node(uint64_t sequence);
     void add_memory(const void* data, int64_t nbytes, Device device);
-    /// Sets the node that the innermost operator has recorded. If it is called several times, the last node applies,
-    /// which is the node of the operator's result.
+    /// Sets the node that the innermost operator has recorded. If it is called several times for an operator, the last
+    /// node is recorded, which is the node of the operator's result.
     void note_node(uint64_t sequence);
     const char* intern(std::string_view name);
 

@@ -145,7 +145,7 @@ bool stop() {
     detail::session.store(0, std::memory_order_release);
     end_moment = measure_moment();
     set_observer(nullptr);
-    dispatch_state.on &= ~kBit;  // other threads clear their bit at their next operator
+    dispatch_state.on &= ~kBit;  // other threads clear their stage bit at their next operator
     return true;
 }
 

@@ -13,8 +13,8 @@ enum Wanted : uint64_t { kShapes = 1, kMemory = 2, kStacks = 4 };
 inline constexpr int kNumberShift = 8;
 
 namespace detail {
-// 0 without a session. Otherwise the session's number, shifted above the bits of the data that it records, so that
-// one load reads both. The symbol is hidden, like all symbols of this module.
+// 0 without a session. Otherwise the session's number in the high bits and the data that it records in the low bits, so
+// that one load reads both. The symbol is hidden, like all symbols of this module.
 extern std::atomic<uint64_t> session;
 extern std::atomic<uint64_t> capacity;
 }  // namespace detail

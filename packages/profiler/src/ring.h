@@ -12,9 +12,10 @@
 
 namespace rushlight::profiler {
 
-// Positions only grow; the index of an item is its position modulo the capacity. The writer never waits: if there is
-// no room, it keeps the old items and drops the new item. Children end before their parent, so if a span was stored,
-// all of its children were stored too, and its self time is exact.
+// Positions only increase; the index of an item is its position modulo the capacity. The writer never waits: if there
+// is no room, it keeps the old items and drops the new item. The records of child spans are written before the record
+// of their parent. So if a span was stored, all of its children were stored too, and the time spent in the span itself
+// is exact.
 template <class T>
 class Ring {
     static_assert(std::is_trivially_copyable_v<T>);

@@ -47,7 +47,7 @@ static void compute(void) {
     check(rl_call("sum", rest, 2, &sums, 1));
     rl_array seen = {.struct_size = sizeof(rl_array)};
     check(rl_tensor_to_array(sums.as.tensor, &seen));
-    rl_value_free(&sums); /* what is seen stays */
+    rl_value_free(&sums); /* the memory that was exported stays valid */
     const float* numbers = seen.data;
     expect(seen.ndim == 1 && seen.sizes[0] == 2 && numbers[0] == 6 && numbers[1] == 24, "sums are wrong");
     rl_array_free(&seen);

@@ -1,7 +1,7 @@
 // sources: src/runtime/caching_allocator.cpp src/runtime/site.cpp src/runtime/error.cpp
 
-// The caching allocator on a device that a test controls. Streams stand still until a test advances them, a test sets the
-// size of memory, and every piece of queued work checks that nothing else has written to its block.
+// The caching allocator on a device that a test controls. Streams do not run until a test advances them, and a test sets
+// the size of memory. Every piece of queued work checks that nothing else has written to its block.
 #include "runtime/caching_allocator.h"
 
 #include <algorithm>
@@ -66,7 +66,7 @@ class FakeDevice final : public Driver {
     bool short_of_memory(size_t nbytes) noexcept override { return nbytes >= spare; }
     uint64_t calm_ms() noexcept override { return calm; }
 
-    // An event stores its stream and the number of pieces of work before it.
+    // A mark, which stores its stream and the number of pieces of work before it.
     Event record(StreamId stream) noexcept override {
         ++live_events;
         return new Mark{stream, queued[stream]};
@@ -546,7 +546,7 @@ TEST(all_that_is_unused_goes_back_at_once_when_others_need_it) {
     program.device.spare = 5 * kMiB;
     program.allocator.make_room(10 * kMiB);
     CHECK_EQUAL(program.device.resident_bytes(), 4 * kMiB);
-    // Pages that were returned are needed again, and the cache has to make room for them.
+    // Pages that were returned are needed again, and cached memory has to be released for them.
     program.device.spare = SIZE_MAX;
     program.use({100 * kMiB});
     program.device.spare = 5 * kMiB;

@@ -118,8 +118,8 @@ TEST(an_empty_cache_holds_nothing) {
 
 namespace {
 
-/// A clock that stands still until a test advances it. Each clock starts an hour after the previous one, so that no earlier
-/// use of memory counts as recent.
+/// A clock that shows the same time until a test advances it. Each clock starts an hour after the previous one, so that no
+/// earlier use of memory counts as recent.
 struct FakeClock {
     FakeClock() {
         now = std::max(now, former()) + 3'600'000;
@@ -311,13 +311,13 @@ TEST(a_child_may_use_everything_and_disturbs_nobody) {
             for (int i = 0; i < 2000; ++i) {
                 size_t nbytes = i % 2 ? 256 : i % 4 ? 4096 : 100'000;
                 auto* data = static_cast<unsigned char*>(cpu_allocate(nbytes));
-                // Inherited memory is not handed out again: to write to it would copy the parent's pages. (A
-                // large block's addresses may be, after its segment was unmapped.)
+                // The child does not allocate inherited memory again, because writes to it would copy the parent's
+                // pages. (The addresses of a large block may be used again after its segment was unmapped.)
                 if (caching()) CHECK(!released.contains(data));
                 std::memset(data, 255, nbytes);
                 if (i % 3) cpu_release(data, nbytes);
             }
-#if !defined(__SANITIZE_THREAD__)  // which refuses threads after a fork
+#if !defined(__SANITIZE_THREAD__)  // which does not support new threads after a fork
             std::thread([] { cpu_release(cpu_allocate(300), 300); }).join();
 #endif
             empty_cache();

@@ -4,7 +4,7 @@
 // sources: src/runtime/cpu_allocator.cpp src/runtime/small_blocks.cpp src/runtime/pages.cpp src/runtime/limits.cpp
 // sources: src/runtime/caching_allocator.cpp src/tensor/device.cpp
 
-// The allocator services of HostTable, used as by a plug-in: 10^5 operations on streams that stand still until the test
+// The allocator services of HostTable, used as by a plug-in: 10^5 operations on streams that do not run until the test
 // advances them. Every piece of queued work checks that nothing else has written to its block. Memory that is returned to
 // the driver is freed, so that a memory checker detects later uses.
 #include <algorithm>

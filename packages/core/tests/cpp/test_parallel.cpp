@@ -135,7 +135,7 @@ TEST(the_quota_is_shared) {
         ThreadLease lease;
         CHECK_EQUAL(lease.threads(), 4);
         std::thread([] {
-            CHECK_EQUAL(ThreadLease().threads(), 1);  // all threads are lent, so this thread computes alone
+            CHECK_EQUAL(ThreadLease().threads(), 1);  // all threads are reserved, so this thread computes alone
             CHECK_EQUAL(team_size(), 1);
         }).join();
         CHECK_EQUAL(team_size(), 1);
@@ -163,7 +163,7 @@ TEST(many_threads_open_regions) {
     }
     for (std::thread& caller : callers) caller.join();
     CHECK_EQUAL(sum.load(), 4 * 200 * 300);
-    CHECK(most <= 4 + 2);  // four callers, and two threads that can be lent to one of them
+    CHECK(most <= 4 + 2);  // four callers, and two threads that one of them can reserve
 }
 
 TEST(the_number_of_threads_is_checked) {
@@ -186,7 +186,7 @@ TEST(a_forked_child_computes_alone_but_its_threads_need_not) {
         int64_t sum = 0;
         parallel_chunks(100, [&](int64_t chunk) { sum += chunk; });
         CHECK_EQUAL(sum, 4950);
-#if !defined(__SANITIZE_THREAD__)  // which refuses threads after a fork
+#if !defined(__SANITIZE_THREAD__)  // which does not support new threads after a fork
         std::thread([] { CHECK_EQUAL(team_size(), 3); }).join();
 #endif
         _exit(check::failures != before);

@@ -1,7 +1,7 @@
-// A CUDA driver in host memory, for tests. It delays work as long as CUDA may: the work of a stream runs only when a caller
-// waits for it, or when a test advances the stream (fake_cuda_advance). New memory is filled with junk, and released memory
-// is overwritten. Environment: FAKE_CUDA_DEVICES (1), FAKE_CUDA_MEMORY_MIB (256 for each device), FAKE_CUDA_CAPABILITY (90),
-// FAKE_CUDA_MISSING (the message of a missing driver).
+// A CUDA driver in host memory, for tests. It delays work as long as CUDA is allowed to: the work of a stream runs only when
+// a caller waits for it, or when a test advances the stream (fake_cuda_advance). New memory is filled with junk, and
+// released memory is overwritten. Environment: FAKE_CUDA_DEVICES (1), FAKE_CUDA_MEMORY_MIB (256 for each device),
+// FAKE_CUDA_CAPABILITY (90), FAKE_CUDA_MISSING (the message of a missing driver).
 #include <algorithm>
 #include <atomic>
 #include <chrono>

@@ -1,5 +1,5 @@
-// Runs the threads of a block on one host thread. Each runs until it reaches a barrier or ends. When all have stopped, the
-// next round begins.
+// Runs the threads of a block on one host thread. Each of them runs until it reaches a barrier or ends. When all have done
+// so, the next round begins.
 #include <sys/mman.h>
 
 #include <stdexcept>

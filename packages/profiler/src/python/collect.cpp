@@ -73,7 +73,7 @@ class Converter {
         for (const LaneRecords& lane : recording_.lanes)
             for (const Record& record : lane.records) entries.push_back({record.begin, &lane, &record});
         std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
-            // If spans begin in the same tick, the outer span, which was opened first, comes first.
+            // If two spans begin in the same tick, the span that was opened first (the outer span) comes first.
             return a.begin != b.begin ? a.begin < b.begin : a.record->id < b.record->id;
         });
         Object events(PyList_New(static_cast<Py_ssize_t>(entries.size())));

@@ -28,10 +28,10 @@ struct Named {
 // program contains no transforms. A composite is expanded there if a transform would handle one of the operators that
 // it calls.
 //
-// Values are identified by the tensor object; below gradients, also by address. The effects of an operator are
-// observed, because a schema does not mark every buffer that the operator updates. Two values share memory if their
-// storages are the same, an argument was written if its version has changed, and an operator is random if the default
-// generator has advanced.
+// A value is identified by its tensor object; below gradients, also by its address. The effects of an operator are
+// determined by observation, because a schema does not mark every buffer that the operator updates. Two values share
+// memory if their storages are the same, an argument was written if its version has changed, and an operator is random
+// if the default generator has advanced.
 //
 // Operations that cannot be recorded raise an error instead of becoming constants: tensors that an operator allocates
 // internally (and saves for gradients), reads of values, transforms that run below the tracer, and generators other
@@ -53,9 +53,9 @@ struct GradChange {
 /// generator are restored.
 class RL_API Capture {
   public:
-    /// `inputs` become the program's arguments. `state` contains parameters and buffers; they become the program's
-    /// constants if they are used. The operators named in `expanded` must be composites; the operators that they call
-    /// are recorded in their place.
+    /// `inputs` become the program's arguments. `state` contains parameters and buffers; those that are used become the
+    /// program's constants. The operators named in `expanded` must be composites; the operators that they call are
+    /// recorded in their place.
     Capture(std::vector<Named> inputs, std::vector<Named> state, std::set<std::string> expanded = {},
             Level level = Level::Above);
     ~Capture();

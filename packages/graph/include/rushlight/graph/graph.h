@@ -15,7 +15,7 @@ namespace rushlight::graph {
 /// Index of a value, in Graph::values.
 using ValueId = uint32_t;
 
-/// The properties of a tensor before the program runs.
+/// The properties of a tensor that are known before the program runs.
 struct TensorType {
     DType dtype = DType::Float32;
     Device device{};
@@ -51,8 +51,8 @@ struct Moving {
 
 struct ValueInfo {
     TensorType type;
-    /// The first value that uses the same memory, which may be this value. Results of views and of in-place operators
-    /// share memory with an argument.
+    /// The first value that uses the same memory. This may be the value itself. Results of views and of in-place
+    /// operators share memory with an argument.
     ValueId memory = 0;
     std::vector<Moving> moving;  // `item` is the dimension, and `position` is 0
 };
@@ -128,7 +128,7 @@ struct Constant {
     std::string name;
     ValueId value;
     ConstantKind kind;
-    bool written;  // whether a node writes it: then it is state, which persists between runs
+    bool written;  // whether a node writes it; a written constant is state that persists between runs
     std::vector<int64_t> strides;  // if empty, the tensor is contiguous
 };
 
@@ -168,8 +168,8 @@ RL_API void verify(const Graph& graph);
 /// numbers beyond int64.
 RL_API std::vector<int64_t> evaluate(const Graph& graph, const std::vector<int64_t>& symbols);
 
-/// Returns one graph for several graphs of the same program, captured with different sizes. Integers that differ become
-/// expressions of the symbols.
+/// Returns one graph for several graphs of the same program that were captured with different sizes. Integers that
+/// differ between the graphs become expressions of the symbols.
 ///
 /// `values` has the value of each symbol for each graph. The values for the first graph become the examples of the
 /// symbols. Raises RuntimeError, which names the lines, if the graphs call different operators or no expression fits

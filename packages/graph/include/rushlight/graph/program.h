@@ -15,8 +15,8 @@ class RL_API Program {
     /// Verifies the graph and looks up its operators. `constants` are in the order of Graph::constants.
     Program(Graph graph, std::vector<Tensor> constants);
 
-    /// Returns one program for several, like `generalize` of graphs. Raises RuntimeError if constants that are not state
-    /// have different elements.
+    /// Returns one program for several captures of it, like the function `generalize` of graphs. Raises RuntimeError if
+    /// constants that are not state have different elements.
     static Program generalize(const std::vector<Program>& programs, std::vector<Symbol> symbols,
                               const std::vector<std::vector<int64_t>>& values);
 

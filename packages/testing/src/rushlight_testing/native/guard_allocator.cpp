@@ -1,4 +1,4 @@
-// An allocator that counts blocks, and places the end of each block at an inaccessible page.
+// An allocator for tests that counts blocks, and places each block directly before an inaccessible page.
 //
 // A read or write beyond the end of a block (rounded up to the alignment) ends the process at the faulty instruction.
 // When a block is released, a write before its beginning or into the rounding is detected, and also a second release
@@ -23,7 +23,7 @@ std::atomic<unsigned char> fresh = 0xCB;
 
 std::atomic<size_t> live_bytes, live_blocks, total_blocks;
 
-// The number of requests until one is refused; negative to refuse none.
+// The number of requests until one is refused; negative if none is refused.
 std::atomic<int64_t> until_refusal = -1;
 
 struct Layout {

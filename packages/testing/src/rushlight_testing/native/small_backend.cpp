@@ -44,7 +44,7 @@ BackendStatus copy(const DeviceCopy* c) {
     return BackendStatus::Ok;
 }
 
-// The CPU's kernels compute the results; each kernel of the table has one name.
+// The CPU's kernels compute the results. found[i] is the kernel that run<i> calls.
 const void* found[3];
 template <int i>
 BackendStatus run(const KernelArgs* args) {

@@ -1,6 +1,6 @@
 // A device that exists only in host memory, to test that core obeys the contract of rushlight/backend.h.
 //
-// The device works as late as the contract allows: the work of a stream runs only when a caller waits for it. With
+// The device runs work as late as the contract allows: the work of a stream runs only when a caller waits for it. With
 // RUSHLIGHT_TOY_SEED, work of other streams runs in between, in an order that the seed determines. New memory is filled with
 // arbitrary bytes, and memory is overwritten when it is released. Therefore an operator that fails to synchronize, to keep
 // its inputs alive, or to order two streams gives wrong results in every run.
@@ -186,7 +186,7 @@ struct LateError {
     std::string text;
     DeviceCall call = {};
 };
-LateError late_error;  // the first one; under the queue's mutex
+LateError late_error;  // the first error; guarded by the queue's mutex
 
 class Queue {
   public:
@@ -201,7 +201,7 @@ class Queue {
     void push(Stream* stream, T&& work) {
         make<std::decay_t<T>>(stream, std::forward<T>(work));
     }
-    /// As above, but constructs the T in the queue.
+    /// Adds work like the function above, but constructs the T in the queue.
     template <class T, class... A>
     void make(Stream* stream, A&&... arguments) {
         if (stream->graph) {
@@ -412,7 +412,7 @@ BackendStatus destroy_graph(int32_t, void* graph) {
 BackendStatus allocate(int32_t index, size_t nbytes, void* stream, void** data) {
     std::unique_lock lock(queue().mutex);
     ToyDevice& d = device(index);
-    if (nbytes > kMemory - d.used) wait_for_all(lock, d);  // releases may be queued
+    if (nbytes > kMemory - d.used) wait_for_all(lock, d);  // queued releases may free enough memory
     if (nbytes > kMemory - d.used) {
         return fail(BackendStatus::OutOfMemory,
                     "toy:" + std::to_string(index) + " has no " + std::to_string(nbytes) + " bytes: " +
@@ -520,7 +520,7 @@ BackendStatus unpin(void* data, size_t) {
     return BackendStatus::Ok;
 }
 
-// --- Kernels, which run late: the device's own kernels, or otherwise those of the CPU --------------
+// --- Kernels: the device's own kernels, or otherwise the CPU's kernels -----------------------------
 
 /// How an operator is computed: by the device's own kernel if it supports the dtypes, otherwise by the CPU's kernel.
 struct Choice {
