@@ -132,7 +132,7 @@ std::vector<Tensor> run_backward(TensorList outputs, TensorList grads, TensorLis
     std::vector<Edge> edges;
     for (size_t i = 0; i < inputs.size(); ++i) edges.push_back(input_edge(inputs[i], i));
     std::vector<Tensor> result = run_backward(roots, edges, options);
-    // Leaves, and tensors that retain their gradients, have accumulated gradients during the pass.
+    // The gradients of leaves, and of tensors that retain their gradients, were already accumulated during the pass.
     for (size_t i = 0; options.accumulate_grad && i < inputs.size(); ++i)
         if (result[i].defined() && !inputs[i].is_leaf() && !meta(inputs[i].impl()).retains_grad())
             add_to_grad(inputs[i], result[i], options.create_graph);

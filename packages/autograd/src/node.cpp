@@ -178,14 +178,14 @@ void AccumulateGrad::accumulate(Tensor& grad) {
     Tensor existing = variable_.grad();
     if (!existing.defined()) {
         // The gradient is adopted without a copy only if nothing else refers to its memory, and its memory and layout
-        // are those of a gradient that we would allocate.
+        // are the same as for a newly allocated gradient.
         bool ours = grad.impl()->use_count() == 1 && grad.impl()->storage()->use_count() == 1 &&
                     grad.impl()->storage()->kind() == StorageKind::Cached && grad.impl()->has(Flag::Dense) &&
                     !grad.impl()->storage()->read_only();
         if (!ours || grad_mode()) grad = ours ? grad : ops::clone(grad);
         leaf->set_grad(Ref<TensorImpl>::share(grad.impl()));
     } else if (grad_mode() || is_sparse(existing)) {
-        // The sum of a sparse gradient and another may be sparse or dense, so it cannot be computed in place.
+        // The sum of a sparse gradient and another gradient may be sparse or dense, so it cannot be computed in place.
         leaf->set_grad(Ref<TensorImpl>::share(ops::add(existing, grad).impl()));
     } else {
         ops::add_(existing, grad);

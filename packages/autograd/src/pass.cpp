@@ -168,8 +168,8 @@ uint32_t Pass::task_of(Node* node) {
 // the backward pass, and saved tensors are read on the stream on which they were computed. A gradient is added up on the
 // stream of the node that receives it. This stream first waits for the stream on which the gradient was computed.
 // Accumulators run on the caller's stream. After the pass, the caller's streams wait for all streams on which nodes ran,
-// so the caller can use the gradients like other results. While a node runs, the current streams of devices other than
-// the node's own are those of the caller.
+// so the caller can use the gradients like other results. While a node runs, the caller's streams are current for all
+// devices other than the node's device.
 StreamChoice Pass::stream_of(uint32_t task, Device device) const {
     if (is_leaf(task)) return {device, callers_stream(device)};
     const Node::Hooks* hooks = tasks_[task].node->hooks_or_null();

@@ -151,7 +151,7 @@ class Pass {
     bool restricted_ = false;
     bool masks_handed_on_ = false;
     uint64_t id_;
-    Device home_;  // nodes of this device run on the calling thread, as do those of the CPU
+    Device home_;  // nodes of this device and of the CPU run on the calling thread
     const bool device_threads_;
     const bool several_streams_;               // whether streams other than default ones have been used
     const std::vector<StreamChoice> streams_;  // the caller's current streams

@@ -159,8 +159,8 @@ WriteThroughView::WriteThroughView(const Tensor& root, const Tensor& view, Ref<N
       window_(root, view),
       write_(std::move(write)),
       index_(index) {
-    // Edge 0 leads to the old root. The other edges are those of the operator, except for its edge to the view's old
-    // value, which is a part of the old root.
+    // Edge 0 leads to the old root. The other edges are the operator's edges, without its edge to the view's old value,
+    // which is a part of the old root.
     edges()[0] = gradient_edge(root);
     for (uint32_t i = 0; i < write_->edges().size(); ++i)
         if (i != 0) edges()[i + 1] = write_->edges()[i];

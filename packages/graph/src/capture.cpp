@@ -340,7 +340,7 @@ ValueId Recorder::add_alias(const Tensor& t, ValueId memory, const Operator& op)
     node.arguments = {Use{memory}, t.shape(), std::vector<int64_t>(t.strides().begin(), t.strides().end()),
                       t.impl()->offset()};
     check_offset(node, op);
-    // A tensor that no operator created, such as that of `.data`, has no history.
+    // A tensor that no operator created, such as the result of `.data`, has no history.
     if (level == Level::Above && !known_.contains(t.impl())) node.gradients = false;
     node.results = {add_value(t)};
     nodes().push_back(std::move(node));
@@ -447,7 +447,7 @@ void Recorder::make_own(const Tensor& t, const Operator& op) {
     const ValueId id = value_of(t, op);
     if (!fresh_.contains(id)) return;
     const auto birth = birth_of(t.impl()->storage());
-    if (!birth || birth->block != capturing.block) return;  // of an enclosing block: check_write raises
+    if (!birth || birth->block != capturing.block) return;  // the memory is from an enclosing block, so check_write raises
     const auto shares = [&](const ValueInfo& value) { return value.memory == id; };
     if (std::count_if(graph_.values.begin(), graph_.values.end(), shares) > 1) return;  // finish() raises
     Node node;
@@ -671,7 +671,7 @@ Capture::~Capture() {
         stop();
     } catch (...) {
         static_cast<void>(
-            recorder_.release());  // on another thread: the thread that started the capture refers to it
+            recorder_.release());  // leaked: the thread that started the capture refers to it
     }
 }
 

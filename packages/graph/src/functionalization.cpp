@@ -146,7 +146,7 @@ class Functionalization {
     }
 
     Graph& graph_;
-    std::vector<ValueId> memory_;  // of each value, as in SharedMemory
+    std::vector<ValueId> memory_;  // the memory of each value, as in SharedMemory
     std::map<std::string, uint32_t> operator_indices_;  // indices of operators
 };
 

@@ -107,7 +107,7 @@ class Planner {
         std::vector<LiveRange*> order;
         for (LiveRange& range : ranges) order.push_back(&range);
         std::ranges::stable_sort(order, std::greater(), [](const LiveRange* range) { return range->bytes; });
-        std::vector<const LiveRange*> placed;  // in the order of offsets
+        std::vector<const LiveRange*> placed;  // in ascending order of offsets
         int64_t block = 0;
         for (LiveRange* range : order) {
             int64_t offset = 0;

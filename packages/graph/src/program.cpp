@@ -19,7 +19,7 @@ struct Step;
 // A list of nodes that is prepared to run.
 struct Steps {
     std::vector<Step> steps;
-    std::vector<ValueId> inputs, outputs;  // of a block of control flow
+    std::vector<ValueId> inputs, outputs;  // the inputs and outputs of a block of control flow
     std::vector<ValueId> released;         // values to release after the outputs have been taken
 };
 

@@ -202,7 +202,7 @@ void with_pivots(Call& c) {
     c.finish();
 }
 
-// Operators like those of matrix_pair whose second operand may be a vector: linalg_solve, linalg_lstsq.
+// Operators on two matrices, like matrix_pair, whose second operand may also be a vector: linalg_solve, linalg_lstsq.
 void solve(Call& c) {
     const Tensor a = c.tensor(0), b = c.tensor(1);
     const bool vector =

@@ -79,7 +79,7 @@ PyObject* search_graph(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_CATCH
 }
 
-// _gradient_edge(tensor) -> (node, number of its result, object that keeps the node alive)
+// _gradient_edge(tensor) -> (node, index of the node's result, object that keeps the node alive)
 PyObject* gradient_edge_of(PyObject*, PyObject* o) {
     RL_TRY
     Tensor t = require_tensor(o, "get_gradient_edge", "tensor");

@@ -21,7 +21,7 @@ bool answered(const char* name, const char* part, PyObject* self, PyObject* args
     return answer;
 }
 
-// answered() for a method that receives its arguments as a vectorcall.
+// Like answered() above, for a method that receives its arguments by vectorcall.
 bool answered(const char* name, PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
               PyObject*& answer) {
     if (Py_TYPE(self) == static_cast<PyTypeObject*>(core->tensor_type)) [[likely]]

@@ -122,7 +122,7 @@ inline void release(const Allocation& allocation, size_t nbytes) noexcept {
 // --- Statistics and limits of the default allocator ------------------------------------------------
 
 struct MemoryStatistics {
-    uint64_t allocated_bytes, allocated_bytes_peak;  // in blocks in use
+    uint64_t allocated_bytes, allocated_bytes_peak;  // the bytes of blocks that are in use
     // In blocks in use, and in released blocks that a device may still read.
     uint64_t active_bytes, active_bytes_peak;
     uint64_t reserved_bytes, reserved_bytes_peak;  // taken from the system

@@ -153,11 +153,11 @@ struct DeviceCopy {
 /// Properties of a device; 0 if unknown.
 struct DeviceProperties {
     uint32_t struct_size;
-    int32_t major, minor;  // of its compute capability
+    int32_t major, minor;  // the compute capability, such as 9 and 0
     int32_t multiprocessors, max_threads_per_multiprocessor, warp_size;
     int32_t registers_per_multiprocessor;
     int32_t integrated, multi_gpu_board;  // 0 or 1
-    uint64_t total_memory, l2_cache;      // in bytes, like the three sizes below
+    uint64_t total_memory, l2_cache;      // in bytes, like the next three members
     uint64_t shared_memory_per_block, shared_memory_per_block_at_most, shared_memory_per_multiprocessor;
     unsigned char uuid[16];
     char name[256];
@@ -179,8 +179,9 @@ struct Backend {
     uint32_t abi;             // kBackendAbi of the plug-in's build
     const char* name;         // "cuda"; the name that users write
     DeviceType type;          // CUDA or Plugin
-    // Bits kTakes…: formats in which kernels can write outputs when their inputs have the same format. The operators are those
-    // whose entries have the key `layout`: convolutions, pools, normalisations of channels, paddings and similar ones.
+    // Bits kTakes…: formats in which kernels can write outputs when their inputs have the same format. They concern
+    // operators whose entries have the key `layout`: convolutions, pools, normalisations of channels, paddings and similar
+    // operators.
     uint32_t memory_formats;
 
     /// Returns Ok if this machine supports the backend. Otherwise sets an error text that names what the machine lacks.
@@ -293,7 +294,7 @@ struct StreamChoice {
     void* stream;
     bool operator==(const StreamChoice&) const = default;
 };
-/// The current streams of this thread, without those that are the default stream of their device.
+/// The current streams of this thread that are not the default stream of their device.
 RL_API const std::vector<StreamChoice>& current_streams();
 /// Makes these streams current, and for all other devices their default stream.
 RL_API void set_current_streams(std::vector<StreamChoice> streams);

@@ -34,7 +34,7 @@ inline void require(const void* pointer, const char* function, const char* argum
 }
 
 // Note [Handles]
-// An rl_tensor* is a TensorImpl* that owns a reference. So a handle needs no memory of its own.
+// An rl_tensor* is a TensorImpl* that owns a reference. So a handle needs no additional memory.
 
 /// Returns a handle that owns the tensor's reference; null for an undefined tensor.
 inline rl_tensor* handle_of(Tensor tensor) { return reinterpret_cast<rl_tensor*>(tensor.release()); }

@@ -116,7 +116,7 @@ RL_API Operator* find_operator(std::string_view name);
 /// or a type of the arguments is wrong.
 inline void call_boxed(const Operator& op, Stack& stack) { op.boxed(op, kAllStages, stack); }
 
-/// Installs a typed function for one operator. Raises RuntimeError if the hash differs from that of the operator's
+/// Installs a typed function for one operator. Raises RuntimeError if the hash differs from the hash of the operator's
 /// schema.
 RL_API void install_stage(Stage stage, std::string_view name, uint64_t schema_hash, void* function);
 /// A boxed function of a stage, for every operator for which the stage has no typed function. `rest` is the mask

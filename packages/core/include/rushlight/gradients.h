@@ -7,7 +7,7 @@ namespace rushlight {
 
 /// The functions that a provider implements for core.
 struct GradientFunctions {
-    /// Adds the gradients of `outputs` to those of `inputs`, or to those of every leaf if `inputs` is empty. An
+    /// Computes the gradients of `inputs`, or of all leaves if `inputs` is empty, and adds them to their `grad`. An
     /// undefined tensor among `gradients` stands for 1; the output must then have one element.
     void (*backward)(TensorList outputs, TensorList gradients, TensorList inputs, bool retain_graph,
                      bool create_graph);

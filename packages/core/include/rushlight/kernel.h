@@ -57,7 +57,7 @@ struct Ints {
 /// A number, a string or a list of integers among a kernel's arguments.
 struct Param {
     enum class Kind : uint8_t { None, Bool, Int, Float, String, Ints, Complex } kind;
-    uint32_t length;  // of a string or a list
+    uint32_t length;  // the length of a string or a list
     union {
         int64_t integer;
         double floating;

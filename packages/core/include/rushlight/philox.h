@@ -72,7 +72,7 @@ inline uint64_t mask_threshold(double probability) {
     return static_cast<uint64_t>(__builtin_rint(probability * 0x1p32));
 }
 
-/// Whether element `i` is kept, if the highest 8 bits of its number equal those of the threshold.
+/// Whether element `i` is kept, if the highest 8 bits of its number equal the highest 8 bits of the threshold.
 RL_PHILOX bool keeps_at_tie(PhiloxKey key, uint64_t i, uint64_t threshold) {
     return philox(key, uint64_t{1} << 63 | i).word[0] >> 8 < (threshold & 0xFFFFFF);
 }

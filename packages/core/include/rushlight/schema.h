@@ -15,7 +15,7 @@ struct SchemaArgument {
     std::string_view type;
     std::string_view name;
     bool keyword_only;
-    bool written;  // has a write mark: Tensor(w!)
+    bool written;  // whether the type has a write mark: Tensor(w!)
     int fill;  // the n of int[n], for which one int stands for n equal ints; 0 for other types
     std::string_view default_value;  // as Python writes it; "" if there is none
 };

@@ -9,7 +9,7 @@ using namespace rushlight::c;
 
 namespace {
 
-// The stack of a call. Its memory is reused by the next call of the thread. A nested call gets a stack of its own.
+// The stack of a call. Its memory is reused by the next call of the thread. A nested call gets a separate stack.
 class CallStack {
   public:
     CallStack() : stack_(std::move(kept())) {}

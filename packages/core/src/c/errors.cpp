@@ -42,8 +42,8 @@ rl_status remember(rl_status status, const char* text) noexcept {
 
 // Note [Copies of the library]
 // Handles are addresses, so a copy of the library cannot distinguish tensors of another copy from its own tensors. The copy
-// that is called second refuses to make handles. If both copies are loaded before the first call, both refuse. A copy finds
-// the other one by looking up a function of this interface in each loaded library.
+// that is called second refuses to make handles. If both copies are loaded before the first call, both refuse. A copy
+// detects another copy by looking up a function of this interface in each loaded library.
 std::string find_other_copy() {
     std::vector<std::string> paths;
     const auto collect = [](dl_phdr_info* info, size_t, void* out) {

@@ -11,7 +11,7 @@ namespace rushlight::c {
 enum class ArgumentKind : uint8_t { Tensor, TensorList, Integers, Other };
 
 struct SignatureArgument {
-    std::string_view name, type;  // of the schema
+    std::string_view name, type;  // as in the schema
     ArgumentKind kind;
     bool optional;  // accepts None, as the argument or as an element of its list
     int fill;

@@ -73,10 +73,10 @@ class ProcessGroup::Messages {
     CollectiveRegion& region_;
     const int rank_, size_;
     std::mutex mutex_;
-    std::vector<Posted> posted_;  // by other threads; guarded by the mutex
+    std::vector<Posted> posted_;  // posted by other threads; guarded by the mutex
     bool closing_ = false;        // guarded by the mutex
     // The members below are used only by the thread.
-    std::vector<std::list<Outgoing>> outgoing_;                // by destination
+    std::vector<std::list<Outgoing>> outgoing_;                // indexed by destination
     std::vector<std::unique_ptr<Incoming>> incoming_;          // by source
     std::vector<std::list<Early>> early_;                      // by source, in the order of arrival
     std::list<Posted> receives_;

@@ -16,8 +16,8 @@ namespace rushlight {
 // from the same buffer. So one wait for each chunk is enough.
 //
 // In the first step of a collective, each rank also writes a description of the collective as text. All ranks compare
-// all descriptions with that of rank 0 before they write to a tensor, and raise the same error if one differs. The
-// group stays usable, because each rank has made exactly one step.
+// all descriptions with the description of rank 0 before they write to a tensor, and raise the same error if one
+// differs. The group stays usable, because each rank has made exactly one step.
 //
 // A rank that waits sleeps for short intervals. Between them it checks whether the ranks that it waits for still run.
 // For this, each rank publishes its process's id and start time, which together distinguish it from a later process

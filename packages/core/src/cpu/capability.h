@@ -29,9 +29,9 @@ extern std::atomic<Capability> chosen;
 Capability choose();
 }  // namespace detail
 
-/// Returns the capability in use: the best one that both the processor and the build support, or the one that the
-/// environment variable RUSHLIGHT_CPU_CAPABILITY selects ("avx2", "avx512"). Raises RuntimeError if the selected
-/// capability is not available.
+/// Returns the capability in use. This is the best capability that both the processor and the build support, unless the
+/// environment variable RUSHLIGHT_CPU_CAPABILITY selects another one ("avx2", "avx512"). Raises RuntimeError if the
+/// selected capability is not available.
 inline Capability capability() {
     Capability c = detail::chosen.load(std::memory_order_relaxed);
     return __builtin_expect(c != Capability::Unknown, 1) ? c : detail::choose();

@@ -25,11 +25,11 @@ struct IndexSelectKernels {
     // Processes the parts begin .. end-1 of parts(). A part is a block of columns of one piece.
     using Move = void (*)(const IndexedSlices&, void* to, const void* from, size_t itemsize, int64_t begin,
                           int64_t end);
-    Move select;  // from the slices to the row-major tensor
-    Move copy;  // from the row-major tensor to the slices
-    Move fill;  // one element to all slices
+    Move select;  // copies elements from the slices to the row-major tensor
+    Move copy;  // copies elements from the row-major tensor to the slices
+    Move fill;  // writes one element to all slices
     using Add = void (*)(const IndexedSlices&, void* to, const void* from, int64_t begin, int64_t end);
-    Add add[kNumDTypes];  // from the row-major tensor, in the order of the index; bools are combined by `or`
+    Add add[kNumDTypes];  // adds the row-major tensor, in the order of the index; bools are combined by `or`
     // Computes out[i] = in[i] * factor, all of the same dtype.
     using Scale = void (*)(void* out, const void* in, const void* factor, int64_t n);
     Scale scale[kNumDTypes];

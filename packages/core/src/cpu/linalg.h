@@ -46,7 +46,7 @@ void ormqr(KernelContext& ctx, const View& out, const View& reflectors, const Vi
 /// Solves A X = B if `left`, otherwise X A = B.
 void linalg_solve(KernelContext& ctx, const View& x, const View& info, const View& factors,
                   const View& pivots, const View& a, const View& b, bool left);
-/// Solves the same equations, or those with the conjugate transpose of A, with the factors of A.
+/// Solves the same equations with the given factors of A. If `transposed`, A is replaced by its conjugate transpose.
 void linalg_solve_again(KernelContext& ctx, const View& x, const View& a, const View& factors,
                         const View& pivots, const View& b, bool left, bool transposed);
 void linalg_solve_triangular(KernelContext& ctx, const View& x, const View& a, const View& b, bool upper,

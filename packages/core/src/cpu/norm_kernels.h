@@ -17,7 +17,7 @@ struct BatchNorm {
     T* running_var;
     bool training;
     T momentum, eps;
-    bool stream;  // write out with streaming stores
+    bool stream;  // write `out` with streaming stores
     T* out;
     T* save_mean;
     T* save_invstd;

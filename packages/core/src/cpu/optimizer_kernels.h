@@ -11,7 +11,7 @@ struct SgdStep {
     void* param;
     const void* grad;
     void* momentum_buffer;  // null without momentum
-    double grad_scale;      // if 1, the gradient is not written
+    double grad_scale;      // if this is 1, the gradient is not written
     double weight_decay, momentum, lr, dampening;
     bool nesterov, maximize, is_first_step;
     bool larger_than_caches;  // whether all arrays of the step exceed the caches

@@ -11,7 +11,7 @@
 namespace rushlight::cpu {
 namespace {
 
-// Returns the kernels for a layout: that of channels-last tensors if `last` is true, otherwise the row-major layout.
+// Returns the kernels for the channels-last layout if `last` is true, otherwise for the row-major layout.
 template <class T> const PoolLoops<T>& loops(bool last);
 template <> const PoolLoops<float>& loops(bool last) {
     return (last ? channel_pool_kernels() : pool_kernels()).f32;

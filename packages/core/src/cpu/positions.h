@@ -16,7 +16,7 @@ struct IndexRows {
     const int64_t* index;  // contiguous, `width` per row
     int64_t width = 1, step = 0;
     bool shared = false;  // whether all rows use the same indices
-    int64_t size = 1, stride = 0;  // of the indexed dimension
+    int64_t size = 1, stride = 0;  // the size and the stride of the indexed dimension
     Odometer rows;  // offsets at which the rows begin
 };
 /// Rows [first, last), and columns [begin, end) of each.

@@ -67,7 +67,8 @@ void uniform_(KernelContext& ctx, const View& self, double from, double to) {
     if (is_complex(self.dtype)) return uniform_(ctx, Pairs(self).view, from, to);
     if (Generator* twister = twister_of(ctx)) return twister::uniform_(ctx, *twister, self, from, to);
     const auto draw = [&](auto* out) { fill_uniform(ctx.random, out, self.numel); };
-    // The numbers of the generator are in [0, 1), and those of single precision have few enough digits to be exact.
+    // The generator's numbers are in [0, 1). In single precision they are multiples of 2^-24, which float32 represents
+    // exactly.
     if (from == 0 && to == 1 && self.dtype == DType::Float32)
         return with_values<float>(ctx, self, DType::Float32, draw);
     if (from == 0 && to == 1 && self.dtype == DType::Float64)

@@ -13,8 +13,8 @@ namespace rushlight::cpu {
 /// same element, so different threads can reduce different rows.
 struct ScatterPlan {
     int64_t outer = 1, n = 1, inner = 1;
-    int64_t size = 1, stride = 0;  // of the dimension in the written tensor
-    Odometer others;  // over (outer, inner), with the written tensor's strides
+    int64_t size = 1, stride = 0;  // the size and the stride of the dimension in the written tensor
+    Odometer others;  // iterates over (outer, inner), with the written tensor's strides
     const int64_t* index;
     bool slices = false;  // all rows share `index`; the written tensor is row-major (outer, size, inner)
 
@@ -29,7 +29,7 @@ struct ScatterKernels {
     // the number of values for each index; otherwise it is scratch memory for size * width() numbers.
     using Reduce = void (*)(const ScatterPlan&, void* to, const void* from, bool include_self,
                             int64_t* counts, int64_t begin, int64_t end);
-    Reduce reduce[kNumScatterReductions][kNumDTypes];  // null if it is not defined
+    Reduce reduce[kNumScatterReductions][kNumDTypes];  // null if the reduction is not defined for the dtype
 };
 
 RUSHLIGHT_KERNEL_TABLE(ScatterKernels, scatter_kernels)

@@ -1,6 +1,6 @@
 // Random values drawn as PyTorch draws them on the CPU: one after the other from a Mersenne twister, in the order
-// of the elements in memory. The values equal those of PyTorch 2.13 on AMD processors. On Intel processors,
-// PyTorch's builds with MKL use another generator for `exponential_` and for masks of one probability
+// of the elements in memory. The values equal the values that PyTorch 2.13 draws on AMD processors. On Intel
+// processors, PyTorch's builds with MKL use another generator for `exponential_` and for masks of one probability
 // (`bernoulli_(p)`, dropout).
 #pragma once
 

@@ -6,10 +6,10 @@
 //
 // Largest errors found, in units in the last place (float / double): exp 1.03 / 0.99, exp2 0.99 / 1.0, expm1 1.6 /
 // 1.7, log 0.85 / 0.73, log1p 1.5 / 1.5, tanh 2.4 / 2.4, erf 1.1 / 1.0, sigmoid 2.6 / 2 (where
-// the sigmoid is below 1e-38, the result is 0). For infinities, NaN, zeros and subnormal numbers, the results are those of C's functions.
-// The polynomials are minimax fits made for this file. Compilers generate vector code with -O3 -fopenmp-simd
-// -fno-math-errno -fno-trapping-math (and, for AVX-512, -mprefer-vector-width=512). None of these options changes a
-// result.
+// the sigmoid is below 1e-38, the result is 0). For infinities, NaN, zeros and subnormal numbers, the results equal the
+// results of C's functions. The polynomials are minimax fits made for this file. Compilers generate vector code with -O3
+// -fopenmp-simd -fno-math-errno -fno-trapping-math (and, for AVX-512, -mprefer-vector-width=512). None of these options
+// changes a result.
 #pragma once
 
 #include <cstdint>

@@ -20,7 +20,7 @@ struct Matrix {
 /// are not zero.
 struct Product {
     DType dtype;   // Float16, BFloat16, Float32, Float64
-    DType result;  // of `out`: the same, or Float32 if `dtype` is a half type
+    DType result;  // the dtype of `out`: equal to `dtype`, or Float32 if `dtype` is a half type
     int64_t count, m, n, k;
     Matrix a, b, out;  // `out` is row-major
     double alpha, beta;

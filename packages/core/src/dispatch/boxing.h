@@ -10,8 +10,8 @@ namespace rushlight::detail {
 
 // Note [Code of boxing]
 // The code for each signature is instantiated separately, and there are hundreds of signatures. To keep this code
-// small, the parts that do not depend on the signature are functions in boxing.cpp, and these templates consist of
-// little but calls.
+// small, the parts that do not depend on the signature are functions in boxing.cpp, and these templates contain hardly
+// anything but calls.
 
 [[noreturn]] void bad_boxed_argument(const Operator& op, size_t position, const char* wanted);
 void check_boxed_count(const Operator& op, const Stack& stack, size_t wanted);

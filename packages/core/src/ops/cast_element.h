@@ -22,7 +22,7 @@ RL_HD inline To convert(From v) {
     } else if constexpr (kIsComplex<From>) {
         return convert<To>(v.re);  // drops the imaginary part
     } else if constexpr (std::is_floating_point_v<From> && std::is_same_v<To, uint64_t>) {
-        // int64 does not represent the upper half of the range.
+        // int64 cannot represent the upper half of the range of uint64.
         constexpr From kHalf = From(0x1p63);
         return v >= kHalf ? static_cast<uint64_t>(static_cast<int64_t>(v - kHalf)) + (uint64_t{1} << 63)
                           : static_cast<uint64_t>(static_cast<int64_t>(v));

@@ -39,7 +39,7 @@ void Expects::shape(const char* argument, const Tensor& t, const char* pattern,
 }
 
 bool Expects::fits(IntList sizes, std::initializer_list<Dim> dims) {
-    // At most one item stands for several dimensions: those that the other items leave.
+    // At most one item stands for several dimensions: for all dimensions that no other item stands for.
     size_t taken = 0;
     for (const Dim& d : dims) {
         if (d.kind == Dim::List) taken += d.sizes.size();

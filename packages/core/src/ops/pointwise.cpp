@@ -470,8 +470,8 @@ Tensor pointwise_into(const PointwiseDesc& desc, const TensorOrScalar* inputs, c
         const bool would_free =
             !std::equal(shape.begin(), shape.end(), out.sizes().begin(), out.sizes().end()) &&
             shares_memory(desc, inputs, out);
-        // The result is rounded to its dtype before it is converted to that of `out`. The CPU's loops do this, except the
-        // loops for half types.
+        // The result is rounded to its dtype before it is converted to the dtype of `out`. The CPU's loops do this,
+        // except the loops for half types.
         const bool converts = out.dtype() != general.result;
         const bool rounds =
             compute_dtype(general.result) != general.result || general.device.type != DeviceType::CPU;

@@ -24,8 +24,8 @@ inline void floating_only(const char* op, const Tensor& t) {
              name(t.dtype()));
 }
 
-/// Adds an output with an entry for each matrix of a batch. Its shape is that of `a` without the last two dimensions,
-/// followed by `more`.
+/// Adds an output with an entry for each matrix of a batch. Its shape is the shape of `a` without the last two
+/// dimensions, followed by `more`.
 inline void add_batch(Outputs& out, const Tensor& a, std::initializer_list<int64_t> more, DType dtype) {
     int64_t sizes[kMaxDims];
     size_t n = 0;

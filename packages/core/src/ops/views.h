@@ -1,5 +1,5 @@
-// Rules of kind "view": they compute the geometry of a view from that of a tensor. They check their arguments and do not
-// access memory.
+// Rules of kind "view": they compute the geometry of a view from the geometry of a tensor. They check their arguments
+// and do not access memory.
 #pragma once
 
 #include <algorithm>

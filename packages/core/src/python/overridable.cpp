@@ -100,7 +100,7 @@ void dealloc(PyObject* self) {
     Py_DECREF(type);
 }
 
-// Attributes such as name, module, documentation and annotations are those of the function.
+// Attributes such as the name, module, documentation and annotations are looked up in the function.
 PyObject* get_attribute(PyObject* self, PyObject* name) {
     PyObject* function = as_overridable(self)->function;
     // The type has these two attributes itself, so an ordinary lookup would find the type's values.

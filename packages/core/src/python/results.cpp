@@ -7,7 +7,7 @@
 namespace rushlight::python {
 namespace {
 
-// The repr has each field on a line of its own, as in PyTorch.
+// The repr has each field on a separate line, as in PyTorch.
 PyObject* repr(PyObject* self) {
     RL_PY_TRY
     const PyTypeObject* type = Py_TYPE(self);

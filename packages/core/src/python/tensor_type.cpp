@@ -16,7 +16,7 @@
 #include "python/release.h"
 #include "python/tables.h"
 
-#include <structmember.h>  // the names without Py_ until 3.12
+#include <structmember.h>  // names without the prefix Py_, which was added in Python 3.12
 
 namespace rushlight::python {
 

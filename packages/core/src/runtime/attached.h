@@ -27,7 +27,7 @@ struct MemorySource {
     const Attached* attached;
     int32_t index;
     void* stream;
-    int32_t position = kQuickPositions;  // in a thread's table of lists; kQuickPositions means no list
+    int32_t position = kQuickPositions;  // index in a thread's table of lists; kQuickPositions means no list
 };
 
 struct DeviceState {

@@ -195,7 +195,7 @@ struct DeviceContext : KernelContext {
     DeviceCall call;
     const Attached& owner;
     std::vector<std::pair<void*, size_t>> blocks;
-    BackendStatus status = BackendStatus::Ok;  // of the last allocation of scratch memory
+    BackendStatus status = BackendStatus::Ok;  // the status of the last allocation of scratch memory
 };
 
 }  // namespace

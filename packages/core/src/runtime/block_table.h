@@ -22,7 +22,7 @@ struct Block {
     size_t size;
     Segment* segment;
     Block *left, *right;  // neighbours in the segment
-    Block *previous, *next;  // in the bin, while free
+    Block *previous, *next;  // neighbours in the bin, while the block is free
     std::vector<uint64_t> used_on;  // streams other than the block's own
     uint32_t pending_events;
     uint32_t site;  // where a large block was allocated; 0 for small blocks

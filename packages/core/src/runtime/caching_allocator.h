@@ -61,10 +61,10 @@ struct CachingConfig {
     // Requests up to this size share segments of `small_segment` bytes.
     size_t small_limit = size_t{1} << 20;
     size_t small_segment = kPageSize;  // segments consist of whole pages
-    // Requests up to this size use segments of `medium_segment` bytes; larger requests get a segment of their own.
+    // Requests up to this size use segments of `medium_segment` bytes; larger requests get a separate segment.
     size_t medium_limit = size_t{10} << 20;
     size_t medium_segment = 10 * kPageSize;
-    uint64_t limit = UINT64_MAX;  // of reserved bytes
+    uint64_t limit = UINT64_MAX;  // the limit of reserved bytes
 };
 
 /// See Note [Caching] in caching_allocator.cpp. Thread-safe.

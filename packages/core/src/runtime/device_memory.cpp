@@ -35,7 +35,7 @@ struct DeviceAllocator {
             const detail::UnderAllocatorLock scope;
             c.unmap(c.self, data, nbytes);
         }
-        uint64_t now_ms() noexcept override { return 0; }  // so unused memory is kept until it is requested
+        uint64_t now_ms() noexcept override { return 0; }  // constant, so unused memory does not age and is kept
         Event record(detail::StreamId stream) noexcept override {
             const detail::UnderAllocatorLock scope;
             return c.record ? c.record(c.self, reinterpret_cast<void*>(stream)) : nullptr;

@@ -120,8 +120,8 @@ const Library& library() {
 // --- threads ---
 
 // Note [LAPACK threads]
-// OpenBLAS has threads of its own. Their number is one variable of the process, which code that uses NumPy may have
-// set. The first of our calls under way saves that number, and the last one restores it. In between, it is the smallest
+// OpenBLAS has its own threads. Their number is one variable of the process, which code that uses NumPy may have set.
+// The first of our calls under way saves that number, and the last one restores it. In between, it is the smallest
 // number that any of our calls may use, which is 1 if many calls run at the same time.
 std::mutex mutex;
 int users = 0;

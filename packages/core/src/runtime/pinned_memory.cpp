@@ -26,7 +26,7 @@ struct PinnedDriver final : Driver {
     uint64_t now_ms() noexcept override { return 0; }
 
     const Backend& backend;
-    BackendStatus status = BackendStatus::Ok;  // of the last call of `pin`
+    BackendStatus status = BackendStatus::Ok;  // the status of the last call of `pin`
 };
 
 /// The events behind the copies that read or write a block, until they are reached.

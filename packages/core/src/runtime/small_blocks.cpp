@@ -105,7 +105,7 @@ struct Center {
     Slab* empty = nullptr;
     Region* regions = nullptr;
     ThreadCache* threads = nullptr;
-    uint64_t generation = 1;  // of the process; incremented in the child of a fork
+    uint64_t generation = 1;  // the generation of the process; incremented in the child of a fork
     uint64_t handed_out_bytes = 0;
     RecentUse recent_use;
     std::atomic<uint64_t> next_look_ms = 0;

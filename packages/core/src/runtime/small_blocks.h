@@ -25,8 +25,8 @@ void look_soon() noexcept;
 void tick(uint64_t now) noexcept;
 /// Returns the pages of all empty slabs.
 void give_back_unused() noexcept;
-/// Called before memory is taken from the system, under no lock except that of this file. Returns false if there is no
-/// memory.
+/// Called before memory is taken from the system. The caller holds no lock except the lock of this file. Returns false
+/// if there is no memory.
 extern bool (*before_mapping)(size_t nbytes) noexcept;
 
 /// Returns the blocks in the calling thread's cache to the slabs, and unused regions to the system.

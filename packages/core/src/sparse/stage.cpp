@@ -8,8 +8,8 @@
 namespace rushlight {
 namespace {
 
-// Operators that the stage passes on: those that convert a sparse tensor to its values and back, those that read only
-// the dtype, device or history, and composites that only call operators with a sparse form.
+// Operators that the stage passes on: operators that convert a sparse tensor to its values and back, operators that
+// read only the dtype, device or history, and composites that only call operators with a sparse form.
 constexpr const char* kHandedOn[] = {"_sparse_values",
                                      "_with_sparse_values",
                                      "_sparse_mask_values",

@@ -286,8 +286,8 @@ TEST(a_child_may_use_everything_and_disturbs_nobody) {
     for (size_t i = 0; i < kBlocks; i += 2) cpu_release(live[i].first, live[i].second);
 
     std::atomic<bool> stop{false};
-    // This thread holds our locks from time to time while the main thread forks. A sanitizer's runtime, which has locks
-    // of its own, would hang.
+    // This thread holds our locks from time to time while the main thread forks. The runtime of a sanitizer has locks,
+    // too, and would hang.
     std::thread busy;
     if (caching() && !kSanitized) {
         busy = std::thread([&] {

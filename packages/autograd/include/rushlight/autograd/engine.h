@@ -57,7 +57,7 @@ namespace detail {
 extern RL_API constinit thread_local bool parallel_branches RL_TLS_MODEL;
 extern RL_API std::atomic<bool> device_threads;
 }  // namespace detail
-/// Whether the nodes of devices other than the CPU run on the threads of those devices (the default) or on
+/// Whether the nodes of devices other than the CPU run on separate threads, one for each device (the default), or on
 /// the caller's thread: Note [Threads of a pass]. The setting applies to the whole process. A pass reads it when the
 /// pass begins.
 inline bool device_threads() { return detail::device_threads.load(std::memory_order_relaxed); }

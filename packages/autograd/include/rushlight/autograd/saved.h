@@ -72,7 +72,7 @@ class RL_API SavedTensor {
     uint32_t version_ = 0;
     uint32_t index_ = 0;
     bool is_result_ = false;
-    bool is_leaf_ = true;  // of an argument
+    bool is_leaf_ = true;  // for an argument: whether it is a leaf
     std::unique_ptr<Elsewhere> packed_;
 };
 

@@ -23,8 +23,8 @@ RL_API void close_transform(TransformId id);
 /// Returns the tensor with respect to which a transform differentiates. With `in_graph`, and if `t` has a graph, this
 /// is a view that is connected to the graph of `t`; otherwise it is a leaf. Tangents are kept.
 RL_API Tensor transform_leaf(const Tensor& t, TransformId id, bool in_graph);
-/// Whether the graph behind the tensors reaches a leaf other than those of transform `id` and of transforms
-/// that have ended.
+/// Whether the graph behind the tensors reaches a leaf that belongs neither to transform `id` nor to a transform that
+/// has ended.
 RL_API bool reaches_outside(TensorList tensors, TransformId id);
 /// Returns the tensor without its history; tangents are kept.
 RL_API Tensor cut_off(const Tensor& t);

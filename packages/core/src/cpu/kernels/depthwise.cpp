@@ -21,7 +21,7 @@ int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
 
 // The buffers of one strip should fit into the second-level cache, with room for the planes themselves.
 constexpr int64_t kBufferBytes = 192 << 10;
-constexpr int64_t kSumsBytes = 4 << 20;  // of buffers for the weight gradients of items
+constexpr int64_t kSumsBytes = 4 << 20;  // maximum size of the items' weight gradients
 constexpr int64_t kWorkPerThread = 1 << 14;  // multiply-adds
 
 // The elements of `count` channels of an image. The channels of a pixel are `channel_step` apart, and the pixels of a
@@ -153,8 +153,8 @@ void fill(T* buffer, const Tile& tile, const int32_t* where, const Planes<const 
                   (last - first) * width);
 }
 
-// Taps of the filters: the vector of weights of tap t is `weight[t]`, and it multiplies the pixel `offset[t]` vectors from
-// that of the first tap.
+// Taps of the filters: the vector of weights of tap t is `weight[t]`, and it multiplies the pixel that is `offset[t]`
+// vectors after the pixel of the first tap.
 struct Taps {
     const int32_t* weight;
     const int64_t* offset;
@@ -234,7 +234,7 @@ struct Division {
     static constexpr int kL = kLanes<T>;
     const ConvolutionGeometry& g;
     int64_t multiplier, taps;
-    int64_t groups;  // of channels in an image
+    int64_t groups;  // number of groups of channels in an image
     int64_t strip_rows = 0, strips = 0;  // of the output
     int64_t in_pitch;
 
@@ -389,7 +389,7 @@ struct InputGradient {
     int64_t sy, sx, left, pitch;
     int32_t* weight;  // the taps, sorted by phase
     int64_t* offset;
-    int64_t* begin;  // of each phase
+    int64_t* begin;  // index of the first tap of each phase
 
     InputGradient(KernelContext& ctx, const ConvolutionGeometry& geometry)
         : g(geometry), sy(g.stride[1]), sx(g.stride[2]) {
@@ -420,7 +420,7 @@ struct InputGradient {
     }
     int64_t last_reader(int64_t p, int d) const { return floor_div(p + g.padding[d], g.stride[d]); }
 
-    // Returns the first input row of those whose gradients are computed together with output row `row`.
+    // Returns the first input row whose gradient is computed together with output row `row`.
     int64_t input_row(int64_t row) const { return row >= g.out[1] ? g.in[1] : min(g.in[1], row * sy); }
 
     // Returns the tile that contains the gradients of output rows [from, to), and all output gradients from which the

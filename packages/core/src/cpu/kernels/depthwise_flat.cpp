@@ -93,13 +93,13 @@ struct Flat {
 
     const ConvolutionGeometry& g;
     int64_t sy, sx;  // strides, which are also the numbers of phases
-    int64_t rows, pitch;  // of one phase
-    int64_t phase_size;  // with slack for whole vectors
-    int64_t length;  // of the flat output
+    int64_t rows, pitch;  // the size of one phase
+    int64_t phase_size;  // number of elements of a phase, including padding to whole vectors
+    int64_t length;  // length of the flat output
     int64_t taps;
-    int64_t* offset;  // of each tap within the buffer
+    int64_t* offset;  // offset of each tap within the buffer
     int64_t* phase;  // of each tap
-    int64_t* shift;  // of each tap within its phase
+    int64_t* shift;  // offset of each tap within its phase
     Run* runs;
     int64_t run_count = 0;
     bool skips;  // whether no tap reads some elements of the plane
@@ -142,7 +142,7 @@ struct Flat {
     }
 
     int64_t input_size() const { return sy * sx * phase_size; }
-    // Has one more block than the output, because a row may be read beyond its end.
+    // The buffer has one more block than the output, because a row may be read beyond its end.
     int64_t output_size() const { return (ceil_div(length, kSlack) + 1) * kSlack; }
 
     // Copies a plane to the buffer, whose padding must already be zero. `readable` elements exist from `plane` on.

@@ -171,7 +171,7 @@ int64_t scratch_size(const Gemm<T>& g) {
            (g.m <= kBlockRows ? group : max(group, columns)) * depth;
 }
 
-// An even division of rows or columns into panels of at most `most`.
+// An even division of rows or columns into panels of at most `most` rows or columns.
 struct Panels {
     int64_t count, size, longer;  // the first `longer` panels have length `size`, the others size - 1
     Panels(int64_t total, int64_t most) {

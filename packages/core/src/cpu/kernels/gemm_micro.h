@@ -12,7 +12,7 @@ namespace rushlight::cpu::RUSHLIGHT_CPU {
 template <class T>
 struct Epilogue {
     T alpha, beta;
-    const T* init;  // at the tile's first element; may be null
+    const T* init;  // address of the element of `init` for the tile's first element; may be null
     int64_t init_row;
     int64_t init_col;  // 0 or 1
 };

@@ -33,7 +33,7 @@ RL_INLINE void copy_row(T* to, const T* from, int64_t n) {
     constexpr int64_t whole = kVectorBytes / static_cast<int64_t>(sizeof(T));
     int64_t i = 0;
     for (; i + whole <= n; i += whole) __builtin_memcpy(to + i, from + i, kVectorBytes);
-    if (n >= whole) {  // the last vector overlaps the one before it
+    if (n >= whole) {  // the last vector overlaps the previous vector
         if (i < n) __builtin_memcpy(to + n - whole, from + n - whole, kVectorBytes);
         return;
     }

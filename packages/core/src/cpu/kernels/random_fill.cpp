@@ -131,7 +131,7 @@ void mask_values(PhiloxKey key, int64_t begin, int64_t n, uint64_t threshold, ui
         __builtin_memcpy(bytes, words, sizeof bytes);
         for (int i = 0; i < 16 * kTile; ++i) values[i] = bytes[i] == limit ? 2 : bytes[i] < limit;
     });
-    const bool exact = (threshold & 0xFFFFFF) == 0;  // then a tie is never kept
+    const bool exact = (threshold & 0xFFFFFF) == 0;  // if exact, an element with a tie is never kept
     for (auto* at = out;
          (at = static_cast<uint8_t*>(__builtin_memchr(at, 2, static_cast<size_t>(out + n - at))));)
         *at = !exact && keeps_at_tie(key, static_cast<uint64_t>(begin + (at - out)), threshold);

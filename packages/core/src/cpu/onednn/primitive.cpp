@@ -106,7 +106,7 @@ void Primitive::run(KernelContext& ctx, std::initializer_list<void*> data) {
         if (arguments_.size() == operands_.size())
             arguments_.push_back({DNNL_ARG_SCRATCHPAD, scratch_.get()});
     }
-    std::shared_ptr<void> kept;  // for at most one operand
+    std::shared_ptr<void> kept;  // the constant copy of an operand; at most one operand has such a copy
     auto pointer = data.begin();
     for (const Operand& operand : operands_) {
         void* const given = *pointer++;

@@ -16,7 +16,7 @@ __device__ T log_add(T a, T b) {
 /// One sequence. Its target has 2 length + 1 states: state s is a blank if s is even, otherwise label s / 2.
 template <class T>
 struct Sequence {
-    const T* log_probs;  // of time 0; the probabilities of the next time are `step` elements later
+    const T* log_probs;  // at time 0; the log-probabilities of the next time are `step` elements later
     const int64_t* labels;
     int64_t step, classes, time, length, blank;
 

@@ -6,7 +6,7 @@
 namespace rushlight::cuda {
 namespace {
 
-/// Replaces the upper or the lower triangle by the conjugate of the other one.
+/// Replaces the upper or the lower triangle by the conjugate of the other triangle.
 template <class T>
 struct MakeHermitian {
     Matrices<T> a;

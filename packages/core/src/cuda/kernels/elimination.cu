@@ -105,14 +105,14 @@ void queue_lu(const KernelArgs& args, int64_t count, int64_t m, int64_t n, const
 template <class T>
 struct Factors {
     int64_t count, n;
-    Matrices<T> lu;  // of the transposes
+    Matrices<T> lu;  // the factors of the transposes
     int32_t* pivots;
 
     void queue_factorization(const KernelArgs& args, int32_t* singular) const {
         queue_lu(args, count, n, n, lu, pivots, singular);
     }
-    /// Solves M X = x in place, where M is the matrix (`transposed`: the transpose of the one that was factorized), or that
-    /// transpose.
+    /// Solves M X = x in place. The transpose of a matrix was factorized. M is the matrix if `transposed` is true, and its
+    /// transpose otherwise.
     void queue_solution(const KernelArgs& args, bool transposed, int64_t width, const Matrices<T>& x,
                         bool conjugate = false) const {
         if (count * width == 0) return;
@@ -203,7 +203,7 @@ struct MultiplyDiagonal {
 
 /// Factorizes the columns from `first` to `last` of the lower triangles of n by n matrices, from which the products of the
 /// columns before `first` are already subtracted. `failed` is the order of the first leading minor that is not positive, or
-/// 0. Then this column and those behind it are unchanged.
+/// 0. In this case, the column of this minor and all later columns are unchanged.
 template <class T>
 __global__ void __launch_bounds__(kThreads) cholesky_panel(const Matrices<T> a, int64_t count, int64_t n,
                                                            int64_t first, int64_t last, int32_t* failed) {

@@ -202,7 +202,7 @@ __global__ void __launch_bounds__(kThreads) sum_all(const double* sums, int64_t 
 template <class T>
 struct WriteSums {
     T* out;
-    const double *sums, *total;  // of densities; null otherwise
+    const double *sums, *total;  // set if densities are computed, otherwise null
     const T* edges;
     __device__ void operator()(int64_t b) const {
         out[b] = static_cast<T>(total ? sums[b] / *total / (edges[b + 1] - edges[b]) : sums[b]);

@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(kThreads)
                 if (none && singular[b] == 0) singular[b] = static_cast<int32_t>(k + 1);
             }
             if (none) continue;
-            // The columns of L are those of the pivot times the inverse of D.
+            // The columns of L are the columns of the pivot multiplied by the inverse of D.
             T *const l0 = work + b * 2 * n, *const l1 = l0 + n;
             const T corner = a.at(b, rest - 1, k);
             if (step == 1) {
@@ -110,8 +110,8 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// Copies pivots. Raises the alarm for pivots that are not rows or pairs, and replaces those of the matrix by pivots that
-/// exchange no rows.
+/// Copies pivots. Raises the alarm for pivots that are not rows or pairs. All pivots of such a matrix are replaced by
+/// pivots that exchange no rows.
 struct CheckLdlPivots {
     int32_t* out;
     const int32_t* pivots;

@@ -16,8 +16,8 @@ using namespace functors;
 /// `n` elements, or slices of `width` elements, each of which has one of `count` target positions.
 struct Meeting {
     int64_t n, count, width;
-    Walk positions, inner;  // of the tensor that is written
-    Walk elements, inner_of_element;  // of the source
+    Walk positions, inner;  // iterate over the tensor that is written
+    Walk elements, inner_of_element;  // iterate over the source
 };
 
 /// Computes the position of each element, or `count` for an ignored element, which is sorted last.
@@ -67,7 +67,7 @@ void launch_meeting(K kernel, const KernelArgs& args, const Meeting& m, const So
 struct How {
     ScatterReduction how;
     bool include_self;
-    const void* factor;  // of sums: the factor of the elements in the dtype of the computation, or null
+    const void* factor;  // for sums: a factor for the elements, in the dtype of the computation; or null
 };
 
 /// Computes in float32 or wider, and rounds the result once.

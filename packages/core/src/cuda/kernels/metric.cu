@@ -20,7 +20,7 @@ template <class T>
 struct Distance {
     T* out;
     const T *a, *b;
-    int64_t rows, others, n;  // of each batch
+    int64_t rows, others, n;  // sizes of each batch
     Norm norm;
     T p;
 

@@ -23,7 +23,8 @@ __global__ void __launch_bounds__(kThreads) draw(const F f, const KeyPosition po
     }
 }
 
-// The bits must equal those of the CPU. Products and sums are rounded separately; a fused multiply-add would differ.
+// The result must equal the CPU's result bit for bit. Products and sums are rounded separately there; a fused
+// multiply-add would give other bits.
 struct UniformFloat {
     float from, width;
     __device__ void operator()(const PhiloxBlock& block, float* values) const {

@@ -82,10 +82,10 @@ struct Chosen {
 /// the indices.
 struct Indices {
     Chosen chosen;
-    Walk positions, inner;  // of the tensor
+    Walk positions, inner;  // iterate over the tensor
     int64_t n = 1, positions_count = 1, before = 1, after = 1;
     int ndim = 0, joint_ndim = 0, split;
-    int64_t shape[64];  // of the result of indexing: before, joint, after
+    int64_t shape[64];  // the shape of the indexing result: before, joint, after
     int64_t joint[64];
 
     Indices(const KernelArgs& args, const View& t, const View* given, int64_t count) : chosen(args) {

@@ -22,7 +22,7 @@
 namespace rushlight::composites {
 namespace {
 
-// Returns a copy of `input` in which the elements of a view are replaced by those of `src`.
+// Returns a copy of `input` in which the elements of `src` replace the elements of a view.
 Tensor replaced(const char* op, const Tensor& input, const Tensor& src, const auto& view) {
     Tensor copy = ops::clone(input, "contiguous");
     const Tensor part = view(copy);

@@ -65,7 +65,7 @@ Tensor per_channel(const Tensor& t, const Tensor& input) {
     return ops::reshape(t, IntList(sizes, n));
 }
 
-// Returns all dimensions except that of the channels.
+// Returns all dimensions except the dimension of the channels.
 Dims around_channels(const Tensor& input) {
     Dims dims;
     dims.add(0);
@@ -158,7 +158,7 @@ std::tuple<Tensor, Tensor, Tensor> group_norm_backward(const Tensor& grad, const
                                                        IntList wanted) {
     if (!differentiated(grad, input, weight))
         return ops::_group_norm_backward(grad, input, mean, rstd, weight, num_groups, wanted);
-    int64_t size = input.size(1) / num_groups;  // of a group, also if there are no samples
+    int64_t size = input.size(1) / num_groups;  // number of channels of a group; also correct if there are no samples
     for (int64_t d = 2; d < input.dim(); ++d) size *= input.size(d);
     const int64_t groups[] = {input.size(0), num_groups, size}, inner[] = {2};
     const int64_t channels[] = {input.size(1)};

@@ -63,7 +63,7 @@ bool reads_upper(const char* op, std::string_view triangle) {
     return upper;
 }
 
-// The drivers are those of cuSOLVER. The kernels of a CUDA device use the same method for all of them.
+// The drivers have the names of cuSOLVER's drivers. The CUDA kernels use the same method for all drivers.
 void check_driver(const char* op, const Tensor& a, const std::optional<std::string_view>& driver) {
     if (!driver) return;
     RL_CHECK(a.device().type == DeviceType::CUDA, throw_runtime,

@@ -1,4 +1,4 @@
-// Functors of ops/comparison.yaml. All results except that of `where` are bool.
+// Functors of ops/comparison.yaml. All results are bool, except the result of `where`.
 #pragma once
 
 #include "ops/functors/complex_math.h"

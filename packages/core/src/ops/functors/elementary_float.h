@@ -56,7 +56,7 @@ RL_HD inline float fast_cosh(float x) {
 }
 RL_HD inline float fast_sinh(float x) {
     double e = expm1(std::fabs(static_cast<double>(x)));
-    // For infinity, e / (e + 1) is 1.
+    // `y` contains 1 - 1 / (e + 1) in place of e / (e + 1), which would be NaN if e is infinite.
     double y = 0.5 * (e + 1 - 1 / (e + 1)), small = 0.5 * (e + e / (e + 1));
     return std::copysign(static_cast<float>(e < 1 ? small : y), x);
 }

@@ -6,7 +6,7 @@
 namespace rushlight::functors {
 namespace {
 namespace math {
-inline namespace RUSHLIGHT_CPU {  // the namespace of the capability keeps the symbols apart
+inline namespace RUSHLIGHT_CPU {  // one namespace for each capability, so that their symbols differ
 
 // Note [Derivative of a gamma variable]
 // Let z be a gamma variable of shape a, and y = log z. As a changes, z keeps its quantile u in the distribution, P(a, z) =

@@ -8,7 +8,7 @@
 namespace rushlight::functors {
 namespace {
 namespace math {
-inline namespace RUSHLIGHT_CPU {  // the namespace of the capability keeps the symbols apart
+inline namespace RUSHLIGHT_CPU {  // one namespace for each capability, so that their symbols differ
 
 /// The logarithm of the gamma function's magnitude. (The C library's lgamma writes the sign to a variable that all threads
 /// share. This code does not read that variable.)
@@ -109,7 +109,7 @@ RL_SPECIAL double zeta(double s, double q) {
         for (; q < 0; q += 1) sum += std::pow(q, -s);
         return sum + (q > 0 ? zeta_positive(s, q) : kInfinity);
     }
-    // The terms with negative bases are those of 1 - f, 2 - f, ..., -q, in reverse order.
+    // The terms with negative bases are the terms for 1 - f, 2 - f, ..., -q, in reverse order.
     double fraction = q - floor, sign = std::fmod(s, 2) == 0 ? 1 : -1;
     return zeta_positive(s, fraction) + sign * (zeta_positive(s, 1 - fraction) - zeta_positive(s, 1 - q));
 }

@@ -1,5 +1,6 @@
-// Elementary functions that functors call, `math::exp(x)` for float and double. On the CPU these are our vectorised
-// functions where they exist, otherwise those of the C library. In the CUDA plug-in they are the device's functions.
+// Elementary functions that functors call, `math::exp(x)` for float and double. On the CPU, they are our vectorised
+// functions if such a function exists, and otherwise the functions of the C library. In the CUDA plug-in, they are the
+// device's functions.
 #pragma once
 
 #include <cmath>
@@ -77,7 +78,7 @@ RL_HD inline T erfinv(T value) {
         y = std::copysign(std::sqrt(std::sqrt(h * h - l / kA) - h), x);
     }
     for (int step = 0; step < 2; ++step) {
-        // Near the ends, the difference of the complements keeps its digits.
+        // Near -1 and 1, the error is computed from the complements of x and erf(y), so that no digits cancel.
         double error =
             magnitude < 0.5 ? std::erf(y) - x : (1 - magnitude - std::erfc(std::abs(y))) * (x < 0 ? -1 : 1);
         double newton = error / (kTwoOverRootPi * std::exp(-y * y));

@@ -55,7 +55,7 @@ struct Gradient {
 };
 
 /// Tieleman and Hinton, 2012; the centred version is from Graves, 2013. State: the running mean of the squared gradient,
-/// that of the gradient if centred, and the momentum buffer.
+/// the running mean of the gradient if centred, and the momentum buffer.
 template <bool kCentered, bool kMomentum>
 struct Rmsprop {
     static constexpr int kStates = 1 + kCentered + kMomentum, kNumbers = 1;

@@ -11,10 +11,10 @@ namespace rushlight::functors {
 namespace {
 
 // Note [Candidates]
-// Rejection sampling needs a varying number of candidates for each element, so the random numbers of an element
-// cannot directly follow those of its neighbour. They are taken from lanes of the call's stream that are far apart:
-// value i of lane l is value 2^48 l + i of the stream. There are lanes for 8000 candidates, and each candidate is
-// rejected with a probability of less than one third, even for the worst parameters.
+// Rejection sampling needs a varying number of candidates for each element, so the random numbers of an element cannot
+// directly follow the random numbers of its neighbour. They are taken from lanes of the call's stream that are far
+// apart: value i of lane l is value 2^48 l + i of the stream. There are lanes for 8000 candidates, and each candidate
+// is rejected with a probability of less than one third, even for the worst parameters.
 inline constexpr int64_t kLane = int64_t{1} << 48;
 inline constexpr int kCandidates = 8000;
 

@@ -12,8 +12,8 @@ namespace {
 
 enum ResampleMode : int64_t { kNearest, kNearestExact, kLinear, kCubic };
 
-// Keys' kernel with parameter a: keys_far weighs the positions at distance 1 + f and 2 - f, keys_near those at distance f
-// and 1 - f.
+// Keys' kernel with parameter a: keys_far computes the weights of positions at distance 1 + f and 2 - f, and keys_near
+// the weights of positions at distance f and 1 - f.
 template <class T>
 RL_HD inline T keys_near(T x, T a) {
     return ((a + 2) * x - (a + 3)) * x * x + 1;

@@ -15,7 +15,7 @@
 namespace rushlight::functors {
 namespace {
 namespace math {
-inline namespace RUSHLIGHT_CPU {  // the namespace of the capability keeps the symbols apart
+inline namespace RUSHLIGHT_CPU {  // one namespace for each capability, so that their symbols differ
 
 constexpr double kRootHalf = 0.7071067811865476, kInfinity = static_cast<double>(INFINITY);
 

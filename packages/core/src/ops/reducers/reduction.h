@@ -1,6 +1,6 @@
 // Reducers of ops/reduction.yaml. The interface of reducers is defined in cpu/kernels/reduce_loop.h. Floating-point sums are
-// accumulated in double, those of short runs of half types in float. Integer sums are accumulated in 64 bits, where they wrap
-// around.
+// accumulated in double; sums of short runs of half types are accumulated in float. Integer sums are accumulated in 64 bits,
+// where they wrap around.
 #pragma once
 
 #include <cmath>

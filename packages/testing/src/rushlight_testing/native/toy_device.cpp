@@ -162,7 +162,7 @@ struct Stream {
 struct Event {
     Stream* stream = nullptr;  // null: never recorded, which counts as reached
     uint64_t ticket = 0;
-    std::shared_ptr<Graph> graph;  // in which the mark was recorded
+    std::shared_ptr<Graph> graph;  // the graph in which the mark was recorded
     // The time at which the event was reached, for events with timing.
     std::shared_ptr<std::chrono::steady_clock::time_point> passed;
 };
