@@ -222,7 +222,7 @@ void Scheduler::work(bool caller) {
         if (caller && ++done % 4 == 0) check_caller();
     }
     if (!caller) return;
-    // The caller leaves last, because nodes on other threads use objects that it owns.
+    // The calling thread returns last, because nodes on other threads use objects that it owns.
     Lock lock(mutex_);
     auto running = [](const Queue& queue) { return queue.running > 0; };
     while (!forked() && std::any_of(queues_.begin(), queues_.end(), running)) wait(lock, true);
@@ -291,7 +291,7 @@ void Scheduler::check_caller() {
 
 // --- nodes ---
 
-// Runs a node and returns the next one for this thread.
+// Runs a node and returns the next node for this thread.
 uint32_t Scheduler::run(uint32_t task, Queue& queue) {
     // Both are destroyed after the lock is released: they may be the last owners of large memory, and of
     // objects of other libraries.

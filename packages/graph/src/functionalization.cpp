@@ -135,7 +135,7 @@ class Functionalization {
         for (size_t later = n; later < nodes.size(); ++later)
             move(nodes[later], memory, captured, result, result);
     }
-    // Gives results other memory: in memory_, and in the graph.
+    // Changes the memory of results, in memory_ and in the graph.
     void move(const Node& node, ValueId from, ValueId captured_from, ValueId to, ValueId captured_to) {
         each_result(node, [&](ValueId id) {
             if (memory_[id] == from) memory_[id] = to;

@@ -154,7 +154,7 @@ class Preparation {
     const Graph& graph_;
     std::vector<const Operator*> operators_;
     std::vector<uint32_t> owner_;  // the list that defines each value; 0 for inputs and constants
-    std::vector<size_t> last_;  // for each value, the last node of its list that uses it
+    std::vector<size_t> last_;  // for each value, the last node of the value's list that uses the value
     std::vector<bool> kept_;  // whether the value is an output of its list
     uint32_t lists_ = 0;
 };

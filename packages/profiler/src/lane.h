@@ -29,7 +29,7 @@ struct Record {
     uint64_t begin, end;  // ticks
     const char* name;  // valid until the process ends; null for memory
     uint64_t sequence;  // number of the graph's node; for memory, the address
-    int64_t nbytes;  // size of the first result; for memory, of the block, negative if it is released
+    int64_t nbytes;  // the size of the first result; for memory, the size of the block, negative for a release
     uint64_t details;  // position of the arguments and the stack in the lane's words
     uint32_t id, parent;  // numbers within the lane, counted from 1; 0 for none
     uint16_t argument_words, stack_words;
@@ -81,7 +81,7 @@ class Lane {
     int64_t thread_id;
     std::string thread_name;
     std::atomic<uint64_t> dropped{0};
-    std::atomic<uint64_t> bare{0};  // number of records without details, for which there was no room
+    std::atomic<uint64_t> bare{0};  // number of records for whose details there was no room
     bool retired = false;  // whether its thread has ended
 
   private:

@@ -1,4 +1,4 @@
-// A bounded queue between one thread that writes and one that reads. Pages of its memory are used only when items are
+// A bounded queue between one writing thread and one reading thread. Pages of its memory are used only when items are
 // written.
 #pragma once
 

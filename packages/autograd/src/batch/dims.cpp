@@ -1,4 +1,5 @@
-// Rules of operators whose arguments name dimensions or sizes: dimensions are counted from the front and moved by one.
+// Rules of operators whose arguments name dimensions or sizes: dimensions are counted from the front and increased by
+// one.
 #include <algorithm>
 #include <array>
 #include <cstring>

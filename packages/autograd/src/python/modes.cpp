@@ -52,7 +52,8 @@ class PythonSavedHook final : public SavedHook {
     PyObject* unpack_;
 };
 
-// The message of the error that saved_tensors_hooks raises when it is entered on this thread; empty if it is allowed.
+// The message of the error that saved_tensors_hooks raises when it is entered on this thread; empty if entering it is
+// allowed.
 thread_local std::string hooks_disabled;
 
 // _disable_saved_hooks(message or None) -> the former message or None

@@ -67,8 +67,9 @@ enum class Setting : int32_t { Tf32Products, Tf32Convolutions };
 using BackendKernel = BackendStatus (*)(const KernelArgs* args);
 
 /// Run denotes the operator's kernel. Before denotes the kernel that some operators call first (`KernelSlots::before`).
-/// For operators that write an argument, it checks the values of the inputs before anything is written, and writes
-/// nothing. For operators of kind dynamic, it writes the number of results to its output, one int64.
+/// If the operator writes an argument, the Before kernel checks the values of the inputs before anything is written,
+/// and writes nothing. If the operator is of kind dynamic, the Before kernel writes the number of results to its
+/// output, one int64.
 enum class KernelPart : int32_t { Run, Before };
 
 // --- Memory --------------------------------------------------------------------------------------
@@ -296,7 +297,7 @@ struct StreamChoice {
 };
 /// The current streams of this thread that are not the default stream of their device.
 RL_API const std::vector<StreamChoice>& current_streams();
-/// Makes these streams current, and for all other devices their default stream.
+/// Makes these streams current. On all other devices, the default stream becomes current.
 RL_API void set_current_streams(std::vector<StreamChoice> streams);
 /// Checks `device`, and replaces the index -1 by the index of the current device.
 RL_API Device resolve(Device device);

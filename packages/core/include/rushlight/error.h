@@ -33,8 +33,8 @@ class RL_API Error : public std::runtime_error {
     ErrorKind kind_;
 };
 
-// The functions take printf formats. They are not inlined, so that a call that throws costs only one call and its
-// constants.
+// The functions take printf formats. They are not inlined, so that a check adds little code to its function: one call
+// and the constants.
 [[noreturn, gnu::cold, gnu::format(printf, 1, 2)]] RL_API void throw_runtime(const char* format, ...);
 [[noreturn, gnu::cold, gnu::format(printf, 1, 2)]] RL_API void throw_value(const char* format, ...);
 [[noreturn, gnu::cold, gnu::format(printf, 1, 2)]] RL_API void throw_type(const char* format, ...);

@@ -55,9 +55,10 @@ class RL_API Generator final : public RefCounted {
     /// already.
     void set_stream(RandomStream stream);
 
-    /// Reserves a Philox stream that is used only once, or, if `streams` is greater than one, several consecutive
-    /// offsets; returns the first. A generator with the stream `Torch` uses Philox, too, for numbers that PyTorch's CPU
-    /// generator does not define: for other devices, and for distributions that PyTorch does not have.
+    /// Reserves a Philox stream for a single use and returns its key. If `streams` is greater than one, reserves that
+    /// many consecutive offsets and returns the key of the first. A generator with the stream `Torch` uses Philox, too,
+    /// for numbers that PyTorch's CPU generator does not define: for other devices, and for distributions that PyTorch
+    /// does not have.
     PhiloxKey reserve(uint64_t streams = 1);
 
     /// Access to the twister of a generator with the stream `Torch`. No other thread can draw from a twister while the

@@ -56,8 +56,8 @@ bool use_vendor(const ConvolutionGeometry& g, DType dtype) {
     return !g.is_pointwise();  // otherwise it is computed as a matrix product
 }
 
-// Whether a 1x1 convolution is computed as a matrix product whose rows are pixels. This requires that the map to be written
-// is channels-last, or can be written in this layout and the map that is read is channels-last.
+// Whether a 1x1 convolution is computed as a matrix product whose rows are pixels. This is so if the map to be written is
+// channels-last, or if the map to be read is channels-last and the other map can be written in this layout.
 bool use_pixels(KernelContext& ctx, const ConvolutionGeometry& g, const View& written, const View& read) {
     if (!g.is_pointwise() || g.is_depthwise()) return false;
     return is_channels_last(written) || (is_channels_last(read) && channels_inside(ctx, written).contiguous);

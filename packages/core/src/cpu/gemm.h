@@ -40,7 +40,7 @@ struct Gemm {
     // same for all columns.
     int64_t column_run = kOneRun, first_column = 0, b_run = 0, c_run = 0;
     int64_t step_run = kOneRun, a_step_run = 0, b_step_run = 0;
-    // Whether c is stored past the caches: Note [Streaming stores] in streaming.h.
+    // Whether c is written by stores that bypass the caches: Note [Streaming stores] in streaming.h.
     bool stream = false;
 
     static constexpr int64_t kOneRun = std::numeric_limits<int64_t>::max();

@@ -8,8 +8,8 @@
 
 namespace rushlight::cpu {
 
-// Each function writes values 0 .. n-1 of the stream `key` to contiguous memory. Many values are divided among
-// threads.
+// Each function writes values 0 .. n-1 of the stream `key` to contiguous memory. A large number of values is divided
+// among threads.
 
 /// Writes values that are uniform in [0, 1).
 void fill_uniform(PhiloxKey key, float* out, int64_t n);

@@ -7,9 +7,9 @@
 
 namespace rushlight::cpu {
 
-/// Computes the position at which each element of `input` would be inserted into the sorted `boundaries`. These
-/// have the dtype of `input`, and either one dimension or a row for each row of `input`. `sorter` may be undefined.
-/// Raises RuntimeError if one of its indices is out of range.
+/// Computes the position at which each element of `input` would be inserted into the sorted `boundaries`. The
+/// boundaries have the dtype of `input`, and either one dimension or a row for each row of `input`. `sorter` may be
+/// undefined. Raises RuntimeError if an index in `sorter` is out of range.
 void searchsorted(KernelContext& ctx, const View& out, const View& boundaries, const View& input,
                   const View& sorter, bool out_int32, bool right);
 

@@ -19,8 +19,8 @@ struct ReduceDesc {
     KernelSlots* kernels;
 };
 
-/// Reduces over `dims`. Without `dims`, all dimensions are reduced; with an empty list, all or, if the result is Bool,
-/// none. `dtype` is the dtype of the elements and of the result.
+/// Reduces over `dims`. Without `dims`, all dimensions are reduced. An empty list means all dimensions, or no dimension
+/// if the result is Bool. `dtype` is the dtype of the elements and of the result.
 Tensor reduce(const ReduceDesc& desc, const Tensor& input, std::optional<IntList> dims, bool keepdim,
               std::optional<DType> dtype, const Scalar* params);
 /// Runs the CPU's kernel on views. It is called like a kernel of a device.

@@ -103,7 +103,7 @@ extern PyTypeObject* TensorType;
 inline bool is_tensor(PyObject* o) {
     return Py_TYPE(o) == TensorType || PyType_IsSubtype(Py_TYPE(o), TensorType);
 }
-/// The tensor of an object, whose type is not checked.
+/// Returns the tensor of an object, without checking the object's type.
 inline const Tensor& unwrap(PyObject* o) { return reinterpret_cast<PyTensor*>(o)->tensor; }
 /// Returns a new reference to the tensor's wrapper; None for an undefined tensor.
 PyObject* wrap(Tensor t);

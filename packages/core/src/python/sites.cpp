@@ -1,8 +1,8 @@
 // Numbers for the lines of the running program: Note [Sites] in rushlight/site.h.
 //
-// CPython's public functions for the running frame make a Python object of it, which costs more than a small operator.
-// So this file reads CPython's internal frame structure; no other file does. From 3.11 to 3.14 only the names in the
-// structure that are used below have changed.
+// CPython's public functions for the running frame create a Python object for the frame, which takes longer than a
+// small operator. So this file, and no other, reads CPython's internal frame structure. From 3.11 to 3.14 only the
+// names in the structure that are used below have changed.
 #define Py_BUILD_CORE 1
 #include <Python.h>
 #if PY_VERSION_HEX >= 0x030E0000

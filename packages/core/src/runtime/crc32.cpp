@@ -67,7 +67,8 @@ uint32_t by_tables(uint32_t state, const std::byte* p, size_t size) {
 
 constexpr size_t kLanes = 4, kLane = sizeof(__m128i), kBlock = kLanes * kLane;
 
-// Marks functions with instructions that the compiler's baseline lacks. They are called only if the processor has them.
+// Marks functions with instructions that the compiler's baseline lacks. These functions are called only if the
+// processor has the instructions.
 #define RL_PRODUCTS __attribute__((target("pclmul")))
 
 RL_PRODUCTS inline __m128i load(const std::byte* p) {

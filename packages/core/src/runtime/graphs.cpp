@@ -253,7 +253,7 @@ void DeviceGraph::reset() {
     if (state_ == State::Empty) return;
     state_ = State::Empty;
     const Backend& b = require_attached(device_.type).backend;
-    // Replays may still be queued. Memory that they use is reused only after them.
+    // Replays may still be queued. The memory that they use is reused only after they have run.
     for (const auto& storage : kept_)
         for (void* stream : replayed_on_) record_stream_use(*storage, stream);
     for (void* stream : replayed_on_) record_stream_use(*key_, stream);

@@ -121,8 +121,9 @@ const Library& library() {
 
 // Note [LAPACK threads]
 // OpenBLAS has its own threads. Their number is one variable of the process, which code that uses NumPy may have set.
-// The first of our calls under way saves that number, and the last one restores it. In between, it is the smallest
-// number that any of our calls may use, which is 1 if many calls run at the same time.
+// When the first of several concurrent calls of ours begins, the number is saved, and when the last of them ends, it is
+// restored. In between, it is the smallest number that any of these calls may use, which is 1 if many calls run at the
+// same time.
 std::mutex mutex;
 int users = 0;
 int former = 0;

@@ -10,7 +10,7 @@
 namespace rushlight::autograd {
 
 // Note [Batched tensors]
-// A batched tensor represents one tensor for each example. It is a TensorImpl with the shape of one example that
+// A batched tensor represents one tensor for each example. It is a TensorImpl that has the shape of one example and
 // carries Stage::Batch. Its value, a plain tensor, has a leading dimension for each vmap in which it is batched, the
 // outermost first. So a batched tensor is always the outermost wrapper: graphs, tangents and requires_grad belong to
 // the value. The Batch stage, which is above Dual and Autograd, unwraps the innermost level, runs the operator's rule

@@ -77,7 +77,8 @@ class RL_API Node : public RefCounted {
     /// Whether the node has apply_masked(), a variant of apply() that first multiplies the gradient by a mask.
     virtual bool takes_mask() const { return false; }
     virtual void apply_masked(const ActivationMask& mask, std::span<Tensor> grads, std::span<Tensor> out) {}
-    /// Called before results are written in place. Replaces the results that the node has saved by copies.
+    /// Called before results are written in place. If the node has saved results, it copies them and stores the copies
+    /// instead.
     virtual void copy_results() {}
     /// Releases the saved tensors; a later `apply` raises an error.
     virtual void release_saved() { released_.store(true, std::memory_order_release); }

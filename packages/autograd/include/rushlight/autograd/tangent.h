@@ -12,9 +12,9 @@ namespace rushlight::autograd {
 // Note [Levels of forward mode]
 // Every derivative in forward mode opens a level. The number of a level is greater than the numbers of the levels
 // that enclose it. A tensor may have a tangent for each level. An operator is differentiated for the innermost level
-// first. During this, only tangents of outer levels are visible, so that the operator itself and the operators of its
-// formula are in turn differentiated for the outer levels. So levels interact only through the formulas, and
-// perturbations are never confused. Numbers are unique in a process, so threads do not share levels.
+// first. While it is differentiated for a level, only tangents of outer levels are visible. So the operator itself and
+// the operators of its formula are then differentiated for the outer levels. So levels interact only through the
+// formulas, and perturbations are never confused. Numbers are unique in a process, so threads do not share levels.
 using Level = uint64_t;
 
 /// A tensor's tangents. Tangents are in a separate object, so that an alias that is made before the tensor becomes

@@ -87,7 +87,7 @@ void gather(const ConvolutionGeometry& g, const T* in, T* columns, int64_t first
     }
 }
 
-// The reverse of `gather`: adds columns to the elements of `in` that they came from.
+// The reverse of `gather`: adds columns to the elements of `in` from which `gather` would copy them.
 template <class T>
 void scatter(const ConvolutionGeometry& g, T* in, const T* columns, int64_t first, int64_t last) {
     const int64_t stride = g.stride[2];

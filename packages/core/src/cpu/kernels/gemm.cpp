@@ -95,7 +95,7 @@ void dot_blocks(const Gemm<T>& g) {
                          g.b_col, g.c + i * g.c_row + j,
                          g.c_row, epilogue_at(g, i, j),
                          nullptr, 0};
-            // The tiles of one side share the prefetching of the rows that the next tiles of the other side read.
+            // Each tile of one side prefetches a part of the rows that the next tiles of the other side read.
             if (g.m <= g.n) {
                 t.next = t.b + columns * g.b_col, t.next_row = g.b_col;
             } else {
@@ -104,7 +104,7 @@ void dot_blocks(const Gemm<T>& g) {
             if (k > 0) t.epilogue = {g.alpha, T(1), t.c, g.c_row, 1};
             dot_tiles<T>.fn[r - 1][n - 1](t);
         };
-        // The inner loop runs over the short side, so that the long one is read once.
+        // The inner loop runs over the short side, so that the long side is read once.
         if (g.m <= g.n) {
             for (int64_t j = 0; j < g.n; j += columns) {
                 for (int64_t i = 0; i < g.m; i += rows) tile_at(i, j);
@@ -125,7 +125,7 @@ void dot_blocks(const Gemm<T>& g) {
 constexpr int64_t kDepth = kRegisters == 32 ? 384 : 320;
 // Maximum number of rows of a block of a, such that the packed block stays in the second-level cache.
 constexpr int64_t kBlockRows = kRegisters == 32 ? 24 * kPackedRows : 36 * kPackedRows;
-constexpr int64_t kGroup = 4;  // panels of b packed together, so that its rows are read in longer runs
+constexpr int64_t kGroup = 4;  // number of panels of b that are packed together, so that rows of b are read in longer runs
 
 template <class T>
 constexpr int64_t kPanel = kPackedVectors * kLanes<T>;

@@ -33,8 +33,9 @@ constexpr int max_vectors(int rows) {
 
 // --- outer products: vectors run along n -------------------------------------------------------------------
 
-// Rows and vectors of the tile if a and b are packed, and rows if they are read in place, which needs more
-// pointers. Sixteen registers could also hold 6 by 2 instead of 4 by 3, but such a tile needs more loads.
+// The number of rows and of vectors of a tile if a and b are packed, and the number of rows if they are read in place,
+// which needs more pointers. Sixteen registers could also hold 6 by 2 instead of 4 by 3, but such a tile needs more
+// loads.
 inline constexpr int kPackedRows = kRegisters == 32 ? 14 : 4;
 inline constexpr int kPackedVectors = kRegisters == 32 ? 2 : 3;
 inline constexpr int kStridedRows = kRegisters == 32 ? 8 : 4;

@@ -134,8 +134,8 @@ RL_INLINE void each_bit(const uint64_t* words, int64_t n, One one) {
 
 // --- selected elements in adjacent memory ---
 
-// Vector code for groups of `kSize` elements, or kSize = 0 if there is none. `compress` copies the `count` elements
-// whose bits are set in `chosen` to adjacent memory, and `expand` copies adjacent elements to these positions.
+// Vector code for groups of `kSize` elements. kSize is 0 if there is no vector code. `compress` copies the `count`
+// elements whose bits are set in `chosen` to adjacent memory, and `expand` copies adjacent elements to these positions.
 template <class T>
 struct Group {
     static constexpr int kSize = 0;

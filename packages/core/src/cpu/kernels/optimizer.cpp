@@ -183,7 +183,7 @@ void adam(DType dtype, const AdamStep& s, int64_t begin, int64_t end) {
     }
 }
 
-// Steps of the kinds in ops/functors/optimizer.h.
+// Steps of the optimizers that ops/functors/optimizer.h defines.
 template <class T, class Update, class... State>
 void step_loop(const StepArrays& a, const steps::Gradient& given_gradient, const Update& given_update,
                int64_t begin, int64_t end, State* __restrict... state) {

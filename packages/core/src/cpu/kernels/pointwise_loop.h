@@ -29,11 +29,11 @@ struct Anything {
 
 // Note [Optional parts of a functor]
 // `moderate(values...)` returns whether operator() is valid for these values. `rare(values...)` computes the result
-// for other values, by a call that cannot be vectorised. `settled(result, values...)`, instead of moderate(), returns whether a
-// result of operator() is right; here operator() is called for all values. `with_second(b, run)` calls `run` with a functor that
-// takes only the first value and contains b, the second value. This functor may be simpler than the general one.
-// `with_others(b, c, run)` does the same for the second and the third of three values. `OfBits<Half>` is a functor on the
-// bits of half types, which are then not converted to float and back.
+// for other values, by a call that cannot be vectorised. `settled(result, values...)`, instead of moderate(), returns
+// whether a result of operator() is right; in this case operator() is called for all values. `with_second(b, run)` calls
+// `run` with a functor that takes only the first value and contains b, the second value. This functor may be simpler than
+// the general one. `with_others(b, c, run)` does the same for the second and the third of three values. `OfBits<Half>` is a
+// functor on the bits of half types, which are then not converted to float and back.
 template <class F, class R, class... In>
 struct Loop {
     static constexpr int kInputs = sizeof...(In);

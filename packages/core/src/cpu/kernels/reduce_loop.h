@@ -16,8 +16,9 @@
 //     Steps                            another reducer, whose start, step, join and run are used. Several reducers share
 //                                      it, so that these functions are compiled once
 //     Element                          the element type of Steps, if it is not T but has the same bits
-//     OfHalves                         in Steps: a reducer that replaces it for elements that are stored in a half type; its
-//                                      member Replaces is Steps, so that a reducer that is derived from Steps is not replaced
+//     OfHalves                         a member of Steps: a reducer that is used instead of Steps for elements that are
+//                                      stored in a half type. Its member Replaces must be Steps itself, so that OfHalves
+//                                      is not used for reducers that are derived from Steps
 #pragma once
 
 #include "cpu/kernels/halves.h"

@@ -87,7 +87,7 @@ struct Shapes {
 
 // Winograd's minimal filtering (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016) needs
 // 2.25 to 4 times fewer multiplications for 3x3 filters with stride 1. It also transforms the filters and pads the
-// channels to multiples of 16, which pays off with enough tiles of 4x4 outputs and more than 16 channels. Both
+// channels to multiples of 16, so it is faster only with enough tiles of 4x4 outputs and more than 16 channels. Both
 // limits were measured.
 bool prefer_winograd(const ConvolutionGeometry& g, Direction direction) {
     if (capability() != Capability::AVX512 || g.dims != 2 || g.groups != 1) return false;

@@ -70,7 +70,8 @@ __device__ __noinline__ void convert_to(char* to, DType dtype, T value) {
     }
 }
 
-/// Reads an element stored in any dtype. Only a dtype other than T needs a function call, which all threads make or skip.
+/// Reads an element stored in any dtype. Only a dtype other than T needs a function call. All threads have the same
+/// dtype, so their branches do not diverge.
 template <class T>
 __device__ inline T read(const char* from, DType dtype) {
     return dtype == DTypeOf<T>::value ? *reinterpret_cast<const T*>(from) : converted<T>(from, dtype);

@@ -59,7 +59,8 @@ struct TapKeys {
     const int64_t* index;
     __device__ void operator()(int64_t i) const { keys[i] = static_cast<uint64_t>(index[i]); }
 };
-/// Sums for each input position the gradients of the output positions that read it, in their order.
+/// For each input position, sums the gradients of the output positions that read it, in the order of the output
+/// positions.
 template <class T>
 struct InterpolateBackward {
     using C = Computed<T>;

@@ -187,7 +187,8 @@ void queue_groups(const KernelArgs& args, int64_t rows) {
 
 // --- Repeated indices -------------------------------------------------------------------------------
 
-/// The number of repetitions of each of `size` indices, from one count for all or one count for each.
+/// The number of repetitions of each of `size` indices, given as one count for all indices or as one count for each
+/// index.
 struct Repeats {
     int64_t* counts;
     const int64_t* given;

@@ -3,10 +3,10 @@
 // Note [Singular values on a GPU]
 // Jacobi's method rotates pairs of columns until all columns are orthogonal (one-sided Jacobi). A rotation changes no other
 // column, so n / 2 pairs are rotated at the same time. A round is a set of disjoint pairs, and the rounds of a sweep contain
-// all pairs once (a round-robin tournament). Sweeps are repeated until one makes no rotation: `rotated` has an element for
-// each sweep and matrix, which the sweep before sets, and a block skips the rounds of sweeps whose element is 0. The host
-// therefore queues the same work for all matrices, and waits for nothing. One block performs all rounds of a matrix of up to
-// kBlockOrder columns. For larger matrices, a round is a launch of many blocks.
+// all pairs once (a round-robin tournament). Sweeps are repeated until a sweep makes no rotation. `rotated` has an element
+// for each sweep and matrix, which the previous sweep sets if it makes a rotation. A block skips the rounds of sweeps whose
+// element is 0. The host therefore queues the same work for all matrices, and waits for nothing. One block performs all
+// rounds of a matrix of up to kBlockOrder columns. For larger matrices, a round is a launch of many blocks.
 //
 // The columns of R^T are rotated, where Q R is the decomposition of the matrix with its columns sorted by their norms. This
 // needs a third of the sweeps for matrices whose singular values are far apart: Drmac and Veselic, "New fast and accurate
@@ -268,7 +268,8 @@ void queue_svd(const KernelArgs& args, const Columns<T>& a, Real<T>* values, con
     queue_for_each(args, count * rows * width, PlaceColumns<T>{u, z.x, order, n, rows, width});
     for (int64_t j = n - 1; j >= 0; --j) queue_reflection(args, count, u, qr, tau, n, j, rows, width, false);
 
-    // The R of W is diagonal, because its columns are orthogonal. Its Q is W S^-1, and unitary also if S contains zeros.
+    // In the QR decomposition of W, R is diagonal, because the columns of W are orthogonal. Q is W S^-1, and it is
+    // unitary even if S contains zeros.
     const Matrices<T> of_w = queue_sorted(args, w, order).matrices(),
                       unitary{scratch<T>(context, squares), n * n, n, 1};
     queue_qr(args, count, n, n, of_w, tau);

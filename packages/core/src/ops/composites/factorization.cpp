@@ -283,7 +283,7 @@ Tensor ormqr(const Tensor& input, const Tensor& tau, const Tensor& other, bool l
     if (!left) return ops::adjoint(ormqr(input, tau, ops::adjoint(other), true, !transpose));
     Tensor x = other;
     const int64_t k = tau.size(-1);
-    for (int64_t i = 0; i < k; ++i) {  // Q = H1 H2 ...: Q applies the last one first, Q^H the first
+    for (int64_t i = 0; i < k; ++i) {  // Q = H1 H2 ...: Q applies the last reflector first, and Q^H the first one
         const auto [v, factor] = reflector(input, tau, transpose ? i : k - 1 - i);
         x = reflect(v, transpose ? ops::conj(factor) : factor, x);
     }
@@ -394,8 +394,9 @@ bool has_columns(const Tensor& Q, const Tensor& R) {
 
 Tensor qr_backward(const Tensor& grad_Q, const Tensor& grad_R, const Tensor& Q, const Tensor& R) {
     if (!has_columns(Q, R)) return ops::matmul(Q, R);
-    // Q * grad_R is added after the division by R. If Q is square, the component of grad_Q outside of its columns is 0 and
-    // is not divided either. So rounding errors are not magnified if the last element of R's diagonal is small.
+    // Q * grad_R is added after the division by R. If Q is square, the component of grad_Q outside of the space of its
+    // columns is 0 and is not divided either. So rounding errors are not magnified if the last element of R's diagonal is
+    // small.
     const Tensor upper = ops::triu(grad_R), inside = ops::matmul(ops::adjoint(Q), grad_Q);
     const Tensor inner = ops::sub(inside, ops::matmul(upper, ops::adjoint(R)));
     const Tensor skew = ops::sub(inner, ops::adjoint(inner));

@@ -187,8 +187,8 @@ Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, int64_t
         throw_runtime, "%s(target): needs the input's shape %s, got %s", op, to_string(input.sizes()).c_str(),
         to_string(target.sizes()).c_str());
     Tensor t = input.dim() == 2 ? target : ops::reshape(target, kInts<1, -1>);
-    // Only the classes before the first -1 are targets. Those after it are ignored, but must be valid, because scatter_add
-    // checks them.
+    // Only the classes before the first -1 are targets. Classes after it are ignored, but must be valid, because
+    // scatter_add checks them.
     Tensor ends = ops::eq(t, -1);
     Tensor counts = ops::eq(ops::cumsum(ops::to(ends, DType::Int64), 1), 0);
     t = ops::where(ends, 0, t);

@@ -70,8 +70,9 @@ Tensor prod_backward(const Tensor& grad, const Tensor& input, const Tensor& resu
 Tensor pow_backward_input(const Tensor& grad, const TensorOrScalar& input, const TensorOrScalar& exponent) {
     RL_CHECK(input.is_tensor(), throw_type, "pow_backward_input(input): a number has no gradient");
     if (exponent.is_tensor()) {
-        // The derivative at an exponent of 0 is 0. It is computed, because it depends on the exponent, but not where the
-        // base has no finite inverse or the gradient is not finite: zero times infinity would be NaN.
+        // The derivative at an exponent of 0 is 0. It is computed like other derivatives, so that its derivative with
+        // respect to the exponent is right. It is set to 0 only where the base has no finite inverse or the gradient is
+        // not finite: zero times infinity would be NaN there.
         const Tensor finite = ops::isfinite(ops::mul(grad, ops::reciprocal(input.tensor())));
         const Tensor flat = ops::logical_and(ops::eq(exponent.tensor(), 0), ops::logical_not(finite));
         const Tensor base = ops::where(flat, 1, input);

@@ -26,7 +26,7 @@ Tensor binomial(const Tensor& count, const Tensor& prob, Generator* generator) {
     rules::floating_only("binomial", count);
     rules::same_dtype("binomial", "count", count, "prob", prob);
     const Tensor n = ops::detach(count), p = ops::detach(prob);
-    // Adds zeros to broadcast both, so that vmap receives two tensors of the same batch.
+    // Broadcasts both tensors by adding zeros, so that vmap receives two tensors with the same batch.
     return ops::_binomial(ops::add(n, ops::zeros_like(p)), ops::add(p, ops::zeros_like(n)), generator);
 }
 

@@ -159,7 +159,7 @@ RL_SPECIAL double stirling_rest(double a) {
            a;
 }
 
-/// The relative accuracy at which sums end whose result is rounded to float.
+/// The relative accuracy at which the summation of a series ends if the result is rounded to float.
 constexpr double kQuick = 1e-10;
 
 /// x^a e^-x / gamma(a + 1).

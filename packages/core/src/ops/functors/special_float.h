@@ -152,7 +152,8 @@ RL_HD inline float lgamma(float value) {
     return static_cast<float>(x < 0 ? rest - moved : moved - rest);
 }
 
-/// The derivative of digamma (DLMF 5.15.8), moved by the recurrence in the same way; DLMF 5.15.6 for negative numbers.
+/// The derivative of digamma: DLMF 5.15.8, after the recurrence has moved the argument in the same way, and DLMF 5.15.6
+/// for negative numbers.
 RL_HD inline float trigamma(float value) {
     double x = static_cast<double>(value), from = x < 0 ? 1 - x : x;
     bool low = from < 8;
@@ -168,8 +169,8 @@ RL_HD inline float trigamma(float value) {
     return static_cast<float>(x < 0 ? ratio * ratio - right : right);
 }
 
-/// DLMF 5.11.2, moved by the recurrence in the same way; DLMF 5.5.4 for negative numbers. The fractions of the recurrence are
-/// added in pairs, which saves divisions.
+/// The digamma function: DLMF 5.11.2, after the recurrence has moved the argument in the same way, and DLMF 5.5.4 for
+/// negative numbers. The fractions of the recurrence are added in pairs, which saves divisions.
 RL_HD inline float digamma(float value) {
     double x = static_cast<double>(value), from = x < 0 ? 1 - x : x;
     bool low = from < 8;

@@ -89,7 +89,7 @@ struct OperatorRef {
 //                                             each other result
 //
 // A block writes only to memory that its own nodes allocated, and its outputs have separate memory. So the iterations of a
-// loop depend on each other only through the carried values, and a result shares memory with no argument.
+// loop depend on each other only through the carried values, and no result shares memory with an argument.
 enum class ControlFlow : uint8_t { None, Cond, WhileLoop, Scan };
 struct Block;
 
@@ -160,8 +160,8 @@ RL_API const char* name(ControlFlow control);
 /// Raises RuntimeError if the library lacks an operator of the program or has another schema for it.
 RL_API std::vector<const Operator*> resolve(const Graph& graph);
 /// Raises ValueError, which names the node, if the graph is invalid: a value is used before it is defined or defined twice,
-/// an index is out of range, an argument has a different kind from that in the operator's schema, or no tensor can have a
-/// type.
+/// an index is out of range, an argument has another kind than in the operator's schema, or a value has a type that no
+/// tensor can have.
 RL_API void verify(const Graph& graph);
 
 /// Returns the values of all expressions for these values of the symbols. Raises ValueError for a division by zero and for
