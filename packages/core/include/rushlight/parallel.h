@@ -9,8 +9,8 @@
 
 namespace rushlight {
 
-/// The number of threads that a parallel region may use. Initially OMP_NUM_THREADS, or if that is not set, the number
-/// that the affinity mask and the control group's quota allow.
+/// The number of threads that a parallel region may use. The initial value is OMP_NUM_THREADS. If that is not set, it
+/// is the number that the affinity mask and the control group's quota allow.
 RL_API int num_threads();
 /// Sets this number for the whole process. Raises ValueError if it is less than 1.
 RL_API void set_num_threads(int n);

@@ -29,7 +29,8 @@ struct Shape {
     explicit Shape(const View& input) {
         batch = input.ndim == 1 ? 1 : input.size(0);
         classes = input.ndim == 1 ? input.size(0) : input.size(1);
-        inner = 1;  // not numel / (batch * classes): even if there are no classes, the targets must be checked
+        // This is not numel / (batch * classes): even if there are no classes, the targets must be checked.
+        inner = 1;
         for (int d = 2; d < input.ndim; ++d) inner *= input.size(d);
     }
     int64_t positions() const { return batch * inner; }

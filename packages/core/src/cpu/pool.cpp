@@ -66,7 +66,8 @@ PoolGeometry geometry(int dims, const View& in, const View& out, Ints kernel, In
         g.stride[d] = entry(stride, i, g.kernel[d]);
         g.padding[d] = entry(padding, i, 0);
         g.dilation[d] = entry(dilation, i, 1);
-        if (g.out[d] == 1) g.stride[d] = 1;  // has no effect with a single output, but would make the buffers larger
+        // The stride has no effect with a single output, but would make the buffers larger.
+        if (g.out[d] == 1) g.stride[d] = 1;
         if (g.kernel[d] == 1) g.dilation[d] = 1;
     }
     return g;

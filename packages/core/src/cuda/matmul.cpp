@@ -176,7 +176,7 @@ BackendStatus linear(const KernelArgs* args) {
 BackendStatus dot(const KernelArgs* args) {
     return guarded([args] {
         const View &out = args->out(0), &a = args->in(0), &b = args->in(1);
-        // Multiplies a row by a column.
+        // Multiplies the vectors as a row and a column.
         const int64_t one[] = {1, 1}, row[] = {1, a.numel}, column[] = {b.numel, 1},
                       row_steps[] = {a.numel, a.strides[0]}, column_steps[] = {b.strides[0], 1};
         queue_product(*args, View{out.data, one, one, 1, 2, out.dtype, 1},

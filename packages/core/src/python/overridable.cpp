@@ -10,8 +10,8 @@ namespace {
 // Operators check the classes of their arguments for a __torch_function__ (Note [__torch_function__]). A function that
 // is written in Python has to check the classes itself. Otherwise, not the function but the operators that it calls
 // would be overridden. The decorator `@overridable` replaces the function by an object of this type. The object checks
-// the arguments, also those in lists and tuples, and then calls the function. For plain tensors the check costs some
-// nanoseconds for each argument; a wrapper in Python would be slower.
+// the arguments, including elements of lists and tuples, and then calls the function. For plain tensors the check costs
+// some nanoseconds for each argument; a wrapper in Python would be slower.
 struct Overridable {
     PyObject_HEAD vectorcallfunc call;
     PyObject* function;

@@ -78,7 +78,8 @@ Object convert(Object result, PyTypeObject* type) {
         if (Py_REFCNT(o) > 1 || wrapper->dict || wrapper->weakrefs)
             return Object::steal(as_subclass(o, type));
         Tensor t = wrapper->tensor;
-        result = Object();  // there are no other references, so the tensor can get an object of the class instead
+        // There are no other references, so the tensor can get an object of the class instead.
+        result = Object();
         return Object::steal(wrap_as(type, std::move(t)));
     }
     if (!PyTuple_Check(o) && !PyList_Check(o)) return result;

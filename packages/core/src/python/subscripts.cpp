@@ -223,7 +223,8 @@ Tensor value_tensor(const Tensor& target, PyObject* value) {
     Scalar s;
     if (to_scalar(value, s)) {
         Tensor t = make_tensor({}, target.dtype());
-        StagesOff untraced(kTracingStages);  // a captured program stores the value as a constant, like numbers in a list
+        // A captured program stores the value as a constant, like numbers in a list.
+        StagesOff untraced(kTracingStages);
         return ops::fill_(t, in_range(s, target.dtype()));
     }
     if (PyList_Check(value) || PyTuple_Check(value)) return from_sequence(value, target.dtype());

@@ -25,7 +25,8 @@ constinit thread_local Attached* attaching = nullptr;
 std::atomic<const Attached*> attached[kNumDeviceTypes];
 
 namespace {
-std::atomic<const Attached*> of_the_parent[kNumDeviceTypes];  // backends that were attached before the process was forked
+// Backends that were attached before the process was forked.
+std::atomic<const Attached*> of_the_parent[kNumDeviceTypes];
 }  // namespace
 
 const Attached* attached_or_null(DeviceType type) {

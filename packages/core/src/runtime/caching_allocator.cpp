@@ -296,7 +296,7 @@ std::span<Page> CachingAllocator::whole_pages(const Block* block) const {
     return {&block->segment->pages[first], end > first ? end - first : 0};
 }
 
-/// Marks the pages of a block as used. Returns the number of bytes in those pages that had been discarded.
+/// Marks the pages of a block as used. Returns the number of bytes of the pages among them that had been discarded.
 size_t CachingAllocator::take_pages(const Block* block, uint64_t now) {
     size_t discarded = 0, missing = 0;
     for (Page& page : pages(block)) {
@@ -501,7 +501,8 @@ void CachingAllocator::after_fork_in_child() noexcept {
     pending_.clear();
     held_back_.clear();
     captured_.clear();
-    inherited_unused_ = true;  // unmapped later, because most child processes call exec first and never need this
+    // Unmapped later, because most child processes call exec first and never need this.
+    inherited_unused_ = true;
     mutex_.unlock();
 }
 

@@ -35,7 +35,8 @@ struct DeviceAllocator {
             const detail::UnderAllocatorLock scope;
             c.unmap(c.self, data, nbytes);
         }
-        uint64_t now_ms() noexcept override { return 0; }  // constant, so unused memory does not age and is kept
+        // Constant, so unused memory does not age and is kept.
+        uint64_t now_ms() noexcept override { return 0; }
         Event record(detail::StreamId stream) noexcept override {
             const detail::UnderAllocatorLock scope;
             return c.record ? c.record(c.self, reinterpret_cast<void*>(stream)) : nullptr;
@@ -77,7 +78,7 @@ struct ThreadList {
     DeviceAllocator* from;
     QuickBlocks blocks;
 };
-// One element more than there are positions; the last element stays null.
+// The array has one element more than there are positions, and the last element stays null.
 constinit thread_local ThreadList* thread_lists[kQuickPositions + 1] RL_TLS_MODEL = {};
 constinit thread_local bool thread_ends RL_TLS_MODEL = false;
 

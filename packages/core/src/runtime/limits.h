@@ -11,7 +11,8 @@ namespace rushlight::detail {
 /// The smaller of the machine's memory and the limits of the control group and its ancestors, in bytes.
 uint64_t memory_available_to_process(const std::string& root = "");
 
-/// The unused part of that memory. Memory that the system can reclaim from its file cache counts as unused.
+/// The unused part of the memory that memory_available_to_process() returns. Memory that the system can reclaim from
+/// its file cache counts as unused.
 uint64_t memory_left_to_process(const std::string& root = "");
 
 /// The amount of memory that the process can still take under the limits of its control groups, if the system reclaims

@@ -73,7 +73,8 @@ int marks = 0;
 std::map<void*, size_t> segments;
 size_t mapped = 0;
 
-bool broken = false;  // whether the device fails, and tries to name the operator that was queued last
+bool broken =
+    false;  // whether the device fails; its functions then try to name the operator that was queued last
 char described[80];
 
 void* map_segment(void*, size_t nbytes) {

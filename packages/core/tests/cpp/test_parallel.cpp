@@ -135,7 +135,8 @@ TEST(the_quota_is_shared) {
         ThreadLease lease;
         CHECK_EQUAL(lease.threads(), 4);
         std::thread([] {
-            CHECK_EQUAL(ThreadLease().threads(), 1);  // all threads are reserved, so this thread computes alone
+            CHECK_EQUAL(ThreadLease().threads(),
+                        1);  // all threads are reserved, so this thread computes alone
             CHECK_EQUAL(team_size(), 1);
         }).join();
         CHECK_EQUAL(team_size(), 1);

@@ -210,8 +210,8 @@ void forward(KernelContext& ctx, const Attention<T>& a, T* out, T* log_sum) {
 // --- backward ----------------------------------------------------------------------------------------------
 
 // Let P be the weights, M the dropout factors, and D the row sums of grad_out * out. Then grad_value = (P M)^T
-// grad_out, dS = scale P (M grad_out value^T - D), grad_query = dS key and grad_key = dS^T query. A task computes
-// one key head with all heads that share it.
+// grad_out, dS = scale P (M grad_out value^T - D), grad_query = dS key and grad_key = dS^T query. A task computes the
+// gradients of one key head and of all query heads that share it.
 template <class T>
 void backward(KernelContext& ctx, const Attention<T>& a, T* grad_query, T* grad_key, T* grad_value,
               AttentionOperand<const T> grad_out, AttentionOperand<const T> out, const T* log_sum) {

@@ -51,7 +51,8 @@ void in_place(const Gemm<T>& g) {
     constexpr int kL = kLanes<T>;
     const int64_t blocks = ceil_div(g.m, kStridedRows);
     for (int64_t i0 = 0, left = blocks; left > 0; --left) {
-        const int64_t rows = ceil_div(g.m - i0, left);  // blocks of even size: 9 rows are divided into 5 + 4, not 8 + 1
+        // Blocks have even sizes: 9 rows are divided into 5 + 4, not 8 + 1.
+        const int64_t rows = ceil_div(g.m - i0, left);
         const int64_t widest = max_vectors(static_cast<int>(rows));
         for (int64_t j0 = 0; j0 < g.n; j0 += widest * kL) {
             const int64_t columns = min(g.n - j0, widest * kL), vectors = ceil_div(columns, kL);
@@ -125,7 +126,8 @@ void dot_blocks(const Gemm<T>& g) {
 constexpr int64_t kDepth = kRegisters == 32 ? 384 : 320;
 // Maximum number of rows of a block of a, such that the packed block stays in the second-level cache.
 constexpr int64_t kBlockRows = kRegisters == 32 ? 24 * kPackedRows : 36 * kPackedRows;
-constexpr int64_t kGroup = 4;  // number of panels of b that are packed together, so that rows of b are read in longer runs
+// Number of panels of b that are packed together, so that rows of b are read in longer runs.
+constexpr int64_t kGroup = 4;
 
 template <class T>
 constexpr int64_t kPanel = kPackedVectors * kLanes<T>;

@@ -50,7 +50,8 @@ static void pack_panel(T* out, int64_t width, const T* in, int64_t stride, int64
                 for (int l = 0; l < kL; ++l) {
                     r[l] = l < rows ? load(source + l * stride + p, lanes) : Vec<T>{};
                     if (l < rows)
-                        __builtin_prefetch(source + (l + count) * stride + p, 0, 2);  // this row belongs to the next panel
+                        // This row belongs to the next panel.
+                        __builtin_prefetch(source + (l + count) * stride + p, 0, 2);
                 }
                 transpose<T>(r);
                 // If there are fewer rows than lanes, each store writes excess elements, which the next store

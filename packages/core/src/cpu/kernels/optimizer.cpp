@@ -188,7 +188,8 @@ template <class T, class Update, class... State>
 void step_loop(const StepArrays& a, const steps::Gradient& given_gradient, const Update& given_update,
                int64_t begin, int64_t end, State* __restrict... state) {
     using M = typename Math<T>::type;
-    const steps::Gradient gradient = given_gradient;  // local copies, which stores to the arrays cannot change
+    // Local copies, which stores to the arrays cannot change.
+    const steps::Gradient gradient = given_gradient;
     const Update update = given_update;
     T* __restrict param = static_cast<T*>(a.param);
     const T* __restrict grad = static_cast<const T*>(a.grad);

@@ -1,6 +1,6 @@
-// Factorizations of matrices by elimination, and the solution of systems of equations. Results have the layout of LAPACK's,
-// as defined in cpu/linalg/. Some columns are eliminated at a time, by one block for each matrix. Then all blocks update the
-// rest of the matrices.
+// Factorizations of matrices by elimination, and the solution of systems of equations. Results have the same layout as
+// LAPACK's results: see cpu/linalg/. Some columns are eliminated at a time, by one block for each matrix. Then all blocks
+// update the rest of the matrices.
 #include "cuda/alarm.h"
 #include "cuda/kernels.h"
 #include "cuda/kernels/triangles.cuh"

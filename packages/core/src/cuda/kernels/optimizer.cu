@@ -16,7 +16,8 @@ constexpr int kGradient = 1;  // the only operand that is not written
 /// same order.
 struct Batch {
     void* data[kPerLaunch][kMostOperands];
-    void* numbers[kPerLaunch][kMostNumbers];  // such as the number of steps; null if the optimizer has fewer numbers
+    // Such as the number of steps; null if the optimizer has fewer numbers.
+    void* numbers[kPerLaunch][kMostNumbers];
     int64_t numel[kPerLaunch];
     DType number_dtypes[kPerLaunch][kMostNumbers];
 

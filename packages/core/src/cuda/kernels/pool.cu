@@ -119,7 +119,8 @@ __global__ void __launch_bounds__(kThreads)
                 for (int64_t k = 0; k < box.x.count; ++k) {
                     const int64_t position = box.position(w, i, j, k);
                     const T v = static_cast<T>(from[position]);
-                    if (found < 0 || v > best || v != v) {  // selects the first of equal elements, and the last NaN
+                    // Selects the first of equal elements, and the last NaN.
+                    if (found < 0 || v > best || v != v) {
                         best = v;
                         found = position;
                     }

@@ -32,7 +32,7 @@ struct DrawGamma {
         double v = 0;
         for (int k = 0; v == 0 && k < kCandidates; ++k)
             v = cube(lanes.normal(1 + 2 * k, i), lanes.uniform(2 + 2 * k, i));
-        // A variable of shape a equals a variable of shape a + 1 multiplied by u^(1/a).
+        // A gamma variable of shape a has the distribution of a variable of shape a + 1 multiplied by u^(1/a).
         const double boost = shape < 1 ? std::log1p(-lanes.uniform(0, i)) / shape : 0, value = cube.d * v;
         if (logarithm) {
             out[i] = std::log(value) + boost;

@@ -283,7 +283,8 @@ Tensor ormqr(const Tensor& input, const Tensor& tau, const Tensor& other, bool l
     if (!left) return ops::adjoint(ormqr(input, tau, ops::adjoint(other), true, !transpose));
     Tensor x = other;
     const int64_t k = tau.size(-1);
-    for (int64_t i = 0; i < k; ++i) {  // Q = H1 H2 ...: Q applies the last reflector first, and Q^H the first one
+    // Q = H1 H2 ...: Q applies the last reflector first, and Q^H the first one.
+    for (int64_t i = 0; i < k; ++i) {
         const auto [v, factor] = reflector(input, tau, transpose ? i : k - 1 - i);
         x = reflect(v, transpose ? ops::conj(factor) : factor, x);
     }

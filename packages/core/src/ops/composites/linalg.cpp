@@ -253,7 +253,8 @@ Tensor matrix_exp(const Tensor& input) {
     Tensor norms =
         ops::_to_copy(linalg_matrix_norm(ops::detach(input), Scalar(1), kInts<-2, -1>, false, std::nullopt),
                       DType::Float64);
-    const bool meta = input.device().type == DeviceType::Meta;  // a meta tensor has no values, so nothing is squared
+    // A meta tensor has no values, so nothing is squared.
+    const bool meta = input.device().type == DeviceType::Meta;
     if (!meta) require_values("linalg.matrix_exp", norms);
     const Device host = meta ? input.device() : Device();
     norms = ops::contiguous(ops::to(norms, host));

@@ -158,7 +158,8 @@ std::tuple<Tensor, Tensor, Tensor> group_norm_backward(const Tensor& grad, const
                                                        IntList wanted) {
     if (!differentiated(grad, input, weight))
         return ops::_group_norm_backward(grad, input, mean, rstd, weight, num_groups, wanted);
-    int64_t size = input.size(1) / num_groups;  // number of channels of a group; also correct if there are no samples
+    // The number of channels of a group; also correct if there are no samples.
+    int64_t size = input.size(1) / num_groups;
     for (int64_t d = 2; d < input.dim(); ++d) size *= input.size(d);
     const int64_t groups[] = {input.size(0), num_groups, size}, inner[] = {2};
     const int64_t channels[] = {input.size(1)};

@@ -164,7 +164,8 @@ Ran run(Cell cell, const Tensor& data, const Steps& steps, const State& first, c
     const std::vector<Tensor> x = ops::split_with_sizes(all, steps.sizes, 0);
     std::vector<Tensor> outputs(static_cast<size_t>(count));
     State s = backwards ? first.rows(0, steps.sizes.back()) : first;
-    std::optional<State> done;  // the final states of the sequences that have ended, in the order of the batch
+    // The final states of the sequences that have ended, in the order of the batch.
+    std::optional<State> done;
     for (int64_t k = 0; k < count; ++k) {
         const auto t = static_cast<size_t>(backwards ? count - 1 - k : k);
         const int64_t size = steps.sizes[t], have = s.h.size(0);
@@ -172,7 +173,8 @@ Ran run(Cell cell, const Tensor& data, const Steps& steps, const State& first, c
             State ended = s.rows(size, have - size);
             done = done ? ended.followed_by(*done) : ended;
             s = s.rows(0, size);
-        } else if (size > have) {  // in the backward direction, shorter sequences start later, with their initial states
+        } else if (size > have) {
+            // In the backward direction, shorter sequences start later, with their initial states.
             s = s.followed_by(first.rows(have, size - have));
         }
         s = step(cell, x[t], s, w);

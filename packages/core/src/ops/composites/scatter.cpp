@@ -155,7 +155,8 @@ std::tuple<Tensor, Tensor> _scatter_reduce_backward(const Tensor& grad, const Te
                                                     const Tensor& result) {
     if (index.numel() == 0) return {grad, ops::zeros_like(src)};
     auto at = [&](const Tensor& t) { return ops::gather(t, dim, index); };
-    auto met = [&](const Tensor& t) {  // for each position, the sum of `t` over the elements that are scattered to it
+    // Returns, for each position, the sum of `t` over the elements that are scattered to it.
+    auto met = [&](const Tensor& t) {
         return ops::scatter_add(include_self ? ops::ones_like(input) : ops::zeros_like(input), dim, index, t);
     };
     Tensor own, theirs;

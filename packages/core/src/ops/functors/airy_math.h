@@ -39,7 +39,8 @@ RL_SPECIAL double airy_near(double x, bool derivative) {
 /// For larger |x|: asymptotic series (DLMF 9.7), summed up to their smallest term.
 RL_SPECIAL double airy_far(double x, bool derivative) {
     const double y = std::fabs(x), root = std::sqrt(std::sqrt(y)), zeta = y * std::sqrt(y) * (2.0 / 3);
-    double even = 0, odd = 0, u = 1, sign = 1;  // the terms u_k / zeta^k, or, for the derivative, v_k / zeta^k
+    // The terms are u_k / zeta^k, or, for the derivative, v_k / zeta^k.
+    double even = 0, odd = 0, u = 1, sign = 1;
     for (int k = 0; k < 40; ++k) {
         const double term = derivative ? -u * (6 * k + 1.0) / (6 * k - 1.0) : u;
         // For x < 0 the sign changes after every second term, for x > 0 after every term.

@@ -89,7 +89,7 @@ template <>
 struct Polygamma<float> {
     double n;
     explicit Polygamma(const Scalar* p) : n(p[0].to<double>()) {}
-    // Order 1 is vectorised, because it is the gradient of digamma.
+    // The polygamma function of order 1 is vectorised, because it is the gradient of digamma.
     RL_HD float operator()(float x) const { return math::trigamma(x); }
     RL_HD bool settled(float result, float) const { return n == 1 && result == result; }
     RL_HD_CALL float rare(float x) const {

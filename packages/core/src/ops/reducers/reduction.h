@@ -198,8 +198,8 @@ struct IndexedExtreme {
     RL_HD_CALL Wide finish(Acc a, int64_t) const { return a.value; }
     RL_HD_CALL int64_t index(Acc a) const { return a.index; }
 
-    // Processes blocks. The extreme of a block is found with several accumulators. Its position is searched only if it is a
-    // new extreme.
+    // Processes blocks. The extreme of a block is found with several accumulators. Its position is searched only if it
+    // replaces the extreme of the earlier blocks.
     template <class Read>
     Acc run(Read read, int64_t n, int64_t index) const {
         constexpr int64_t kBlock = 256, kWidth = 32;

@@ -1,9 +1,9 @@
 // An allocator for tests that counts blocks, and places each block directly before an inaccessible page.
 //
 // A read or write beyond the end of a block (rounded up to the alignment) ends the process at the faulty instruction.
-// When a block is released, a write before its beginning or into the rounding is detected, and also a second release
-// or a wrong size. Compile this file against core's headers: c++ -std=c++20 -shared -fPIC -I<core>/include
-// guard_allocator.cpp
+// The release of a block detects writes before the block's beginning, writes between its end and the rounded end, a
+// second release, and a wrong size. Compile this file against core's headers: c++ -std=c++20 -shared -fPIC
+// -I<core>/include guard_allocator.cpp
 #include <sys/mman.h>
 
 #include <atomic>

@@ -177,7 +177,7 @@ struct ToyDevice {
     std::unique_ptr<Stream> default_stream = std::make_unique<Stream>();
     std::vector<std::unique_ptr<Stream>> streams;
     std::unordered_map<void*, Block> live;
-    size_t used = 0;  // live blocks, and released ones whose release has not run
+    size_t used = 0;  // live blocks, and released blocks whose queued release has not run
 };
 
 /// The error of queued work of a device, which is kept until a caller waits for it.
