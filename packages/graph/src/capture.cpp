@@ -447,7 +447,8 @@ void Recorder::make_own(const Tensor& t, const Operator& op) {
     const ValueId id = value_of(t, op);
     if (!fresh_.contains(id)) return;
     const auto birth = birth_of(t.impl()->storage());
-    if (!birth || birth->block != capturing.block) return;  // the memory is from an enclosing block, so check_write raises
+    if (!birth || birth->block != capturing.block)
+        return;  // the memory is from an enclosing block, so check_write raises
     const auto shares = [&](const ValueInfo& value) { return value.memory == id; };
     if (std::count_if(graph_.values.begin(), graph_.values.end(), shares) > 1) return;  // finish() raises
     Node node;
@@ -670,8 +671,7 @@ Capture::~Capture() {
     try {
         stop();
     } catch (...) {
-        static_cast<void>(
-            recorder_.release());  // leaked: the thread that started the capture refers to it
+        static_cast<void>(recorder_.release());  // leaked: the thread that started the capture refers to it
     }
 }
 

@@ -29,7 +29,8 @@ struct Record {
     uint64_t begin, end;  // ticks
     const char* name;  // valid until the process ends; null for memory
     uint64_t sequence;  // number of the graph's node; for memory, the address
-    int64_t nbytes;  // the size of the first result; for memory, the size of the block, negative for a release
+    int64_t
+        nbytes;  // the size of the first result; for memory, the size of the block, negative for a release
     uint64_t details;  // position of the arguments and the stack in the lane's words
     uint32_t id, parent;  // numbers within the lane, counted from 1; 0 for none
     uint16_t argument_words, stack_words;

@@ -186,7 +186,7 @@ void along_index(Call& c) {
     if (name == "index_copy_" && rank == 1 && c.rank(3) == 0)  // index_copy_ takes one number for a vector
         c.stack[3] = ops::unsqueeze(c.tensor(3), 0);
     if (c.is_batched(2) && c.rank(2) == 1 && has_source) {
-        // The same operator by scatter, with an index for each element of the source. Scatter would ignore
+        // Computes the same operator by scatter, with an index for each element of the source. Scatter would ignore
         // surplus elements.
         const int64_t dim = wrap_dim(c.op.name, c.integer(1), rank) + 1;
         std::vector<int64_t> slices = c.tensor(0).shape();

@@ -269,7 +269,7 @@ RL_API const Backend& load_backend(const std::string& path);
 RL_API const Backend& register_backend(const Backend& backend);
 
 /// Attaches the backend of that name if one is installed, and returns whether it did. It is called when a device
-/// without a backend is first used. It raises if the backend is installed but does not work.
+/// without a backend is first used. It raises an error if the backend is installed but does not work.
 using BackendFinder = bool (*)(std::string_view name);
 RL_API void set_backend_finder(BackendFinder finder);
 /// Calls the finder, or returns false if there is none.

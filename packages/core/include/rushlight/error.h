@@ -1,4 +1,5 @@
-// Exceptions of the C++ libraries. Each becomes the Python exception of the same name, with the same text.
+// Exceptions of the C++ libraries. The bindings convert each exception to the Python exception of the same name, with
+// the same text.
 #pragma once
 
 #include <stdexcept>

@@ -19,9 +19,9 @@ namespace rushlight {
 // Three operators convert between a sparse tensor and its values, and have derivatives. `_sparse_values` returns the
 // values. `_with_sparse_values` returns a sparse tensor with other values at the same positions. `_sparse_mask_values`
 // returns the elements of a dense or sparse tensor at the positions of a sparse tensor. The stage passes these three
-// operators on to autograd. Each sparse form consists of them and of operators on plain tensors. The gradients of a
-// sparse form, of any order and in reverse and forward mode, follow from the derivatives of these operators. Like any
-// tensor, a sparse tensor can have a history of recorded operators. Its parts have no history.
+// operators on to autograd. Each sparse form calls only these operators and operators on plain tensors. The gradients
+// of a sparse form, of any order and in reverse and forward mode, follow from the derivatives of these operators. Like
+// any tensor, a sparse tensor can have a history of recorded operators. Its parts have no history.
 
 /// Coordinates (COO); compressed rows or columns (CSR, CSC); compressed rows or columns of blocks (BSR, BSC).
 enum class Layout : uint8_t { Coo, Csr, Csc, Bsr, Bsc };

@@ -72,14 +72,14 @@ class RL_API Storage : public RefCounted {
     Site writer() const { return writer_.load(std::memory_order_relaxed); }
     void set_writer(Site site) { writer_.store(site, std::memory_order_relaxed); }
 
-    /// Replaces the memory by memory of another size and copies the common prefix. Only for cached storages. Raises
+    /// Replaces the memory by memory of another size and copies the common prefix. Requires StorageKind::Cached. Raises
     /// RuntimeError while the address is exported.
     void resize(size_t nbytes);
 
     /// Copies the bytes to the memory of `target`, which every tensor over this storage uses from then on, and keeps
     /// `target` alive. If the address of the old memory is exported (`exports`), the old memory is freed with this
-    /// storage. Only for CPU memory that no other thread writes during the call. If `is_copied` is true, the caller has
-    /// already copied the bytes, for example by writing them to the file that `target` maps.
+    /// storage. The memory must be on the CPU, and no other thread may write to it during the call. If `is_copied` is
+    /// true, the caller has already copied the bytes, for example by writing them to the file that `target` maps.
     void move_to(Ref<Storage> target, bool is_copied = false);
 
     /// The number of NumPy arrays, DLPack capsules and buffers that hold the address of this memory.

@@ -79,7 +79,7 @@ struct PointwiseKernels {
 };
 
 RUSHLIGHT_KERNEL_TABLE(PointwiseKernels, pointwise_kernels)
-/// The same for channels-last maps. The weights are row-major.
+/// Kernels for pointwise geometries with channels-last maps. The weights are row-major.
 RUSHLIGHT_KERNEL_TABLE(PointwiseKernels, channel_pointwise_kernels)
 
 /// Kernels of minimal filtering (Winograd) for two dimensions, one group, 3x3 filters, stride and dilation 1, and

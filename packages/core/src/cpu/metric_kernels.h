@@ -1,4 +1,4 @@
-// Kernels of the functions in metric.h. Each call processes one contiguous row of `n` elements and `count` others.
+// Kernels of the functions in metric.h. Each call processes one contiguous row of `n` elements and `count` other rows.
 #pragma once
 
 #include "cpu/capability.h"

@@ -98,7 +98,7 @@ struct Inner {
         }
     }
 
-    // The same for at most kBlock elements, some of whose operands are converted.
+    // Computes rows of at most kBlock elements if some of the operands are converted.
     void convert_and_run(char* const* data, const int64_t* strides, int64_t n, const int64_t* row_strides,
                          int64_t rows) const {
         alignas(64) char buffer[kMaxOperands][kBlock * 16];

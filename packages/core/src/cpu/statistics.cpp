@@ -72,7 +72,8 @@ void count_range(int64_t begin, int64_t end, Count* counts, Position position) {
         if (int64_t at = position(i); at >= 0) ++counts[at];
 }
 
-// Does the same for [0, n) after setting the counts to 0. Counts are integers, so they do not depend on the number of threads.
+// Sets the counts to 0 and counts the elements in [0, n). Counts are integers, so they do not depend on the number of
+// threads.
 template <class Position>
 void count_positions(int64_t n, int64_t bins, int64_t* counts, Position position) {
     std::fill_n(counts, bins, 0);

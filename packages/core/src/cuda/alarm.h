@@ -1,5 +1,5 @@
-// How a kernel reports a bad value, such as an index that is out of range. The error is found when the host next waits, and
-// the device stays usable.
+// Alarms: by an alarm, a kernel reports a bad value, such as an index that is out of range. The error is found when the
+// host next waits, and the device stays usable.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -1,4 +1,4 @@
-// Kernels that several operators share. Those of a device are looked up by name, with hash 0.
+// Kernels that several operators share. The shared kernels of a device are looked up by name, with hash 0.
 #pragma once
 
 #include <span>

@@ -7,7 +7,7 @@
 
 namespace rushlight {
 
-/// Up to `N` numbers as parameters of a kernel. Each parameter has the kind of its number.
+/// Up to `N` numbers as parameters of a kernel. Each parameter has the same kind as its number.
 template <int N>
 class Numbers {
   public:

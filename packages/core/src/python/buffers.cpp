@@ -1,5 +1,5 @@
 // Memory that is shared with Python through the buffer protocol (PEP 3118), in both directions. NumPy arrays are shared
-// in this way. Also the checksum of buffers.
+// in this way. This file also contains the checksum of buffers.
 #include <cstring>
 #include <vector>
 

@@ -56,7 +56,7 @@ struct Member {
 /// if there is no override and the caller has to run the member itself. Throws PythonError.
 PyObject* answer_by_class(Member member, PyObject* self, PyObject* const* args = nullptr,
                           Py_ssize_t nargs = 0, PyObject* kwnames = nullptr);
-/// The same for arguments in a tuple and a dictionary, each of which may be null.
+/// Does this for arguments in a tuple and a dictionary, each of which may be null.
 PyObject* answer_by_class_to_call(Member member, PyObject* self, PyObject* args, PyObject* kwargs);
 
 /// Whether the class of this object has a __torch_function__ that is not the inherited one, and overrides are enabled

@@ -76,7 +76,7 @@ inline const Attached& resolve_attached(Device& device) {
 }
 
 /// A scope in which this thread holds the lock of an allocator. In such a scope `HostTable::describe` does not look up the
-/// line of a call. This needs the lock of the interpreter, whose owner may wait for the allocator.
+/// line of a call, because the look-up needs the lock of the interpreter, whose owner may wait for the allocator.
 class UnderAllocatorLock {
   public:
     UnderAllocatorLock() { ++depth_; }

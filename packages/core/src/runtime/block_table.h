@@ -205,7 +205,7 @@ class BlockStore {
         Block* block = unused_;
         unused_ = block->next;
         --count_;
-        // The list of streams of a free block is empty. It is not reset here, so that its memory is reused.
+        // The list of streams of a free block is empty. The list is not reset here, so that its memory is reused.
         block->left = block->right = block->previous = block->next = nullptr;
         block->pending_events = block->site = 0;
         block->state = BlockState::Free;

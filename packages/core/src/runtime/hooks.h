@@ -1,4 +1,4 @@
-// How storages report memory to the observer: Note [Hooks].
+// Functions by which storages report memory to the observer: Note [Hooks].
 #pragma once
 
 #include "rushlight/hooks.h"

@@ -16,7 +16,7 @@ void* map_pages(size_t nbytes, bool huge) noexcept {
     if (size_t tail = start + padded - (aligned + nbytes))
         munmap(reinterpret_cast<void*>(aligned + nbytes), tail);
     void* data = reinterpret_cast<void*>(aligned);
-    // This is advice: a kernel without huge pages provides small ones.
+    // This call is only advice: a kernel without huge pages provides small pages.
     if (huge) madvise(data, nbytes, MADV_HUGEPAGE);
     return data;
 }

@@ -20,9 +20,10 @@ namespace rushlight::detail {
 /// the returned memory would have been used instead if it had been kept. So the period of a loop is known in its second
 /// step.
 ///
-/// Bytes that were used again are counted by classes of periods. Each class has twice the longest period of the class
-/// before. A count expires after four to eight times the longest period of its class. Memory is not kept for periods
-/// above a minute, because the page faults that this would save take a negligible part of the time.
+/// Bytes that were used again are counted by classes of periods. The longest period of each class is twice the longest
+/// period of the previous class. A count expires after four to eight times the longest period of its class. Memory is
+/// not kept for periods above a minute, because the page faults that this would save take a negligible part of the
+/// time.
 ///
 /// Not thread-safe: an allocator calls it under its lock.
 class RecentUse {

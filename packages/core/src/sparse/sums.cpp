@@ -31,7 +31,7 @@ namespace {
 
 Tensor sum(const Tensor& t, std::optional<IntList> dim, bool keepdim, std::optional<DType> dtype) {
     const Coordinates c = coordinates(t);
-    // As for dense tensors: sums of small integers would wrap around.
+    // Sums of integers are int64, as for dense tensors, because sums of small integers would wrap around.
     if (!dtype && is_integral(t.dtype(), /*with_bool=*/true)) dtype = DType::Int64;
     if (keepdim) {
         std::vector<int64_t> dims(static_cast<size_t>(c.ndim()));
@@ -94,7 +94,7 @@ Tensor named_norm(const Tensor& t, std::optional<std::string_view> p, std::optio
     return vector_norm(t, Scalar(2), dim, keepdim, dtype);
 }
 
-// Only stored values count. Positions without a value have no value in the result, as if they stored -inf.
+// Only stored values take part. Positions without a value have no value in the result, as if their value were -inf.
 Tensor softmax_of(const char* op, const Tensor& t, int64_t dim, std::optional<DType> dtype, bool log) {
     Coordinates c = coalesced(t);
     const int64_t d = wrapped(op, dim, c.ndim());

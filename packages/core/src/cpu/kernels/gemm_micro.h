@@ -1,6 +1,6 @@
-// Register-blocked inner kernels of the matrix product. Each computes one small tile of c over a range of k, and
-// keeps it in registers. A tile of `rows` by `vectors` needs rows * vectors accumulators, `vectors` registers for b
-// and one for an element of a.
+// Register-blocked inner kernels of the matrix product. Each kernel computes one small tile of c over a range of k, and
+// keeps the tile in registers. A tile of `rows` by `vectors` needs rows * vectors accumulators, `vectors` registers for
+// b and one for an element of a.
 #pragma once
 
 #include "cpu/gemm.h"
@@ -8,7 +8,7 @@
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 
-/// How a finished tile is written to c: alpha * tile + beta * init.
+/// The epilogue, which writes a finished tile to c: alpha * tile + beta * init.
 template <class T>
 struct Epilogue {
     T alpha, beta;

@@ -33,7 +33,7 @@ void store_logs(T* to, int64_t count, const LogSums<T, 1>& x) {
     for (int64_t l = 0; l < count; ++l) to[l] = top[l] + math::log(total[l]);
 }
 
-// Does the same for short rows.
+// Writes the logarithms of the sums of short rows.
 template <class T>
 void log_sums_of_short_rows(const CrossEntropy<T>& c, T* log_sum) {
     constexpr int kL = kLanes<T>;

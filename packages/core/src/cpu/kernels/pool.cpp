@@ -84,7 +84,7 @@ RL_INLINE void take_larger(Vec<T>& best, IndexVec<T>& position, Vec<T> v, IndexV
     position = (better & at) | (~better & position);
 }
 
-// Does the same without positions.
+// Replaces `best` in the same way, but without positions.
 template <class T>
 RL_INLINE void take_larger(Vec<T>& best, Vec<T> v) {
     const IndexVec<T> better = (IndexVec<T>)(v > best) | (IndexVec<T>)(v != v);

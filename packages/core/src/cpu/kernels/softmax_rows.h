@@ -42,7 +42,7 @@ RL_INLINE void row_exp_sums(const T* x, int64_t rows, int64_t n, T* top, T* tota
     }
 }
 
-/// The same values for adjacent columns, in kCount vectors. Element k of the columns is at x + k * stride.
+/// Computes the same values for adjacent columns, in kCount vectors. Element k of the columns is at x + k * stride.
 template <class T, int kCount>
 struct LogSums {
     Vec<T> top[kCount], total[kCount];

@@ -16,7 +16,7 @@ bool available();
 bool enabled();
 void enable(bool on);
 
-// The oneDNN functions that we call. Each is a member of Functions, named without the prefix dnnl_.
+// The oneDNN functions that we call. Each function is a member of Functions, named without the prefix dnnl_.
 // clang-format off
 #define RL_ONEDNN_FUNCTIONS(X)                                                                            \
     X(engine_create) X(stream_create) X(stream_destroy)                                                   \

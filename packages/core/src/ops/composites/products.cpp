@@ -89,7 +89,7 @@ Tensor addmv(const Tensor& input, const Tensor& mat, const Tensor& vec, Scalar b
              "addmv(input, mat): the dtypes %s and %s differ", name(input.dtype()), name(product.dtype()));
     check_weights("addmv", product, beta, alpha);
     if (is_integral(product.dtype(), true)) {
-        // As in addmm, which converts the factors to the dtype of the matrices.
+        // Converts the factors to the dtype of the matrices, as addmm does.
         alpha = Scalar(alpha.to<int64_t>());
         beta = Scalar(beta.to<int64_t>());
         if (product.dtype() == DType::Bool) {

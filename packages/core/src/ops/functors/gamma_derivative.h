@@ -9,14 +9,14 @@ namespace math {
 inline namespace RUSHLIGHT_CPU {  // one namespace for each capability, so that their symbols differ
 
 // Note [Derivative of a gamma variable]
-// Let z be a gamma variable of shape a, and y = log z. As a changes, z keeps its quantile u in the distribution, P(a, z) =
-// u. Hence dy/da = -(dP/da) / (z p(z)), where p is the density. dP/da is the integral of p(t) (log t - psi(a)) from 0 to z.
-// With t = z e^-s,
+// Let z be a gamma variable of shape a, and y = log z. If a changes, z changes such that its quantile u in the distribution
+// stays the same: P(a, z) = u. Hence dy/da = -(dP/da) / (z p(z)), where p is the density. dP/da is the integral of p(t)
+// (log t - psi(a)) from 0 to z. With t = z e^-s,
 //     dy/da = integral over s > 0 of e^(-a s - z (e^-s - 1)) (psi(a) - y + s).
 // The integral over all t is 0, so that t = z e^s gives
 //     dy/da = integral over s > 0 of e^(a s - z (e^s - 1)) (y - psi(a) + s).
-// The integrand of one of the two integrals is nowhere negative. Both can be differentiated in a once more, at a fixed z,
-// for the curvature.
+// The integrand of one of the two integrals is nowhere negative. Both integrals can be differentiated with respect to a
+// once more, at a fixed z, which gives the curvature.
 
 /// Computes the first integral by the power series of its exponential, sum of z^n / (a (a+1) ... (a+n)) (psi(a) - y + 1/a +
 /// ... + 1/(a+n)).

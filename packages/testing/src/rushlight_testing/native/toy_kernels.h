@@ -120,7 +120,7 @@ void copy_kernel(const KernelArgs* args) {
     for_each_index(out.sizes, [&](const auto& at) { out.store(out.offset(at), in.load(in.offset(at))); });
 }
 
-/// Computes f(input, other, parameter). Either operand may be a number; the parameter is 1 if there is none.
+/// Computes f(input, other, parameter). Either operand may be a number. If there is no parameter, 1 is used.
 template <class F>
 void binary_kernel(const KernelArgs* args, F&& f) {
     std::vector<Number> params;
