@@ -80,8 +80,7 @@ NewTensor arange_start(Scalar start, Scalar end, Scalar step, std::optional<DTyp
     const double count = std::ceil((last - first) / by);
     RL_CHECK(count < 9e18, throw_runtime, "arange(): %g elements are too many", count);
     // The steps of an integer range are integers, but it has as many elements as with floats.
-    if (is_integral(result) && std::fabs(by) >= 1)
-        start = whole("start", start), step = whole("step", step);
+    if (is_integral(result) && std::fabs(by) >= 1) start = whole("start", start), step = whole("step", step);
     else start = Scalar(first), step = Scalar(by);
     return of_length(static_cast<int64_t>(count), result, device).written_by(range_kernel, {start, step});
 }
