@@ -11,8 +11,8 @@ from .shapes import reduced_in_words, result_names, shape_in_words
 
 _SETS = {
     "any": ["all"],
-    "real": ["all that are not complex"],
-    "number": ["all but bool"],
+    "real": ["bool", "integers", "floating-point numbers"],
+    "number": ["all except bool"],
     "integer": ["integers"],
     "floating": ["floating-point numbers"],
     "complex": ["complex numbers"],
@@ -27,7 +27,7 @@ def accepted(op: Op) -> str:
     taken = [word for word in op.dtypes.split() if not word.startswith("-")]
     without = [word.removeprefix("-") for word in op.dtypes.split() if word.startswith("-")]
     text = _joined([name for word in taken for name in _SETS.get(word, [word])])
-    return text + (f" but {_joined(without)}" if without else "")
+    return text + (f" except {_joined(without)}" if without else "")
 
 
 def _joined(words: list[str]) -> str:
@@ -54,7 +54,7 @@ def _words(node: ast.expr, op: Op) -> str:
         return f"`{node.id}`" if kind.startswith("dtype") else f"the dtype of `{node.id}`"
     if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or) and len(node.values) == 2:
         first, rest = node.values
-        return f"{_words(first, op)}, by default {_words(rest, op)}"
+        return f"{_words(first, op)} if it is given, otherwise {_words(rest, op)}"
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         if text := _of_function(node.func.id, node.args, op):
             return text
@@ -74,7 +74,7 @@ def _of_function(name: str, args: list[ast.expr], op: Op) -> str:
     (inner,) = args
     text = _words(inner, op)
     return {
-        "each": f"{text}, for each of them",
+        "each": f"{text}, separately for each tensor",
         "floating": f"{text}; the default dtype for integers and bool",
         "complexed": f"the complex dtype that corresponds to {text}",
         "real": f"{text}; for complex numbers, the dtype of their parts",
