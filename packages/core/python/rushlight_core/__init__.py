@@ -1,6 +1,6 @@
 """rushlight-core: tensors and operators with PyTorch's API, for CPUs and, through a plug-in, GPUs.
 
-Gradients come with rushlight-autograd, layers with rushlight-nn, everything together with rushlight.
+rushlight-autograd adds gradients, and rushlight-nn adds layers. The package rushlight contains all of them.
 """
 
 # ruff: noqa: E402, F401
@@ -75,11 +75,11 @@ for _name in (
 ):  # devices and layouts that do not exist here
     setattr(_C.Tensor, _name, property(lambda self: False))
 _C.Tensor.is_conj, _C.Tensor.is_neg = is_conj, is_neg
-# The names of these operators in Python 2, which PyTorch still has.
+# Division operators under their names in Python 2, which PyTorch still has.
 _C.Tensor.__div__, _C.Tensor.__rdiv__ = _C.Tensor.__truediv__, _C.Tensor.__rtruediv__
 _C.Tensor.__idiv__ = _C.Tensor.__itruediv__
 
-del globals()["DisableTorchFunctionSubclass"]  # it is in `overrides`
+del globals()["DisableTorchFunctionSubclass"]  # the class is a name of the module `overrides`
 
 __version__: str = _C.__version__
 

@@ -19,12 +19,12 @@ def einsum(*args: Any) -> Tensor:
 
     Args:
         args: either an equation and its operands, which may be in a list; or operands, each followed by a list of its
-            dimensions. These are numbers below 52 and `...`. A list of the dimensions of the result may follow at the end.
+            dimensions. A dimension is a number below 52 or `...`. A list of the dimensions of the result may follow.
 
     See the operator `einsum` for the equation.
 
     Shape:
-        - Operands: as in the equation; sizes of one letter are equal, or 1.
+        - Operands: as in the equation; dimensions with the same letter have the same size, or size 1.
 
     Raises:
         ValueError: there is no operand, or a number is not below 52.

@@ -65,7 +65,7 @@ def cond(
         )
     recorder = active_recorder()
     if pred._is_batched():
-        recorder = None  # `where` chooses, even while a program is captured
+        recorder = None  # `where` selects the results, even while a program is captured
     elif recorder is None:
         return _fresh(true_fn(*operands) if bool(pred) else false_fn(*operands), operands)
     structures: list[Structure] = []
@@ -333,7 +333,7 @@ def _refuse_writes(name: str, copies: Any) -> None:
 
 
 def _fresh(tree: Any, given: Any) -> Any:
-    """Return the tree with copies of tensors that are in `given`, share memory with a tensor in `given`, or occur twice."""
+    """Return the tree with copies of tensors that share memory with a tensor in `given` or with an earlier leaf."""
 
     def root(tensor: Tensor) -> Tensor:
         return tensor if tensor._base is None else tensor._base

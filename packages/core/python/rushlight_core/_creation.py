@@ -33,7 +33,7 @@ def tensor(
 
 
 def as_tensor(data: Any, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """Return `data` as a tensor that shares its memory if possible. If `data` is a tensor, the result keeps its history."""
+    """Return `data` as a tensor that shares its memory if possible. If `data` is a tensor, the result stays in its graph."""
     device = _C._default_device() if device is None else device
     if isinstance(data, Tensor):
         return _convert(data, dtype, device)
@@ -56,7 +56,7 @@ def asarray(
         dtype: the dtype, by default the dtype of `obj`.
         device: the device, by default the device of `obj`.
         copy: True always copies. False never copies, and raises ValueError if a copy is needed. None copies if necessary.
-        requires_grad: whether operators on the tensor are recorded; None keeps the setting of `obj`, and its history.
+        requires_grad: whether operators on the tensor are recorded; None keeps the setting and the autograd graph of `obj`.
 
     Shape:
         - Output: the shape of `obj`.

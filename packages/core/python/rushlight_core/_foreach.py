@@ -42,7 +42,7 @@ _OPERANDS = ("other", "scalar", "scalars", "tensors1", "weight", "tensors2", "va
 
 
 def _of_each(name: str, operand: Any, count: int) -> Sequence[Any]:
-    """Return the operand for each tensor."""
+    """Return the list of operands, one for each tensor."""
     if not isinstance(operand, (list, tuple)):
         return [operand] * count
     if len(operand) != count:
@@ -97,7 +97,7 @@ def _max(self: Sequence[Tensor]) -> list[Tensor]:
 
 
 def function(name: str) -> Callable[..., Any]:
-    """Return the operator of that name, without `_foreach_`. Raises AttributeError if there is no such operator."""
+    """Return the function `_foreach_<name>`. Raise AttributeError if there is no such function."""
     if name in ("norm", "max"):
         return _norm if name == "norm" else _max
     base = name.removesuffix("_")
@@ -106,14 +106,14 @@ def function(name: str) -> Callable[..., Any]:
     count, one = _OTHERS.get(base, 0), _one(name)
 
     def each(self: Any, *operands: Any, **kwargs: Any) -> Sequence[Tensor]:
-        # Only in this case, a number to the power of each tensor, is the list the second argument.
+        # Only if a number is raised to the power of each tensor, the list is the second argument.
         if base == "pow" and not isinstance(self, (list, tuple)):
             return [_power(self, x) for x in operands[0]]
         names = [k for k in _OPERANDS if k in kwargs]
         options = {"non_blocking": kwargs.pop("non_blocking")} if "non_blocking" in kwargs else {}
         alpha = kwargs.pop("alpha", 1)
         value = None
-        if base in ("addcdiv", "addcmul"):  # their factor is an argument of the operator, `value`
+        if base in ("addcdiv", "addcmul"):  # the product is multiplied by the argument `value`
             names = [k for k in names if k not in ("value", "scalars")]
             value = kwargs.pop("value", kwargs.pop("scalars", None))
             if len(operands) > 2:

@@ -164,7 +164,7 @@ class set_grad_enabled(_Mode):  # noqa: N801
         return super().__call__(function)
 
     def __enter__(self) -> None:
-        """Do nothing: the mode was changed when the object was made."""
+        """Do nothing, because the constructor has already changed the mode."""
 
 
 class inference_mode(_Mode):  # noqa: N801
@@ -201,7 +201,8 @@ class strict(_Mode):  # noqa: N801
     """A context manager and decorator inside which operators do not add dimensions or lose precision by conversion.
 
     Use it as ``with strict():`` or ``@strict()``. The setting applies to the running thread. It covers operators that work
-    element by element on several tensors, in their functional, in-place and out= forms. Such an operator refuses:
+    element by element on several tensors, in their functional, in-place and out= forms. Such an operator raises RuntimeError
+    for:
 
     * tensors with different numbers of dimensions, except 0-d tensors. An example is a bias of shape (4,) that is added to
       the wrong dimension of a tensor of shape (3, 4, 4).
@@ -215,7 +216,7 @@ class strict(_Mode):  # noqa: N801
         mode: False disables the checks inside of a block.
 
     Raises:
-        RuntimeError: raised by an operator inside of the block; the message names the operator, the arguments and a remedy.
+        RuntimeError: raised by an operator inside of the block; the message names the operator, the arguments and a fix.
 
     Example:
         >>> with torch.strict():

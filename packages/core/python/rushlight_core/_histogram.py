@@ -70,7 +70,7 @@ def histogram(
 
 def _given_edges(input: Tensor, bins: Tensor, range: Any) -> Tensor:
     if range is not None:
-        raise TypeError("histogram(range): must not be given where bins is a tensor of bin edges")
+        raise TypeError("histogram(range): must not be given if bins is a tensor of bin edges")
     if bins.dim() != 1 or len(bins) < 2 or bins.dtype != input.dtype:
         raise RuntimeError(
             f"histogram(bins): needs at least two edges in one dimension, of input's dtype {input.dtype}, "

@@ -30,7 +30,7 @@ def histogramdd(
         input: points (..., D), float32 or float64.
         bins: the number of bins of equal width along all dimensions, or a list with a number for each dimension, or with a
             tensor of ascending bin edges for each dimension.
-        range: min and max of the bins along each dimension, as one list of 2 · D numbers; by default those of the points.
+        range: min and max of the bins along each dimension, as one list of 2 · D numbers; by default the points' range.
         weight: the weight of each point, (...).
         density: whether to divide by the total and by the volumes of the cells.
 

@@ -14,7 +14,7 @@ pi: float = 3.141592653589793
 inf: float = float("inf")
 nan: float = float("nan")
 newaxis: None = None
-# Just as `float` and `double` are other names of real dtypes.
+# Other names of complex dtypes, like `float` and `double` for real dtypes.
 cfloat: dtype = _C.complex64
 cdouble: dtype = _C.complex128
 
@@ -41,7 +41,7 @@ class finfo:  # noqa: N801
     """Limits of a floating-point dtype: `bits`, `eps`, `max`, `min`, `tiny` (= `smallest_normal`) and `resolution`.
 
     Args:
-        type: the dtype, by default `get_default_dtype()`. For a complex dtype, the limits of its real part.
+        type: the dtype, by default `get_default_dtype()`. For a complex dtype, the limits are the limits of its real part.
 
     Raises:
         TypeError: the dtype is not floating point.
@@ -151,7 +151,7 @@ class layout:  # noqa: N801
 
 
 class _OtherLayout(layout):
-    """A layout other than strided. Most functions that create tensors refuse it."""
+    """A layout other than strided. Most functions that create tensors raise an error for it."""
 
 
 strided: layout = layout("strided")

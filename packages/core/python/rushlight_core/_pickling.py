@@ -1,4 +1,4 @@
-"""Pickling and copying. Tensors that share memory still do after they are pickled or copied together."""
+"""Pickling and copying. Tensors that share memory still share it after they are pickled or copied together."""
 
 from __future__ import annotations
 
@@ -90,9 +90,9 @@ def _rebuild_subclass(kind: type, made: tuple[Any, Any], state: dict[str, Any]) 
 
 
 def deepcopy_tensor(self: Tensor, memo: dict[int, Any]) -> Tensor:
-    """Return a leaf in new memory, with copies of the attributes and the grad; this is `Tensor.__deepcopy__`.
+    """Return a copy of a leaf in new memory, with copies of its attributes and its grad; this is `Tensor.__deepcopy__`.
 
-    Raises RuntimeError for tensors that were computed in a graph, because the copy could not have their history.
+    Raise RuntimeError for a tensor that was computed in a graph, because a copy would not be connected to the graph.
     """
     if id(self) in memo:
         return memo[id(self)]

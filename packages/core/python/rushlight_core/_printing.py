@@ -40,7 +40,7 @@ def set_printoptions(
 
     Args:
         precision: digits after the decimal point. Default: 4.
-        threshold: more elements than this are summarised. Default: 1000.
+        threshold: number of elements above which a tensor is summarised. Default: 1000.
         edgeitems: number of elements shown at each end of a dimension. Default: 3.
         linewidth: characters per line. Default: 80.
         profile: "default", "short" or "full"; the other arguments are applied after it.

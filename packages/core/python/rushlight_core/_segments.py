@@ -28,7 +28,7 @@ def segment_reduce(
     Args:
         data: the tensor, of a floating-point dtype, (..., n, ...).
         reduce: "sum", "mean", "max", "min" or "prod".
-        lengths: the length of each segment, (..., segments). Its first dimensions are those of `data` before `axis`.
+        lengths: the length of each segment, (..., segments), where ... are the dimensions of `data` before `axis`.
         indices: not supported, as in PyTorch.
         offsets: the position at which each segment begins, and the end of the last segment, (..., segments + 1). Either
             `lengths` or `offsets` must be given.

@@ -214,7 +214,7 @@ def set_flush_denormal(mode: bool, /) -> bool:
 
 
 def get_default_device() -> Any:
-    """Return the device on which this thread makes tensors when no device is named: the CPU by default.
+    """Return the device on which this thread creates tensors if no device is given. Initially, it is the CPU.
 
     Example:
         >>> torch.get_default_device()
@@ -224,9 +224,9 @@ def get_default_device() -> Any:
 
 
 def set_default_device(device: Any) -> None:
-    """Set the device on which this thread makes tensors when no device is named.
+    """Set the device on which this thread creates tensors if no device is given.
 
-    `with torch.device("meta"):` sets it for a block. Functions such as `zeros_like` make tensors on the device of their
+    `with torch.device("meta"):` sets it for a block. Functions such as `zeros_like` create tensors on the device of their
     argument; `from_numpy` and `frombuffer` share the host's memory.
 
     Args:

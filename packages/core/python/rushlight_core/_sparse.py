@@ -14,7 +14,7 @@ from ._C import Tensor, overridable
 checks_are_on = True
 
 _COO = "torch.sparse_coo"
-_ROWS = ("torch.sparse_csr", "torch.sparse_bsr")  # layouts whose rows, or rows of blocks, are compressed
+_ROWS = ("torch.sparse_csr", "torch.sparse_bsr")  # layouts whose rows, or block rows, are compressed
 _COLUMNS = ("torch.sparse_csc", "torch.sparse_bsc")
 _BLOCKS = ("torch.sparse_bsr", "torch.sparse_bsc")
 _INDEX_DTYPES = (_C.int64, _C.int32, _C.int16, _C.int8, _C.uint8)
@@ -64,9 +64,9 @@ def sparse_coo_tensor(
 
     Args:
         indices: int64 numbers (sparse_dim, nnz), as a tensor or a nested list.
-        values: the values (nnz, ...), whose further dimensions are dense. Gradients flow to `values`.
+        values: the values (nnz, ...). Dimensions after the first are dense. Gradients flow to `values`.
         size: the shape; by default the smallest shape that contains all indices.
-        dtype, device: the dtype and the device of the result; by default those of `values`.
+        dtype, device: the dtype and the device of the result; by default the dtype and device of `values`.
         requires_grad: whether operators on the result are recorded for gradients.
         check_invariants: whether to check the indices. True unless `sparse.check_sparse_tensor_invariants` is disabled.
         is_coalesced: whether the indices are sorted and distinct; by default, True if there are fewer than two values.
@@ -138,7 +138,7 @@ def sparse_csr_tensor(
         col_indices: numbers of the same dtype (nnz), in ascending order within each row.
         values: the values (nnz). Gradients flow to `values`.
         size: (rows, columns); by default with the smallest number of columns that contains all indices.
-        dtype, device: the dtype and the device of the result; by default those of `values`.
+        dtype, device: the dtype and the device of the result; by default the dtype and device of `values`.
         requires_grad: whether operators on the result are recorded for gradients.
         check_invariants: see :func:`sparse_coo_tensor`.
 
@@ -207,13 +207,13 @@ def sparse_bsr_tensor(
     requires_grad: bool = False,
     check_invariants: bool | None = None,
 ) -> Tensor:
-    """Return a matrix of blocks whose rows are compressed.
+    """Return a matrix in block compressed row format.
 
-    Row i of blocks has `values[k]` in column `col_indices[k]` of blocks, for k from `crow_indices[i]` up to, but not
+    Block row i has the block `values[k]` in block column `col_indices[k]`, for k from `crow_indices[i]` up to, but not
     including, `crow_indices[i + 1]`.
 
     Args:
-        crow_indices: int32 or int64 numbers (rows of blocks + 1).
+        crow_indices: int32 or int64 numbers (block rows + 1).
         col_indices: numbers of the same dtype (nnz), in ascending order within each row.
         values: the blocks (nnz, rows, columns). Gradients flow to `values`.
         size: (rows, columns) of the matrix; by default with the smallest number of columns that contains all blocks.
@@ -245,13 +245,13 @@ def sparse_bsc_tensor(
     requires_grad: bool = False,
     check_invariants: bool | None = None,
 ) -> Tensor:
-    """Return a matrix of blocks whose columns are compressed.
+    """Return a matrix in block compressed column format.
 
-    Column j of blocks has `values[k]` in row `row_indices[k]` of blocks, for k from `ccol_indices[j]` up to, but not
+    Block column j has the block `values[k]` in block row `row_indices[k]`, for k from `ccol_indices[j]` up to, but not
     including, `ccol_indices[j + 1]`.
 
     Args:
-        ccol_indices: int32 or int64 numbers (columns of blocks + 1).
+        ccol_indices: int32 or int64 numbers (block columns + 1).
         row_indices: numbers of the same dtype (nnz), in ascending order within each column.
         values: the blocks (nnz, rows, columns). Gradients flow to `values`.
         size: (rows, columns) of the matrix; by default with the smallest number of rows that contains all blocks.
@@ -331,11 +331,11 @@ def _compressed(
     )
 
 
-# --- conversions of indices, which libraries for graph networks call by PyTorch's private names ---
+# --- conversions of indices, under PyTorch's private names, which libraries for graph networks call ---
 
 
 def _convert_indices_from_coo_to_csr(self: Tensor, size: int, *, out_int32: bool = False) -> Tensor:
-    """Return the position at which each of `size` rows begins in the sorted vector of row numbers `self`, and its end."""
+    """Return the position at which each of `size` rows begins in the sorted row numbers `self`, followed by their count."""
     if self.dim() != 1:
         raise RuntimeError(
             f"_convert_indices_from_coo_to_csr(input): must be a vector, got shape {tuple(self.shape)}"
@@ -347,7 +347,7 @@ def _convert_indices_from_coo_to_csr(self: Tensor, size: int, *, out_int32: bool
 def _convert_indices_from_csr_to_coo(
     crow_indices: Tensor, col_indices: Tensor, *, out_int32: bool = False, transpose: bool = False
 ) -> Tensor:
-    """Return the row and the column of each value as a tensor (2, nnz), or the column and the row for `transpose`."""
+    """Return the row and the column of each value as a tensor (2, nnz). With `transpose`, the column comes first."""
     if crow_indices.dim() != 1 or col_indices.dim() != 1:
         raise NotImplementedError(
             "_convert_indices_from_csr_to_coo: batches of matrices are not supported, got shapes "
@@ -399,7 +399,7 @@ def _indices(self: Tensor) -> Tensor:
 
 
 def _values(self: Tensor) -> Tensor:
-    """Return the values without their history, even if the tensor is not coalesced."""
+    """Return the values, detached from the autograd graph, even if the tensor is not coalesced."""
     return _parts(self, "_values", (_COO,))[3]
 
 
@@ -422,7 +422,7 @@ def values(self: Tensor) -> Tensor:
 
 
 def crow_indices(self: Tensor) -> Tensor:
-    """Return the positions in the values at which each row, or row of blocks, begins, and their end: (rows + 1)."""
+    """Return the position in the values at which each row (or block row) begins, followed by their number: (rows + 1)."""
     return _parts(self, "crow_indices", _ROWS)[1]
 
 
@@ -432,7 +432,7 @@ def col_indices(self: Tensor) -> Tensor:
 
 
 def ccol_indices(self: Tensor) -> Tensor:
-    """Return the positions in the values at which each column, or column of blocks, begins, and their end: (columns + 1)."""
+    """Return the position in the values at which each column (or block column) begins, followed by their number."""
     return _parts(self, "ccol_indices", _COLUMNS)[1]
 
 
@@ -454,7 +454,7 @@ def sparse_dim(self: Tensor) -> int:
 
 
 def dense_dim(self: Tensor) -> int:
-    """Return the number of dimensions of the values besides the first; for a dense tensor, all dimensions."""
+    """Return the number of dense dimensions: all but the first of the values, or all dimensions of a dense tensor."""
     return self.dim() - sparse_dim(self)
 
 
@@ -482,10 +482,10 @@ def to_sparse(
     """Return the tensor in a sparse layout, with the elements that are not zero.
 
     Args:
-        sparse_dim: for COO, the number of dimensions that the indices address; all by default.
+        sparse_dim: for COO, the number of dimensions that the indices address; by default all dimensions.
         layout: `sparse_coo` (the default), one of the compressed layouts `sparse_csr`, `sparse_csc`, `sparse_bsr` and
             `sparse_bsc`, or `strided` for the dense tensor.
-        blocksize: rows and columns of blocks, for the layouts that have blocks.
+        blocksize: the numbers of rows and columns of a block; required for BSR and BSC.
         dense_dim: None or 0, because matrices in compressed layouts have no dense dimensions.
 
     Raises:

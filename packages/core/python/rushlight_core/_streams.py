@@ -1,4 +1,4 @@
-"""Streams of devices, and the events that order and time them.
+"""Streams of devices, and events, which order and time the work of streams.
 
 A stream runs its work in order. The work of different streams may run at the same time, unless events order it. The CPU has
 one stream, whose work is always complete.
@@ -32,10 +32,10 @@ def _of(device: DeviceLike | None) -> _device:
 class Stream:
     """A queue of work on a device.
 
-    As a context manager, a stream is the current stream of the block, and its device is the current device.
+    Inside of `with stream:`, the stream is the current stream, and its device is the current device.
 
     Args:
-        device: the device; by default the current device of the backend that is attached.
+        device: the device; by default the current device of the attached backend.
         priority: a smaller number is more urgent.
 
     Raises:
@@ -75,12 +75,12 @@ class Stream:
             _C._synchronize_stream(self.device, self.stream_id)
 
     def wait_event(self, event: Event) -> None:
-        """Make work that is queued from now on wait until the work before the event is done."""
+        """Make work that is queued on this stream from now on wait until the work before the event is done."""
         _check("wait_event(event)", event, Event)
         event.wait(self)
 
     def wait_stream(self, stream: Stream) -> None:
-        """Make work that is queued from now on wait for all work that is already queued on the other stream."""
+        """Make work that is queued on this stream from now on wait for all work that is already queued on the other."""
         _check("wait_stream(stream)", stream, Stream)
         if stream.device.type != "cpu":
             self.wait_event(stream.record_event())
@@ -132,7 +132,7 @@ class Event:
     The device of the first stream on which an event is recorded is the event's device.
 
     Args:
-        device: the device type of the streams; by default that of the backend that is attached.
+        device: the device type of the streams; by default the type of the attached backend.
         enable_timing: whether `elapsed_time` may be called.
         blocking: whether threads that wait for the event sleep instead of using the processor.
         interprocess: must be False.
@@ -161,7 +161,7 @@ class Event:
         if interprocess:
             raise NotImplementedError("Event(interprocess): events cannot be shared between processes")
         where = _of(device)
-        self.device: _device = _device(where.type)  # without an index before the event is recorded
+        self.device: _device = _device(where.type)  # has no index until the event is recorded
         self._event: Any = (
             None if where.type == "cpu" else _C._new_event(where, bool(enable_timing), bool(blocking))
         )
@@ -223,6 +223,6 @@ def current_stream(device: DeviceLike | None = None) -> Stream:
 
 
 def set_stream(stream: Stream) -> None:
-    """Make this thread queue its work for the device of the stream on the stream."""
+    """Set the stream on which this thread queues work for the device of the stream."""
     if stream.device.type != "cpu":
         _C._set_stream(stream.device, stream.stream_id)

@@ -1,4 +1,4 @@
-"""PyTorch's functions for symbolic numbers. Here they take plain numbers."""
+"""PyTorch's functions for symbolic numbers. In rushlight, their arguments are plain numbers."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def sym_sqrt(a: Any) -> float:
 
 @overridable
 def _assert(condition: Any, message: str) -> None:
-    """Check a condition, as `assert condition, message` does; for programs that are traced in PyTorch."""
+    """Raise AssertionError with the text `message` if `condition` is false. PyTorch can trace this function."""
     assert condition, message
 
 
@@ -151,4 +151,4 @@ def _check(cond: Any, message: Any = None) -> None:
 def _assert_async(condition: Any, message: str = "") -> None:
     """Raise RuntimeError if a tensor of one element is false. The host waits for the tensor."""
     if not bool(condition):
-        raise RuntimeError(message or "an assertion of a tensor's truth failed")
+        raise RuntimeError(message or "_assert_async(condition): must be true, got False")

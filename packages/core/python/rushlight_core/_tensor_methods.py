@@ -48,7 +48,7 @@ def record_stream(self: Tensor, s: Any) -> None:
 
 
 def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
-    """Return the dimensions in the order in which they lie in memory, outermost first.
+    """Return the dimensions in the order in which they are stored in memory, outermost first.
 
     Args:
         ambiguity_check: whether to raise RuntimeError if several orders are possible, because a dimension has size 1 or

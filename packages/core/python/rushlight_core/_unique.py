@@ -25,7 +25,7 @@ def unique(
     Args:
         sorted: ignored; the result is always sorted.
         return_inverse: also return the position of each element, in the shape of `input`, or of each slice, among the
-            distinct ones.
+            distinct elements or slices.
         return_counts: also return the number of occurrences of each distinct element or slice.
 
     Raises:

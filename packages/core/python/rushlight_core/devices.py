@@ -62,7 +62,7 @@ def load_backend(path: str | os.PathLike[str]) -> str:
 
 
 def find_backend(name: str) -> bool:
-    """Attach the backend of a name if an installed package offers one, and return whether it did.
+    """Attach the backend `name` if an installed package provides it, and return whether a backend was attached.
 
     Args:
         name: the name, which is a type of device.
@@ -86,7 +86,7 @@ def find_backend(name: str) -> bool:
 
 
 def device_count(type: DeviceLike) -> int:
-    """Return how many devices of a type ("cpu", "cuda", a backend's name) there are; 0 while it has no backend.
+    """Return the number of devices of a type ("cpu", "cuda", the name of a backend), or 0 if its backend is not attached.
 
     Example:
         >>> device_count("cpu")
@@ -96,7 +96,7 @@ def device_count(type: DeviceLike) -> int:
 
 
 def current_device(type: DeviceLike) -> _device:
-    """Return the device to which a type without an index refers on this thread; initially the device of index 0.
+    """Return the current device of a type on this thread. Initially, this is the device of index 0.
 
     Example:
         >>> current_device("cpu")
@@ -106,7 +106,7 @@ def current_device(type: DeviceLike) -> _device:
 
 
 def set_device(device: DeviceLike) -> None:
-    """Select the device to which its type without an index refers on this thread.
+    """Set the current device of its type on this thread, which is used if only the type is given, such as "cuda".
 
     Args:
         device: the device.
@@ -163,8 +163,8 @@ class DeviceProperties:
         major, minor: the version of its compute capability. total_memory, multi_processor_count,
             max_threads_per_multi_processor, warp_size, regs_per_multiprocessor: see
             the properties of the same names in CUDA.
-        L2_cache_size, shared_memory_per_block, shared_memory_per_block_optin, shared_memory_per_multiprocessor: its
-            caches.
+        L2_cache_size, shared_memory_per_block, shared_memory_per_block_optin, shared_memory_per_multiprocessor: the
+            sizes of its caches.
         is_integrated, is_multi_gpu_board: bools.
         uuid: a `uuid.UUID`.
     """
@@ -270,7 +270,7 @@ def memory_snapshot(device: DeviceLike) -> str:
 
 
 def empty_cache(device: DeviceLike) -> None:
-    """Return the memory that no tensor uses to the device, after waiting for streams that still use it.
+    """Release cached memory that no tensor uses to the device, after waiting for streams that still use it.
 
     Args:
         device: the device.

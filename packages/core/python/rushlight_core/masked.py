@@ -239,7 +239,7 @@ def argmax(
 
     Args:
         input: a tensor of a real dtype.
-        dim: the dimension to reduce; None takes the index into the flattened input.
+        dim: the dimension to reduce; None returns the index into the flattened input.
         keepdim: whether the result keeps the reduced dimension, with size 1.
         dtype: the dtype of the result. By default the dtype of `input`, as in PyTorch. Pass an integer dtype to use the
             result as an index, because a small dtype cannot hold every index.

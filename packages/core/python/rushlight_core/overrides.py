@@ -43,7 +43,7 @@ _asking = _local()  # per thread: the functions whose overrides are being called
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
-    """Return whether the class of an argument overrides operators. Functions that are written in Python call this.
+    """Return whether the class of an argument overrides operators. Functions that are written in Python use this check.
 
     Example:
         >>> torch.overrides.has_torch_function((torch.ones(1), 2))

@@ -28,7 +28,7 @@ def _is_sparse(t: Any) -> bool:
 
 @overridable
 def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
-    """Return the product of two matrices, at least one of which is sparse. The result is sparse if both are.
+    """Return the product of two matrices, at least one of which is sparse. The result is sparse if both matrices are sparse.
 
     The gradient of a sparse matrix is sparse, at the positions of the matrix.
 
@@ -189,8 +189,8 @@ def sampled_addmm(
 def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:
     """Return the sum of a sparse tensor over `dim`, or of all elements.
 
-    The result is dense if no sparse dimension is left, else sparse. With `dim`, the default of `dtype` is that of `input`,
-    in which small integers may wrap around, as in PyTorch; `torch.sum` adds integers in int64.
+    The result is dense if no sparse dimension is left, else sparse. With `dim`, the default of `dtype` is the dtype of
+    `input`, in which small integers may wrap around, as in PyTorch. `torch.sum` adds integers in int64.
 
     Shape:
         - Input: (*).
@@ -302,7 +302,7 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
 
 
 class check_sparse_tensor_invariants:  # noqa: N801
-    """Set whether the indices of a sparse tensor are checked when it is made: context manager, decorator or function.
+    """Set whether the indices of new sparse tensors are checked. Use it as a function, a context manager or a decorator.
 
     `with check_sparse_tensor_invariants(False):` disables the checks inside of the block. The checks are on by default.
 

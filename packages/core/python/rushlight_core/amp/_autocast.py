@@ -149,7 +149,7 @@ class _Block:
 
 
 class CurrentAutocast(_Block):
-    """A context manager within which autocast has the settings of the moment at which the object was created.
+    """A context manager within which autocast has the settings that it had when the object was created.
 
     `checkpoint` uses it to compute a function again with the same dtypes::
 
@@ -257,7 +257,7 @@ def is_autocast_enabled(device_type: str | None = None) -> bool:
 
 
 def get_autocast_dtype(device_type: str) -> Any:
-    """Return the dtype to which autocast converts in this thread: that of the enclosing block, or the default.
+    """Return the dtype to which autocast converts in this thread: the dtype of the enclosing block, or the default dtype.
 
     Args:
         device_type: the type of device.
@@ -270,7 +270,7 @@ def get_autocast_dtype(device_type: str) -> Any:
 
 
 def set_autocast_dtype(device_type: str, dtype: Any) -> None:
-    """Set the dtype of autocast blocks that do not name one.
+    """Set the dtype of autocast blocks that are opened without `dtype`.
 
     Args:
         device_type: the type of device.

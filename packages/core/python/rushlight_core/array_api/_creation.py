@@ -106,7 +106,7 @@ def empty_like(x: Tensor, /, *, dtype: dtype | None = None, device: Any = None) 
     """Return a tensor of the shape of `x` whose elements are not initialized.
 
     Args:
-        x: the tensor whose shape the result has, and by default its dtype and device.
+        x: the tensor that gives the shape and, by default, the dtype and the device of the result.
 
     Shape:
         - Input and output: (*).
@@ -248,12 +248,12 @@ def linspace(
 
 
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
-    """Return vectors expanded to the grid that they span.
+    """Return the coordinates of a grid: each vector expanded along the dimensions of the other vectors.
 
     Args:
         arrays: vectors, (n_1), (n_2), ...
-        indexing: "xy": the first vector lies along the second dimension, and the second vector along the first. "ij": each
-            vector lies along its own dimension.
+        indexing: "xy": the first vector is along the second dimension, and the second vector along the first. "ij": vector i
+            is along dimension i.
 
     Shape:
         - Outputs: (n_1, n_2, ...) each with "ij", (n_2, n_1, ...) each with "xy".
@@ -297,7 +297,7 @@ def ones_like(x: Tensor, /, *, dtype: dtype | None = None, device: Any = None) -
     """Return a tensor of ones of the shape of `x`.
 
     Args:
-        x: the tensor whose shape the result has, and by default its dtype and device.
+        x: the tensor that gives the shape and, by default, the dtype and the device of the result.
 
     Shape:
         - Input and output: (*).
@@ -373,7 +373,7 @@ def zeros_like(x: Tensor, /, *, dtype: dtype | None = None, device: Any = None) 
     """Return a tensor of zeros of the shape of `x`.
 
     Args:
-        x: the tensor whose shape the result has, and by default its dtype and device.
+        x: the tensor that gives the shape and, by default, the dtype and the device of the result.
 
     Shape:
         - Input and output: (*).

@@ -13,7 +13,7 @@ from ._promotion import Scalar, like
 
 @dataclass(frozen=True)
 class FInfo:
-    """The limits of a floating-point dtype. For a complex dtype, `dtype` and the limits are those of its parts."""
+    """The limits of a floating-point dtype. For a complex dtype, these are the limits of its real part."""
 
     bits: int
     eps: float

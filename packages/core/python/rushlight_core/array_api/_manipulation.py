@@ -120,7 +120,7 @@ def flip(x: Tensor, /, *, axis: Axes | None = None) -> Tensor:
 
 
 def moveaxis(x: Tensor, source: Axes, destination: Axes, /) -> Tensor:
-    """Move dimensions to other positions, and keep the order of the others.
+    """Move dimensions to other positions. The remaining dimensions keep their order.
 
     Shape:
         - Output: the sizes of `x` in the new order.
@@ -278,7 +278,7 @@ def tile(x: Tensor, repetitions: Sequence[int], /) -> Tensor:
 def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
     """Return the slices at `indices` along `axis`; negative indices count from the end.
 
-    `axis` may be left out for tensors of one dimension.
+    `axis` may be omitted for tensors of one dimension.
 
     Shape:
         - Input: `indices` (k), in which negative indices count from the end.
@@ -307,7 +307,7 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     """Return the elements at `indices` along `axis`; negative indices count from the end.
 
     Shape:
-        - Input: `x` and `indices` have as many dimensions, and broadcast except along `axis`.
+        - Input: `x` and `indices` have the same number of dimensions, and broadcast except along `axis`.
         - Output: the broadcast shape, with the size of `indices` along `axis`.
 
     Example:

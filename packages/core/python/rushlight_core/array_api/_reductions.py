@@ -241,7 +241,7 @@ def cumulative_prod(
 def diff(
     x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None, append: Tensor | None = None
 ) -> Tensor:
-    """Return the differences of neighbours along `axis`, taken `n` times.
+    """Return the differences of neighbouring elements along `axis`, computed `n` times in succession.
 
     `prepend` and `append` are joined to `x` first.
 

@@ -49,7 +49,7 @@ def bartlett(
 
     Args:
         M: the number of elements.
-        sym: True for a symmetric window, as filters need; False for one period of a longer window, as spectra need.
+        sym: True for a symmetric window, as used for filters; False for a periodic window, as used for spectra.
         dtype: float32 or float64, by default the default dtype.
         layout: `torch.strided`.
         device: device of the result, by default the default device.
@@ -85,7 +85,7 @@ def blackman(
 
     Args:
         M: the number of elements.
-        sym: True for a symmetric window, as filters need; False for one period of a longer window, as spectra need.
+        sym: True for a symmetric window, as used for filters; False for a periodic window, as used for spectra.
         dtype: float32 or float64, by default the default dtype.
         layout: `torch.strided`.
         device: device of the result, by default the default device.
@@ -117,7 +117,7 @@ def cosine(
 
     Args:
         M: the number of elements.
-        sym: True for a symmetric window, as filters need; False for one period of a longer window, as spectra need.
+        sym: True for a symmetric window, as used for filters; False for a periodic window, as used for spectra.
         dtype: float32 or float64, by default the default dtype.
         layout: `torch.strided`.
         device: device of the result, by default the default device.
@@ -157,7 +157,7 @@ def exponential(
         M: the number of elements.
         center: the position at which the window is 1, by default N / 2; may be given only with `sym=False`.
         tau: the number of elements over which the window falls by a factor of e; must be positive.
-        sym: True for a symmetric window, as filters need; False for one period of a longer window, as spectra need.
+        sym: True for a symmetric window, as used for filters; False for a periodic window, as used for spectra.
         dtype: float32 or float64, by default the default dtype.
         layout: `torch.strided`.
         device: device of the result, by default the default device.
@@ -200,7 +200,7 @@ def gaussian(
     Args:
         M: the number of elements.
         std: the standard deviation, in elements; must be positive.
-        sym: True for a symmetric window, as filters need; False for one period of a longer window, as spectra need.
+        sym: True for a symmetric window, as used for filters; False for a periodic window, as used for spectra.
         dtype: float32 or float64, by default the default dtype.
         layout: `torch.strided`.
         device: device of the result, by default the default device.
@@ -241,7 +241,7 @@ def general_cosine(
     Args:
         M: the number of elements.
         a: the coefficients, at least one.
-        sym: True for a symmetric window, as filters need; False for one period of a longer window, as spectra need.
+        sym: True for a symmetric window, as used for filters; False for a periodic window, as used for spectra.
         dtype: float32 or float64, by default the default dtype.
         layout: `torch.strided`.
         device: device of the result, by default the default device.
@@ -283,7 +283,7 @@ def general_hamming(
     Args:
         M: the number of elements.
         alpha: the coefficient; 0.54 gives Hamming's window, and 0.5 gives Hann's window.
-        sym: True for a symmetric window, as filters need; False for one period of a longer window, as spectra need.
+        sym: True for a symmetric window, as used for filters; False for a periodic window, as used for spectra.
         dtype: float32 or float64, by default the default dtype.
         layout: `torch.strided`.
         device: device of the result, by default the default device.
@@ -315,7 +315,7 @@ def hamming(
 
     Args:
         M: the number of elements.
-        sym: True for a symmetric window, as filters need; False for one period of a longer window, as spectra need.
+        sym: True for a symmetric window, as used for filters; False for a periodic window, as used for spectra.
         dtype: float32 or float64, by default the default dtype.
         layout: `torch.strided`.
         device: device of the result, by default the default device.
@@ -347,7 +347,7 @@ def hann(
 
     Args:
         M: the number of elements.
-        sym: True for a symmetric window, as filters need; False for one period of a longer window, as spectra need.
+        sym: True for a symmetric window, as used for filters; False for a periodic window, as used for spectra.
         dtype: float32 or float64, by default the default dtype.
         layout: `torch.strided`.
         device: device of the result, by default the default device.
@@ -381,7 +381,7 @@ def kaiser(
     Args:
         M: the number of elements.
         beta: the shape parameter, which must not be negative; a larger number gives a narrower window.
-        sym: True for a symmetric window, as filters need; False for one period of a longer window, as spectra need.
+        sym: True for a symmetric window, as used for filters; False for a periodic window, as used for spectra.
         dtype: float32 or float64, by default the default dtype.
         layout: `torch.strided`.
         device: device of the result, by default the default device.
@@ -425,7 +425,7 @@ def nuttall(
 
     Args:
         M: the number of elements.
-        sym: True for a symmetric window, as filters need; False for one period of a longer window, as spectra need.
+        sym: True for a symmetric window, as used for filters; False for a periodic window, as used for spectra.
         dtype: float32 or float64, by default the default dtype.
         layout: `torch.strided`.
         device: device of the result, by default the default device.
