@@ -48,7 +48,7 @@ def generate_derivatives(ops_folder: Path, folder: Path, batching: Path, out: Pa
 
 
 def _write(out: Path, files: dict[str, str]) -> None:
-    """Write the files, and sources.cmake, which lists those to compile."""
+    """Write the files, and sources.cmake, which lists the files to compile."""
     groups = {"LIB": "lib/", "KERNEL": "kernels/", "PYTHON": "python/"}
     lines = [f"# {GENERATED}"]
     for group, folder in groups.items():
@@ -64,7 +64,7 @@ class UnknownDeviceError(ValueError):
 
 
 def kernels_of(device: str, backend: Path | None) -> dict[str, list[str]]:
-    """Return the registered kernels of a device's backend, with the dtypes that each lacks. For the CPU, return none."""
+    """Return a dict from the kernels of a device's backend to the dtypes that each lacks. For the CPU, it is empty."""
     if device in ("cpu", "meta"):
         return {}
     from rushlight_core import _C  # imported here, because the library may not be built yet
@@ -96,7 +96,7 @@ def main() -> int:
     command = commands.add_parser("cuda-kernels", help="write the CUDA loops of functors and reducers")
     command.add_argument("--ops", type=Path, default=OPS)
     command.add_argument("--out", type=Path, required=True)
-    command.add_argument("--operators", nargs="+", help="loops of these operators only, for a quick build")
+    command.add_argument("--operators", nargs="+", help="generate loops only for these operators, for a quick build")
     command = commands.add_parser("onnx", help="write the table of how operators are exported to ONNX")
     command.add_argument("--ops", type=Path, default=OPS)
     command.add_argument("--out", type=Path, required=True)

@@ -22,7 +22,7 @@ _DIMENSIONS = {
 }
 
 
-# How the rule `dims` treats a 0-d example: struct Row in src/batch/call.h.
+# How the rule `dims` treats a 0-d example: see struct Row in src/batch/call.h.
 SCALARS = ("element", "refused", "by_index", "counted", "windows")
 
 

@@ -6,11 +6,11 @@
         other: grad * input
       jvp: pointwise                   # linear, constant (overwrites its argument), view (in place), {argument: formula}
       constant: [index]                # arguments without a gradient: integers, bools, shapes, thresholds
-      not_differentiable: [weight]     # arguments without a derivative: requesting it raises NotImplementedError
+      not_differentiable: [weight]     # arguments without a formula: requesting their gradient raises NotImplementedError
       broadcasts: true                 # gradients are reduced to the argument's shape and dtype
       by_hand: [dual]                  # stages (autograd, dual) whose functions are hand-written in src/record.cpp
       mask: {activation: result, low: 0}  # the derivative is 0 where activation <= low or >= high, else 1
-      masked: f(grad, activation, low, high)  # the gradient if such a mask follows: Note [Masks] in pass.cpp
+      masked: f(grad, activation, low, high)  # the gradient if an operator with `mask` follows: Note [Masks] in pass.cpp
 
 Every tensor argument has a formula or is in one of the lists `constant` and `not_differentiable`, unless the autograd stage
 is hand-written. Pointwise operators always have `broadcasts`.
@@ -18,9 +18,9 @@ is hand-written. Pointwise operators always have `broadcasts`.
 Note [Complex gradients]
 The gradient of a real loss L with respect to z = x + iy is dL/dx + i dL/dy. For a holomorphic f, it is the conjugate of f'
 times the gradient of the result. This equals the formula for real numbers, applied to the conjugate of the gradient, and
-then conjugated. The generator adds both conjugations if the gradient is complex and the formulas read values, so that
-formulas contain none. Functions that are not holomorphic (abs, angle, var) have `holomorphic: false`, and their formulas are
-used as written. A tangent is f' times the argument's tangent, without conjugation.
+then conjugated. The generator adds both conjugations if the gradient is complex and the formulas read values, so formulas
+contain no conjugations for this purpose. Functions that are not holomorphic (abs, angle, var) have `holomorphic: false`, and
+their formulas are used as written. A tangent is f' times the argument's tangent, without conjugation.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Derivative:
     source: Path
     line: int
     holomorphic: bool = True
-    not_differentiable: tuple[str, ...] = ()  # their formulas in `grads` raise
+    not_differentiable: tuple[str, ...] = ()  # the formulas of these arguments in `grads` raise an error
     broadcasts: bool = False
     by_hand: tuple[str, ...] = ()  # subset of STAGES
     mask: dict[str, Formula] = field(default_factory=dict)  # "activation", "low", "high"
@@ -163,7 +163,7 @@ def _names(entry: dict[str, object], key: str) -> tuple[str, ...]:
 
 
 def _mask(entry: object, grads: dict[tuple[str, ...], Formula]) -> dict[str, Formula]:
-    """Return the parts of a mask. They may read only values that the formula of the operator's only argument reads."""
+    """Return the parts of a mask, which may read only values that the formula of the single gradient reads."""
     if entry is None:
         return {}
     if not isinstance(entry, dict):

@@ -1,7 +1,7 @@
 """Docstrings of operators, for `help()`, editors and the pages of the documentation.
 
-Everything except the description is derived from parts of the entry that have other uses, too. Types and defaults come from
-the signature. Dtypes, shapes and errors come from the kind and the keys `dtypes` and `result`. The keys `arguments`,
+Most parts of a docstring are derived from keys of the entry that also have other uses. Types and defaults come from the
+signature. Dtypes, shapes and errors come from the kind and the keys `dtypes` and `result`. The keys `arguments`,
 `returns` and `raises` add the rest.
 """
 
@@ -21,7 +21,7 @@ _WIDTH = 120
 _TITLES = {"Arguments": "Args"}  # title on a page: title in a docstring
 # Integer arguments with these names are dimensions.
 _DIMENSIONS = {"dim", "dims", "dim0", "dim1", "dim2", "axis0", "axis1", "source", "destination"}
-# The errors of arguments that have the same meaning in every operator.
+# Errors of arguments with the same meaning in all operators.
 _ERRORS_OF_ARGUMENTS = {
     "device": {"RuntimeError": "`device` is of an unknown type, or no backend for it is attached."},
     "requires_grad": {
@@ -126,7 +126,7 @@ def _each(name: str, group: list[Op], method: bool, lines_of: Callable[[Op], lis
 
 
 def _arguments(name: str, group: list[Op], method: bool) -> list[str]:
-    """Return a line for each parameter of any overload: its types, default and description."""
+    """Return a line for each parameter of the overloads: its types, default and description."""
     shown: dict[str, list[Parameter]] = {}
     texts: dict[str, list[str]] = {}
     shapes: dict[str, list[str]] = {}
@@ -173,7 +173,7 @@ def raised(group: list[Op], inplace: bool = False) -> dict[str, str]:
             add("IndexError", "A dimension is out of range.")
         if "reduction" in integers:
             add("ValueError", "`reduction` is not 0 (none), 1 (mean) or 2 (sum).")
-        if op.tensors and accepted(op) not in ("all", "all and float8"):
+        if op.tensors and accepted(op) not in ("all dtypes", "all dtypes except float8"):
             add(_DTYPE_ERRORS, "The dtype is not supported.")
         for argument in op.schema.arguments:
             for error, text in _ERRORS_OF_ARGUMENTS.get(argument.name, {}).items():

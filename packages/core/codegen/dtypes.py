@@ -2,13 +2,13 @@
 
     dtypes: floating complex       one or more sets, or single dtypes
     dtypes: real -uint64           all dtypes of a set except one
-    dtypes: any float8             also float8 tensors, which are stored and converted, but not computed with
+    dtypes: any float8             also float8 tensors, which can be stored and converted
 
 The default is `any`, and for kind view `any float8`. If the dtypes of arguments differ, the key describes the arguments that
 hold values, not indices or masks. For other dtypes the operator raises NotImplementedError, TypeError or RuntimeError. The
 tests call all operators with tensors of all dtypes and compare with the key. For kinds pointwise and reduce, the functor is
-compiled for these dtypes. Operators whose `result` is `floating` or `numeric` convert integers or bools first, which need no
-functor. float8 is converted to float32, and the result is converted back.
+compiled for these dtypes. If `result` is `floating` or `numeric`, integers or bools are converted first, so no functor is
+compiled for them. float8 is converted to float32, and the result is converted back.
 """
 
 from __future__ import annotations

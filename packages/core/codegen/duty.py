@@ -20,12 +20,12 @@ WAYS = {
     "shape only": "sizes, strides and dtype, without values",
     "refused": "NotImplementedError",
 }
-SHARED = ("fill", "range", "steps", "powers", "eye")  # the kernels that write new tensors: ops/create.h
+SHARED = ("fill", "range", "steps", "powers", "eye")  # the kernels that fill new tensors: see ops/create.h
 _BY_KERNEL = ("pointwise", "reduce", "custom", "dynamic")
 
 
 def way(op: Op, device: str, kernels: Collection[str]) -> str:
-    """Return the key of WAYS for an operator. `kernels`, the names of the device's kernels, is not used for the CPU."""
+    """Return the key of WAYS for an operator. `kernels` has the names of the device's kernels; unused for the CPU."""
     if op.kind in ("composite", "view"):
         return op.kind
     if op.kind == "storage":

@@ -9,8 +9,8 @@ from .model import Op
 from .schema import Schema
 from .writer import GENERATED
 
-# Kind: namespace, which is also the folder below src/ops; the return type of a body ("": the results of the operator);
-# header.
+# For each kind: the namespace of its bodies, which is also the folder below src/ops; the return type of a body, where ""
+# means the results of the operator; and the header that declares the return type.
 BODIES = {
     "view": ("views", "ViewSpec", "ops/views.h"),
     "custom": ("rules", "Outputs", "ops/rules.h"),
@@ -27,7 +27,7 @@ def body_header(op: Op) -> str:
 
 
 def body_schema(op: Op) -> Schema:
-    """Return the schema of a body. Rules of kind create do not receive `requires_grad`, on which they do not depend."""
+    """Return the schema of a body. Bodies of kind create do not receive `requires_grad`, because they do not need it."""
     if op.kind != "create":
         return op.schema
     seen = tuple(a for a in op.schema.arguments if a.name != "requires_grad")

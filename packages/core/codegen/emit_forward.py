@@ -37,8 +37,8 @@ class ForwardEmitter(DerivativeEmitter):
         ]
         names = [cpp_name(a.name) for a in schema.arguments if a.type.is_tensor]
         if self.op.kind == "view":
-            # A view has the tangent of its root, even if it is attached later. The other arguments do not contribute a
-            # separate tangent.
+            # The tangent of a view is computed from the tangent of its root, even if the tangent is attached later. The
+            # other arguments contribute no tangent.
             names = names[:1]
         tensors = ", ".join(names)
         lines += [

@@ -31,7 +31,7 @@ class NodeEmitter(DerivativeEmitter):
         )
         kept = [use for use in saved if self._field_type(use) in ("SavedTensor", "SavedOperand", "SavedList")]
         lines = [f"struct {self.node} final : Node {{", "    RL_NODE_MEMORY"]
-        # A node that keeps only shapes and numbers can run any number of times.
+        # A node that saves only shapes and numbers can be run any number of times.
         body = "{}" if kept else "{ never_used_up(); }"
         lines.append(
             f'    explicit {self.node}({parameters}) : Node("{self.node}", {results}, {edges}) {body}'

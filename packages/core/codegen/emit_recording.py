@@ -100,8 +100,8 @@ class RecordingEmitter(DerivativeEmitter):
                 )
                 lines.append(f"    first[{i + 1}] = first[{i}] + {count};")
             arguments.append(f"first[{len(self.tensors)}]")
-        # The edges are made first: making the edge of an outdated view creates a node, and a producer must be older than its
-        # consumer.
+        # The edges are made before this node, because making the edge of an outdated view creates a node, and nodes must
+        # be created before the nodes that read their results.
         names = [name for names in self.d.grads for name in names]
         for name in names:
             kind = "edges_of" if self.args[name].type.name.endswith("[]") else "recorded_edge"
@@ -133,8 +133,8 @@ class RecordingEmitter(DerivativeEmitter):
         if argument.type.is_tensor and not use.attribute:
             keys = list(self.d.grads)
             wanted = {n for i in formulas for n in keys[i]}
-            # The gradients that the running pass computes do not matter here, because its nodes may be recorded in a pass
-            # for other gradients.
+            # Save the argument whatever gradients the current backward pass computes: the recorded node may later be
+            # used in a pass for other gradients.
             condition = " || ".join(self._has_edge(n) for n in sorted(wanted))
             value = name
             if inplace and self.tensors[0].name == argument.name:

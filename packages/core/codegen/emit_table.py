@@ -410,7 +410,7 @@ def _custom(op: Op) -> list[str]:
         generator = next((a.name for a in op.schema.arguments if a.type.name == "Generator?"), "nullptr")
         rule, arguments = f"rules::{op.body_name}", op.schema.cpp_arguments()
         text = [*checked]
-        if op.kind == "dynamic":  # called with a count of zero, to check the arguments
+        if op.kind == "dynamic":  # a call with a count of zero only checks the arguments
             text.append(f"{rule}({arguments}, 0);")
         else:
             text += [f"auto outs = {rule}({arguments});", *layout_statements(op)]
@@ -424,7 +424,7 @@ def _custom(op: Op) -> list[str]:
             text.append(f"auto outs = {rule}({arguments}, launch.count());")
         condition = f"if ({op.writes_if}) " if op.writes_if else ""
         written = _written(op)
-        if len(written) > 1:  # all are checked before the version of the first changes
+        if len(written) > 1:  # check all arguments before the version of the first one changes
             names = ", ".join(cpp_name(name) for name in written)
             text.append(f'{condition}check_all_writable("{op.base.lstrip("_")}", {names});')
         if op.check:

@@ -10,7 +10,7 @@ A formula may call operators. It may use the arguments and results of the differ
     needs(x)        whether the gradient of argument x is needed
     arg_grad        the argument named grad, for operators that have such an argument
 
-A formula does not branch on data and writes no tensors. So it can be differentiated, used in forward mode and batched.
+A formula does not branch on data or write to tensors, so it can be differentiated, used in forward mode and batched.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The key `layout`: the arguments whose order of strides the results of an operator of kind custom take.
+"""The key `layout`: the arguments that determine the order of strides of results, for operators of kind custom.
 
     layout: input                    a result is channels-last if `input` is, and row-major otherwise
     layout: input or weight          a result is channels-last if one of the arguments is
@@ -6,8 +6,8 @@
     layout: input unless contiguous  row-major if `input` has the strides of both formats, as (N, 1, H, W) may
     layout: strides of input         dimensions in the order of the input's strides, as in pointwise operators
 
-It applies to results, also to auxiliary results, that have as many dimensions as the argument: 4 or 5, or any number for
-strides. A list holds the layouts of the first results in turn. Without the key, results are row-major. A device that does
+The key applies to results and auxiliary results with as many dimensions as the argument: 4 or 5, or any number for `strides
+of`. A list gives the layouts of the first results, in order. Without the key, results are row-major. A device that does
 not support a format receives row-major results: `Backend::memory_formats`. Kernels receive the results with their strides.
 """
 

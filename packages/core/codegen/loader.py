@@ -33,7 +33,7 @@ ERRORS = (
     "TypeError",
     "ValueError",
 )
-OPS = Path(__file__).parent.parent / "ops"  # entries of this package, beside codegen/ also when installed
+OPS = Path(__file__).parent.parent / "ops"  # next to codegen/, also when installed
 _KEYS = {f.name for f in fields(Op)} - {"name", "schema", "family", "source", "line"} | {"op", "signature"}
 
 

@@ -61,7 +61,7 @@ class Op:
     source: Path
     line: int
     variants: frozenset[str] = frozenset({"function", "method"})
-    synonyms: tuple[str, ...] = ()  # other names that users call it by: multiply for mul
+    synonyms: tuple[str, ...] = ()  # other names of the operator: multiply for mul
     dunder: str = ""  # number slot of Python: add, multiply, ...
     example: str = ""
     body: str = ""  # name of the functor, reducer, rule or body; by default the operator's name
@@ -75,7 +75,7 @@ class Op:
         str, ...
     ] = ()  # numbers that may be complex; for pointwise operators, in the operands' category
     none_is_default: tuple[str, ...] = ()  # arguments for which users may write None instead of the default
-    inplace_body: bool = False  # composite: the in-place form has a body of its own, whose name ends with "_"
+    inplace_body: bool = False  # composite: the in-place form has a separate body, whose name ends with "_"
     overwrites: bool = False  # custom: the kernel may write its result over a row-major first tensor
     wraps: bool = False  # pointwise: integers beyond the dtype's range wrap around
     aux: tuple[str, ...] = ()  # hidden results, computed if a formula needs them
@@ -90,9 +90,9 @@ class Op:
     raises: dict[str, str] = field(default_factory=dict, hash=False)  # class of an error -> condition
     random: bool = False
     synchronises: str = ""  # whether the host waits for values: one of SYNCHRONISES
-    host: tuple[str, ...] = ()  # tensors that must be on the CPU, wherever the others are
+    host: tuple[str, ...] = ()  # tensors that must be on the CPU, whatever the device of the other tensors is
     across_devices: bool = (
-        False  # its tensors may be on several devices, because the operator copies them or reads a shape
+        False  # the tensors may be on several devices, because the operator copies them or only reads a shape
     )
     writes: tuple[str, ...] = ()  # arguments that are written besides the result
     writes_if: str = ""  # bool argument; if it is false, `writes` are not written
@@ -102,8 +102,8 @@ class Op:
         tuple[str, str], ...
     ] = ()  # requirements on arguments, checked before the body runs: expects.py
     differentiable: bool = True
-    onnx: str = ""  # the export to ONNX: an expression over its operators, or "function"; see onnx_rules.py
-    c: bool = False  # whether rushlight.h has a function for it, besides rl_call
+    onnx: str = ""  # the export to ONNX: an expression of ONNX operators, or "function"; see onnx_rules.py
+    c: bool = False  # whether rushlight.h has a function for the operator, besides rl_call
     oracle: str = ""  # expression with NumPy arrays as arguments that computes the expected results
     law: tuple[
         str, ...

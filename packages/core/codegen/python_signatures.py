@@ -4,8 +4,8 @@ Note [Signatures of builtins]
 `inspect.signature` reads the signature of a function that is written in C from the beginning of its docstring: a line
 `name(parameters)`, a line `--` and an empty line. Python omits these lines from `__doc__`. A builtin has one signature. For
 a name with several overloads, it is the signature of the overload with the most parameters, in which parameters that another
-overload lacks have the default None. The docstring lists all overloads. The signature is text in the library, so that it
-takes no time at import.
+overload lacks have the default None. The docstring lists all overloads. The signature is stored as text in the library, so
+the import does not have to build it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Signature:
 @dataclass(frozen=True)
 class _Part:
     shown: str
-    parameter: Parameter | None = None  # None for the mark `*`
+    parameter: Parameter | None = None  # None stands for the marker `*`
 
 
 def _parts(parameters: tuple[Parameter, ...]) -> list[_Part]:
@@ -99,7 +99,7 @@ def synonyms(name: str, group: list[Op]) -> list[str]:
 
 
 def self_index(op: Op) -> int:
-    """Return the index of the argument that is a method's object: `input`, as in where(condition, input, other)."""
+    """Return the index of the argument that becomes `self` in a method: `input`, as in where(condition, input, other)."""
     return next((i for i, a in enumerate(op.schema.arguments) if a.name in ("input", "self")), 0)
 
 
@@ -141,7 +141,7 @@ def signatures(op: Op, name: str, method: bool) -> list[Signature]:
 def widest(group: list[Op], name: str, method: bool) -> Signature:
     """Return the signature of a name for uses that show only one: Note [Signatures of builtins]."""
     every = [s for op in group for s in signatures(op, name, method)]
-    # If an overload has two spellings, the second has separate arguments, which is how it is called.
+    # If an overload has two signatures, use the second, with separate arguments, because programs call it in this form.
     shown = max(
         every, key=lambda s: (sum(p.name != "out" for p in s.parameters), any(p.star for p in s.parameters))
     )

@@ -10,9 +10,9 @@ from .schema import Return
 from .shapes import reduced_in_words, result_names, shape_in_words
 
 _SETS = {
-    "any": ["all"],
+    "any": ["all dtypes except float8"],
     "real": ["bool", "integers", "floating-point numbers"],
-    "number": ["all except bool"],
+    "number": ["integers", "floating-point numbers", "complex numbers"],
     "integer": ["integers"],
     "floating": ["floating-point numbers"],
     "complex": ["complex numbers"],
@@ -23,9 +23,11 @@ _SETS = {
 
 
 def accepted(op: Op) -> str:
-    """Return the dtypes that the operator accepts, as in "floating-point numbers and complex numbers", or "all"."""
+    """Return the dtypes that the operator accepts, as in "floating-point numbers and complex numbers"."""
     taken = [word for word in op.dtypes.split() if not word.startswith("-")]
     without = [word.removeprefix("-") for word in op.dtypes.split() if word.startswith("-")]
+    if taken == ["any", "float8"]:
+        return "all dtypes"
     text = _joined([name for word in taken for name in _SETS.get(word, [word])])
     return text + (f" except {_joined(without)}" if without else "")
 

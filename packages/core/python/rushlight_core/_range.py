@@ -40,7 +40,9 @@ def range(
         >>> torch.range(1, 4)
         tensor([1., 2., 3., 4.])
     """
-    warnings.warn("range() is deprecated: use arange(), which excludes the end as Python's range does", stacklevel=2)
+    warnings.warn(
+        "range() is deprecated: use arange(), which excludes the end as Python's range does", stacklevel=2
+    )
     if out is None:
         dtype = _C.get_default_dtype() if dtype is None else dtype
     held = (_C.empty(0, dtype=dtype) if out is None else out).dtype  # `dtype` may be Python's int or float
