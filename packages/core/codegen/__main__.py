@@ -96,7 +96,9 @@ def main() -> int:
     command = commands.add_parser("cuda-kernels", help="write the CUDA loops of functors and reducers")
     command.add_argument("--ops", type=Path, default=OPS)
     command.add_argument("--out", type=Path, required=True)
-    command.add_argument("--operators", nargs="+", help="generate loops only for these operators, for a quick build")
+    command.add_argument(
+        "--operators", nargs="+", help="generate loops only for these operators, for a quick build"
+    )
     command = commands.add_parser("onnx", help="write the table of how operators are exported to ONNX")
     command.add_argument("--ops", type=Path, default=OPS)
     command.add_argument("--out", type=Path, required=True)

@@ -33,7 +33,11 @@ class DerivativeEmitter:
             self.args["arg_grad"] = self.args["grad"]
 
     def kind_of(self, name: str) -> str:
-        if name in ("grad", "grads", "tangent"):  # these names have precedence over arguments of the same name
+        if name in (
+            "grad",
+            "grads",
+            "tangent",
+        ):  # these names have precedence over arguments of the same name
             return "given"
         if name in self.args:
             return "tensor" if self.args[name].type.is_tensor else "param"

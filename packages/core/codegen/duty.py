@@ -14,11 +14,11 @@ from .model import Op
 WAYS = {
     "kernel": "a kernel of the device",
     "composite": "calls other operators",
-    "view": "computes a geometry, without access to memory",
-    "service": "memory and copies, by functions that every backend has",
-    "copy": "written by the CPU and copied to the device",
-    "shape only": "sizes, strides and dtype, without values",
-    "refused": "NotImplementedError",
+    "view": "computes sizes and strides, without access to memory",
+    "service": "allocates or copies memory, by functions that every backend has",
+    "copy": "computed on the CPU and copied to the device",
+    "shape only": "computes sizes, strides and dtype, without values",
+    "refused": "raises NotImplementedError",
 }
 SHARED = ("fill", "range", "steps", "powers", "eye")  # the kernels that fill new tensors: see ops/create.h
 _BY_KERNEL = ("pointwise", "reduce", "custom", "dynamic")

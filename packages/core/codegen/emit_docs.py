@@ -56,15 +56,15 @@ def _page(name: str, group: list[Op]) -> str:
         notes.append("Also known as " + ", ".join(f"`{word}`" for word in first.synonyms) + ".")
     aliases = {other: own for op in group for other, own in op.aliases.items()}
     if aliases:
-        notes.append("Argument names: " + ", ".join(f"`{o}` for `{own}`" for o, own in aliases.items()) + ".")
+        notes.append("Other names of arguments: " + ", ".join(f"`{o}` for `{own}`" for o, own in aliases.items()) + ".")
     if nones := dict.fromkeys(name for op in group for name in op.none_is_default):
         notes.append("None selects the default of " + ", ".join(f"`{name}`" for name in nones) + ".")
     if any(op.random for op in group):
-        notes.append("Draws random numbers, which `manual_seed` makes repeatable.")
+        notes.append("Draws random numbers; call `manual_seed` to make them reproducible.")
     if any(op.synchronises for op in group):
-        notes.append("Waits until the device has finished.")
+        notes.append("The host waits until the device has finished its queued work.")
     if not any(op.differentiable for op in group):
-        notes.append("Has no gradient.")
+        notes.append("The operator has no gradient.")
     if first.oracle:
         notes.append(f"Tested against `{first.oracle}`.")
     return "\n".join([*lines, *(f"- {fact}" for fact in notes), "", f"<!-- {GENERATED} -->", ""])

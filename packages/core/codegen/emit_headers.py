@@ -7,7 +7,7 @@ from itertools import groupby
 from .model import Form, Op
 from .writer import GENERATED
 
-# Headers that programs use in addition to those of operators.
+# Headers that programs use in addition to the headers of operators.
 _GENERAL = ("dispatch", "error", "gradients", "operators", "print", "random", "scalar", "tensor")
 
 

@@ -148,7 +148,7 @@ class RecordingEmitter(DerivativeEmitter):
         return [_store(argument.type, target, name) + ";"]
 
     def _after(self, form: Form) -> list[str]:
-        """Return the code that sets shapes, results and history after the operator has run."""
+        """Return the code that sets shapes, results and the graph after the operator has run."""
         inplace = form.kind == "InPlace"
         lines = []
         if form.kind == "Aux":

@@ -130,7 +130,7 @@ def _derivative(op: Op, formulas: dict[str, Derivative] | None) -> str:
     if not op.differentiable or op.gives_truth:
         return "none: it is not differentiable"
     if op.kind == "composite":
-        return "none of its own: that of the operators which its body calls"
+        return "computed from the derivatives of the operators that its body calls"
     return "none: backward raises"
 
 

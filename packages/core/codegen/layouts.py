@@ -38,7 +38,7 @@ def check_layout(op: Op) -> None:
     for text in op.layout:
         match = _FORM.fullmatch(text)
         if not match:
-            raise LayoutError(f"layout {text!r} is none of the forms that codegen/layouts.py describes")
+            raise LayoutError(f"layout {text!r} is not a form that codegen/layouts.py describes")
         for name in match["names"].split(" or "):
             if name not in known:
                 raise LayoutError(f"layout names {name!r}, which is none of the tensors {', '.join(known)}")

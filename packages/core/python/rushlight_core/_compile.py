@@ -54,7 +54,7 @@ def compile(
     if not callable(model):
         raise TypeError(f"compile(model): must be a module or a function, not {type(model).__name__}")
     if mode is not None and options is not None:
-        raise RuntimeError("compile(mode, options): got both, needs at most one of them")
+        raise RuntimeError("compile(mode, options): must not both be given")
     if not disable and not _warned:
         _warned = True
         warnings.warn("compile() returns the model as it is: there is no compiler", UserWarning, stacklevel=2)

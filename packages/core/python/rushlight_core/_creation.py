@@ -85,7 +85,7 @@ def asarray(
     if source is None:
         if copy is False:
             raise ValueError(
-                f"asarray(obj, copy): {type(obj).__name__} has no memory to share, which copy=False requires"
+                f"asarray(obj, copy): {type(obj).__name__} has no memory to share, and copy=False forbids a copy"
             )
         made = _convert(_new(obj, dtype), dtype, device)
     else:
@@ -94,7 +94,7 @@ def asarray(
             made = source.clone()
         elif made is not source and copy is False:
             raise ValueError(
-                "asarray(obj, copy): another dtype or device needs a copy, which copy=False forbids"
+                "asarray(obj, copy): another dtype or device requires a copy, and copy=False forbids it"
             )
     if requires_grad is None:
         return made

@@ -91,7 +91,7 @@ class Capture:
         capture_error_mode: "global", "thread_local" or "relaxed".
 
     Raises:
-        ValueError: `capture_error_mode` is none of the three modes.
+        ValueError: `capture_error_mode` is not one of the three modes.
         TypeError: `pool` is not a result of `Graph.pool` or `new_graph_pool`.
         RuntimeError: an operator in the block waits for the device.
 

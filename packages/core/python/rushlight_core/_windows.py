@@ -25,7 +25,7 @@ def _window(
     requires_grad: bool,
     shape: Callable[[Tensor], Tensor],
 ) -> Tensor:
-    """Apply `shape` to positions from 0 to 1. Position 1 is the last element, or with `periodic` the element after it."""
+    """Apply `shape` to positions from 0 to 1. Position 1 is the last element, or the element after it if `periodic`."""
     dtype = _C.get_default_dtype() if dtype is None else dtype
     if not dtype.is_floating_point:
         raise RuntimeError(f"{name}(dtype): must be a floating-point dtype, got {dtype}")

@@ -794,7 +794,7 @@ def _variance(
     mask: Tensor | None,
 ) -> Tensor:
     if unbiased is not None and correction is not None:
-        raise AssertionError(f"{name}(): takes only one of unbiased and correction, got both")
+        raise AssertionError(f"{name}(unbiased, correction): only one of them may be given, got both")
     if correction is None:
         correction = 1 if unbiased is None or unbiased else 0
     wanted = dtype

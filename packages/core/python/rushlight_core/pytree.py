@@ -458,7 +458,7 @@ def tree_leaves(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -
 
 
 def arg_tree_leaves(*args: PyTree, **kwargs: PyTree) -> list[Any]:
-    """Return the leaves of all positional arguments, and then those of the keyword arguments.
+    """Return the leaves of all positional arguments, followed by the leaves of the keyword arguments.
 
     Example:
         >>> from rushlight.utils import _pytree

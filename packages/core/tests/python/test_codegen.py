@@ -266,7 +266,7 @@ def test_explain(ops: list[Op], tmp_path: Path) -> None:
     assert "derivative:      unknown" in text
     (tmp_path / "sums.yaml").write_text("- op: neg\n  grad:\n    input: -grad\n")
     assert "none: it is not differentiable" in explain("isnan", ops, tmp_path)
-    assert "that of the operators which its body calls" in explain("stack", ops, tmp_path)
+    assert "derivatives of the operators that its body calls" in explain("stack", ops, tmp_path)
     assert "packages/autograd/derivatives/sums.yaml:1" in explain("neg", ops, tmp_path)
     with pytest.raises(UnknownOperatorError, match=r"did you mean .*add"):
         explain("ad", ops)

@@ -32,7 +32,7 @@ class GradScaler:
         device: the type of device, "cuda" or "cpu". The scaler is disabled if there is no such device.
         init_scale: the initial scale.
         growth_factor: the factor by which the scale grows after `growth_interval` successive steps.
-        growth_interval: the number of successive steps, none of which is skipped, after which the scale grows.
+        growth_interval: the number of successive steps without a skipped step after which the scale grows.
         backoff_factor: the factor by which the scale shrinks.
         enabled: if False, the scaler does nothing.
 

@@ -127,7 +127,7 @@ def eye(
     Args:
         n_rows: the number of rows.
         n_cols: the number of columns; by default `n_rows`.
-        k: the diagonal; positive ones lie above the main diagonal.
+        k: the diagonal: 0 is the main diagonal, and positive numbers are diagonals above it.
         dtype: dtype of the result; by default the default dtype.
         device: device of the result; by default the default device.
 
@@ -311,11 +311,11 @@ def ones_like(x: Tensor, /, *, dtype: dtype | None = None, device: Any = None) -
 
 
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
-    """Return the matrices with zeros above the diagonal that lies `k` above the main diagonal.
+    """Return the lower triangles of matrices: elements above the diagonal `k` are replaced by zero.
 
     Args:
         x: matrices.
-        k: the diagonal above which elements are zero; positive ones lie above the main diagonal.
+        k: the diagonal above which elements are zero: 0 is the main diagonal, and positive numbers are diagonals above it.
 
     Shape:
         - Input and output: (*, n, m).
@@ -331,11 +331,11 @@ def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
 
 
 def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
-    """Return the matrices with zeros below the diagonal that lies `k` above the main diagonal.
+    """Return the upper triangles of matrices: elements below the diagonal `k` are replaced by zero.
 
     Args:
         x: matrices.
-        k: the diagonal below which elements are zero; positive ones lie above the main diagonal.
+        k: the diagonal below which elements are zero: 0 is the main diagonal, and positive numbers are diagonals above it.
 
     Shape:
         - Input and output: (*, n, m).

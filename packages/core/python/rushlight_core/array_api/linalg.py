@@ -46,7 +46,7 @@ __all__ = [
 def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
     """Return the triangular factor L of each positive-definite matrix L L^H.
 
-    With `upper` the conjugate transpose of L is returned.
+    If `upper` is true, return the conjugate transpose of L.
 
     Shape:
         - Input and output: (*, n, n).
@@ -103,7 +103,7 @@ def det(x: Tensor, /) -> Tensor:
 
 
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
-    """Return the diagonals of matrices, `offset` above the main diagonal.
+    """Return diagonals of matrices. `offset` 0 is the main diagonal, and positive numbers are diagonals above it.
 
     Shape:
         - Input: (*, n, m).
@@ -226,7 +226,7 @@ def matrix_norm(
         - Output: (*), or (*, 1, 1) with `keepdims`.
 
     Raises:
-        RuntimeError: `x` has fewer than two dimensions, or `ord` is none of these orders.
+        RuntimeError: `x` has fewer than two dimensions, or `ord` is not one of these orders.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -400,7 +400,7 @@ def svdvals(x: Tensor, /) -> Tensor:
 
 
 def trace(x: Tensor, /, *, offset: int = 0, dtype: dtype | None = None) -> Tensor:
-    """Return the sums of the diagonals `offset` above the main diagonal.
+    """Return the sums of diagonals. `offset` 0 is the main diagonal, and positive numbers are diagonals above it.
 
     Shape:
         - Input: (*, n, m).
