@@ -56,7 +56,9 @@ def _page(name: str, group: list[Op]) -> str:
         notes.append("Also known as " + ", ".join(f"`{word}`" for word in first.synonyms) + ".")
     aliases = {other: own for op in group for other, own in op.aliases.items()}
     if aliases:
-        notes.append("Other names of arguments: " + ", ".join(f"`{o}` for `{own}`" for o, own in aliases.items()) + ".")
+        notes.append(
+            "Other names of arguments: " + ", ".join(f"`{o}` for `{own}`" for o, own in aliases.items()) + "."
+        )
     if nones := dict.fromkeys(name for op in group for name in op.none_is_default):
         notes.append("None selects the default of " + ", ".join(f"`{name}`" for name in nones) + ".")
     if any(op.random for op in group):
