@@ -1,4 +1,4 @@
-"""The key `expects`: the requirements on an operator's arguments, as C++ that checks them before the body runs.
+"""The key `expects`: requirements on an operator's arguments, which generated C++ checks before the body runs.
 
     expects:
       input: floating (N, C, ...)
@@ -7,17 +7,18 @@
       mode: "[0, 2]"
       wanted: 3 numbers
 
-For a tensor: dtypes, then a shape. Either may be omitted.
+For a tensor, the value consists of dtypes and a shape, in this order. Either may be omitted. An absent optional tensor is
+always accepted.
 
 * Dtypes: a single dtype (`int64`, `int32`, `bool`), `floating`, `wide` (float32 and float64) or `lapack` (the dtypes that
-  LAPACK supports). `like other` requires the dtype and shape of another argument, and `of other` only its dtype.
+  LAPACK supports). `like other` requires the dtype and shape of another argument, and `of other` requires only its dtype.
   `compute of`, `real of` and `complex of` require the corresponding dtype.
 * Shape: a name represents the size at its first occurrence. `*name` represents any number of dimensions, `...` any number of
   dimensions that are not used elsewhere, and `_` any size. An integer argument represents its value, and `*argument` the
-  values of a list. A size may be an expression of these.
+  values of a list. A size may be an expression of these names and values.
 
-An absent optional tensor is always accepted. For an integer: the smallest and the largest value, where `...` means no bound.
-For a list: its length.
+For an integer, the value is a list of the smallest and the largest accepted integer, where `...` means no bound. For a list,
+the value is its length.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """The key `layout`: the arguments that determine the order of strides of results, for operators of kind custom.
 
-    layout: input                    a result is channels-last if `input` is, and row-major otherwise
-    layout: input or weight          a result is channels-last if one of the arguments is
-    layout: input of 5 dimensions    the same for arguments with this number of dimensions only
+    layout: input                    a result is channels-last if `input` is channels-last, and row-major otherwise
+    layout: input or weight          a result is channels-last if one of the arguments is channels-last
+    layout: input of 5 dimensions    the same as `input`, but only if the argument has this number of dimensions
     layout: input unless contiguous  row-major if `input` has the strides of both formats, as (N, 1, H, W) may
     layout: strides of input         dimensions in the order of the input's strides, as in pointwise operators
 
 The key applies to results and auxiliary results with as many dimensions as the argument: 4 or 5, or any number for `strides
-of`. A list gives the layouts of the first results, in order. Without the key, results are row-major. A device that does
-not support a format receives row-major results: `Backend::memory_formats`. Kernels receive the results with their strides.
+of`. A list gives the layouts of the first results, in order. Without the key, results are row-major. If a device does
+not support a format (`Backend::memory_formats`), results are row-major. Kernels receive the results with their strides.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def _preload(path: str) -> None:
 
 
 def _loaded_copy(path: str) -> str | None:
-    """Return the path of a librushlight that is loaded in this process and is not the library at `path`."""
+    """Return the path of a loaded librushlight that is not the library at `path`, or None."""
     try:
         with open("/proc/self/maps") as maps:
             found = {line.split(maxsplit=5)[5].strip() for line in maps if _LIBRARY in line}
@@ -87,10 +87,10 @@ def _diagnose(package: str, folders: Sequence[str], library: str | None, error: 
             f"hint: {sys.executable} -m pip install --force-reinstall rushlight-core"
         )
     if library is None:
-        return f"{head}{_LIBRARY} is missing beside {built[0]}\nhint: install the package again"
+        return f"{head}{_LIBRARY} is missing next to {built[0]}\nhint: install the package again"
     text = str(error)
     if "another copy" in text:
-        return f"{head}{text}\nhint: a process can use one copy; uninstall the other, or remove it from LD_LIBRARY_PATH"
+        return f"{head}{text}\nhint: only one copy can be used; uninstall the other, or remove it from LD_LIBRARY_PATH"
     hint = "install the package again"
     if "GLIBC" in text or "GLIBCXX" in text:
         hint = "the package was built for a newer C or C++ library than this system's; build it from source"
