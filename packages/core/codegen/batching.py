@@ -1,4 +1,4 @@
-"""Batching rules: the function in autograd's src/batch/ that batches an operator in vmap, and its use of the arguments.
+"""Batching rules: which function of autograd's src/batch/ batches an operator in vmap, and how it uses the arguments.
 
 `packages/autograd/batching/*.yaml` assigns rules to operators. The rule of other operators follows from their kind.
 """

@@ -31,7 +31,7 @@ class LayoutError(ValueError):
 
 
 def check_layout(op: Op) -> None:
-    """Raise LayoutError if the value cannot be parsed, names something else than tensors, or is not for this kind."""
+    """Raise LayoutError if the value cannot be parsed, names an argument that is not a tensor, or is not for this kind."""
     if op.layout and op.kind != "custom":
         raise LayoutError("the key 'layout' is only allowed for the kind custom")
     known = [a.name for a in op.tensors if not a.type.name.endswith("[]")]

@@ -32,7 +32,7 @@ class GradScaler:
         device: the type of device, "cuda" or "cpu". The scaler is disabled if there is no such device.
         init_scale: the initial scale.
         growth_factor: the factor by which the scale grows after `growth_interval` successive steps.
-        growth_interval: the number of successive steps without a skipped step after which the scale grows.
+        growth_interval: the number of successive steps after which the scale grows. A skipped step restarts the count.
         backoff_factor: the factor by which the scale shrinks.
         enabled: if False, the scaler does nothing.
 
@@ -100,7 +100,7 @@ class GradScaler:
 
         Raises:
             AssertionError: `scale` was never called, so the gradients are not scaled.
-            RuntimeError: the method was called for this optimizer since the last update.
+            RuntimeError: the method was already called for this optimizer since the last update.
             ValueError: a gradient is float16, in which an unscaled gradient may underflow; parameters must be float32.
         """
         if not self._enabled:
@@ -129,7 +129,7 @@ class GradScaler:
 
         Raises:
             AssertionError: `scale` was never called, so the gradients are not scaled.
-            RuntimeError: the method was called for this optimizer since the last update, or a closure is given.
+            RuntimeError: the method was already called for this optimizer since the last update, or a closure is given.
         """
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
