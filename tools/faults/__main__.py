@@ -175,7 +175,7 @@ def _cell(outcome: Outcome) -> str:
 def counts(rows: list[tuple[Fault, dict[str, Outcome]]]) -> str:
     """Return how many faults each library holds."""
     held = {library: sum(outcomes[library].held for _, outcomes in rows) for library in rows[0][1]}
-    return ", ".join(f"{library} held {count} of {len(rows)}" for library, count in held.items())
+    return ", ".join(f"{library} handled {count} of {len(rows)}" for library, count in held.items())
 
 
 def main() -> int:
