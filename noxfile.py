@@ -113,7 +113,7 @@ def demo(session: nox.Session) -> None:
 
 @nox.session
 def programs(session: nox.Session) -> None:
-    """Train every program of docs/examples/training/ to the figure that it states, in programs-out/: by hand."""
+    """Train every program of docs/examples/training/ to the figure that it states; write to programs-out/. By hand."""
     install(session, builder(), [GRAPH["rushlight"]], requirements=dependency_group("demo"))
     folder = ROOT / "docs" / "examples" / "training"
     names = session.posargs or sorted(file.stem for file in folder.glob("*.py") if file.stem != "common")
@@ -167,7 +167,7 @@ def arrows(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Run the documentation: every example in docs/ is executed."""
+    """Run every Python example in docs/ and in docstrings."""
     install(session, builder(), [GRAPH["rushlight"]], requirements=dependency_group("docs"))
     session.run(*PYTEST, "--rootdir=docs", "docs", *session.posargs)
 
@@ -268,7 +268,7 @@ def compare(session: nox.Session) -> None:
 
 @nox.session
 def opinfo(session: nox.Session) -> None:
-    """Compare with PyTorch on PyTorch's operator database; `-- add sum` runs these, `--json FILE` stores all results."""
+    """Compare with PyTorch on its operator database; `-- add sum` selects operators, `--json FILE` stores all results."""
     install(session, builder(), [GRAPH["rushlight"]], requirements=dependency_group("opinfo"))
     environment = {**TOOLS, "OMP_NUM_THREADS": "1"}
     session.run("python", "-P", "-m", "opinfo", *session.posargs, env=environment)
@@ -301,7 +301,7 @@ def against_torch(session: nox.Session) -> None:
 
 @nox.session
 def compat(session: nox.Session) -> None:
-    """Train a step with twelve third-party packages from PyTorch's files, against PyTorch's results; `-- timm` runs one.
+    """Train a step with twelve packages from PyTorch's files, and compare with PyTorch; `-- timm` selects one package.
 
     One environment has PyTorch, which writes the files; the session's own environment has rushlight instead. By hand.
     """
@@ -354,7 +354,7 @@ def soak(session: nox.Session) -> None:
 
 @nox.session(name="cpython-tests")
 def cpython_tests(session: nox.Session) -> None:
-    """Run CPython's tests of multiprocessing on rushlight's, with fork; `-- --method spawn` runs others. Prints skips.
+    """Run CPython's tests of multiprocessing on rushlight's module, with fork or `-- --method spawn`; list skipped tests.
 
     The tests are those of the interpreter, or those of Debian's package if the interpreter lacks them.
     """
@@ -369,7 +369,7 @@ def cpython_tests(session: nox.Session) -> None:
 
 @nox.session(name="array-api")
 def array_api(session: nox.Session) -> None:
-    """Run the consortium's tests of the array API standard: `-- FOLDER`, or ARRAY_API_TESTS=FOLDER, is their checkout.
+    """Run the tests of the array API standard, from the checkout `-- FOLDER` or ARRAY_API_TESTS=FOLDER.
 
     They are not in a package: clone the repository data-apis/array-api-tests from GitHub with its submodules
     (`git clone --recurse-submodules`). Further arguments go to pytest.
@@ -482,8 +482,8 @@ def sanitize(session: nox.Session, part: str) -> None:
             *PYTEST, f"--rootdir={core.folder}", *options, str(programs), "-k", threads, *session.posargs,
             env={"RUSHLIGHT_SANITIZE": "thread"},
         )  # fmt: skip
-        # The engine and collectives with a few operators of the tests' own: all of core would take as long as the other
-        # parts.
+        # The engine and collectives, with a few operators that the tests define. Compiling all of core would take as long
+        # as all other parts.
         engine = autograd.folder / "tests" / "test_cpp.py"
         session.run(
             *PYTEST, f"--rootdir={autograd.folder}", *options, str(engine), *session.posargs,
@@ -494,11 +494,11 @@ def sanitize(session: nox.Session, part: str) -> None:
     install(session, variant, [package], extra="test")
     libraries = [_compiler_file(session, name) for name in ("libasan.so", "libubsan.so", "libstdc++.so")]
     environment = {
-        # Python itself is not instrumented, so the runtime comes in first; and libstdc++, or the runtime
-        # does not see `throw`.
+        # Python itself is not instrumented, so the sanitizer's runtime must be loaded first. libstdc++ must be loaded, too,
+        # because otherwise the runtime does not intercept `throw`.
         "LD_PRELOAD": " ".join(libraries),
         "PYTHONMALLOC": "malloc",
-        # The interpreter frees much memory only at its end, so the tests count leaks themselves.
+        # The interpreter frees much memory only when it exits, so leak detection is off, and the tests count leaks.
         "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:strict_init_order=1:detect_stack_use_after_return=1",
         "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
     }
@@ -604,7 +604,7 @@ def core_alone(session: nox.Session) -> None:
 
 @nox.session(reuse_venv=False)
 def isolated(session: nox.Session) -> None:
-    """Build core and autograd as a user's pip does, each in its own environment, and install them.
+    """Build core and autograd with pip as a user does, each in an isolated environment, and install them.
 
     The code is not optimised, so that it compiles faster.
     """

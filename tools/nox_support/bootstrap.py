@@ -1,4 +1,4 @@
-"""Run nox from a private environment, which is created on the first call, so that nothing need be installed."""
+"""Run nox from a private environment, which is created on the first call, so that nox need not be installed."""
 
 from __future__ import annotations
 

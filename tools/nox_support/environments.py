@@ -73,7 +73,7 @@ def install_other_build(session: nox.Session, folder: Path) -> Path:
     """Return the interpreter of a separate environment with the wheels of a folder and the session's NumPy."""
     wheels = sorted(folder.glob("rushlight*.whl"))
     if not any(wheel.name.startswith("rushlight-") for wheel in wheels):
-        session.error(f"{folder} holds no wheel of rushlight: build them there with `nox -s wheels`")
+        session.error(f"{folder} contains no wheel of rushlight: build the wheels there with `nox -s wheels`")
     home = Path(session.virtualenv.location + "-other")
     python, stamp = home / "bin" / "python", home / "installed.json"
     numpy = str(session.run("python", "-c", "import numpy; print(numpy.__version__)", silent=True)).strip()

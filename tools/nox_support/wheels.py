@@ -38,7 +38,7 @@ VARIANTS = {
     "sanitize": {"RUSHLIGHT_ARCH": "native", "RUSHLIGHT_SANITIZE": "address,undefined"},
     "races": {"RUSHLIGHT_ARCH": "native", "RUSHLIGHT_SANITIZE": "thread"},
 }
-# The files of a package on which dependent packages compile. Changes of other files of core do not rebuild autograd.
+# The files of a package that dependent packages compile against. Changes of other files of core do not rebuild autograd.
 SURFACE = ("include", "cmake", "ops", "codegen", "pyproject.toml")
 NOT_SOURCES = {"tests", "build", "dist", "__pycache__"}
 
