@@ -187,16 +187,16 @@ def page() -> str:
         "",
         f"{total} operators need a kernel, and {counts['kernel']} of them have a kernel that compiles for CUDA. The"
         f" samples of {counts['host']} operators have passed on the host, where g++ compiles the kernels' code with a"
-        f" driver that emulates a device in host memory (`nox -s cuda-host`), and those of {counts['gpu']} on a GPU."
-        f"{refused} {made_of_others} more operators call other operators. Operators that make views or manage memory need no"
-        " kernels.",
+        f" driver that emulates a device in host memory (`nox -s cuda-host`). The samples of {counts['gpu']} operators have"
+        f" passed on a GPU.{refused} {made_of_others} more operators need no kernels because they call other operators, and"
+        " operators that make views or manage memory need none either.",
         "",
     ]
     for name, entry in sorted(runs.items()):
         lines.append(f"* {name}: {entry['machine']}, {entry['date']}")
     if not machines:
         lines.append("* No run on a GPU has been recorded yet.")
-    lines += ["", "Columns name the dtypes whose samples give the same results as on the CPU.", ""]
+    lines += ["", "The last two columns list the dtypes for which the samples give the same results as on the CPU.", ""]
     lines += ["| operator | kernel | on the host | on a GPU |", "|---|---|---|---|", *rows, ""]
     return "\n".join(lines)
 

@@ -119,16 +119,16 @@ def page(document: dict[str, Any]) -> str:
     machine = document["machine"]
     lines = [
         "# Table 1: training steps of whole models", "",
-        "The paper that introduced PyTorch compares frameworks by the images, tokens or samples per second on which they",
-        "train. `nox -s table1 -- --docs` measures the same models and two newer ones, beside the libraries that it is",
-        "given, and writes this page and its figure. See [how it",
+        "Table 1 of the paper that introduced PyTorch compares frameworks by the number of images, tokens or samples per",
+        "second in training. `nox -s table1 -- --docs` measures the same models and two newer models with rushlight and",
+        "other libraries, and writes this page and its figure: [how it",
         "measures](../benchmarks/REPRODUCE.md#table-1-training-steps-of-whole-models).", "",
         f"Measured on {machine['processor']} ({', '.join(machine['instruction_sets'])}), {machine['python']}. The libraries",
-        "take turns in separate processes. Figures are medians. The intervals have a confidence of 95 %.", "",
+        "run alternately in separate processes. Figures are medians. The intervals have a confidence of 95 %.", "",
         "* **per second** is the rate of whole steps: forward, loss, backward and optimizer.",
         "* **spread** is half the distance between the quartiles of the steps' times, relative to their median.",
-        "* **faults a step** are the page faults of the median step, and **peak MB** is the largest resident memory.",
-        "* **rushlight / it** is rushlight's rate relative to that of the mode.", "",
+        "* **faults a step** is the number of page faults in the median step; **peak MB** is the largest resident memory.",
+        "* **rushlight / it** is rushlight's rate divided by the rate of the mode in this row.", "",
         "![Rates relative to rushlight](figures/table1.svg)", "",
         render(document["rows"]), "",
     ]  # fmt: skip
