@@ -196,7 +196,11 @@ def page() -> str:
         lines.append(f"* {name}: {entry['machine']}, {entry['date']}")
     if not machines:
         lines.append("* No run on a GPU has been recorded yet.")
-    lines += ["", "The last two columns list the dtypes for which the samples give the same results as on the CPU.", ""]
+    lines += [
+        "",
+        "The last two columns list the dtypes for which the samples give the same results as on the CPU.",
+        "",
+    ]
     lines += ["| operator | kernel | on the host | on a GPU |", "|---|---|---|---|", *rows, ""]
     return "\n".join(lines)
 
