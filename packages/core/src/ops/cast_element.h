@@ -1,6 +1,7 @@
 // Conversion of one element to another dtype, as copies do it on every device.
 #pragma once
 
+#include <limits>
 #include <type_traits>
 
 #include "rushlight/complex.h"
@@ -10,6 +11,18 @@
 
 namespace rushlight {
 namespace {
+
+// Converts a number to int64 if `To` is int64, uint32 or uint64, and otherwise to int32. NaN and values out of range become
+// the smallest integer, as on x86, whereas the conversion of C++ is undefined for them and differs between devices.
+template <class To, class From>
+RL_HD inline auto convert_to_signed(From v) {
+    using Signed = std::conditional_t<std::is_same_v<To, int64_t> || std::is_same_v<To, uint64_t> ||
+                                          std::is_same_v<To, uint32_t>,
+                                      int64_t, int32_t>;
+    constexpr Signed kSmallest = std::numeric_limits<Signed>::min();
+    constexpr From kBound = -static_cast<From>(kSmallest);
+    return v >= -kBound && v < kBound ? static_cast<Signed>(v) : kSmallest;
+}
 
 template <class To, class From>
 RL_HD inline To convert(From v) {
@@ -24,12 +37,10 @@ RL_HD inline To convert(From v) {
     } else if constexpr (std::is_floating_point_v<From> && std::is_same_v<To, uint64_t>) {
         // int64 cannot represent the upper half of the range of uint64.
         constexpr From kHalf = From(0x1p63);
-        return v >= kHalf ? static_cast<uint64_t>(static_cast<int64_t>(v - kHalf)) + (uint64_t{1} << 63)
-                          : static_cast<uint64_t>(static_cast<int64_t>(v));
+        return v >= kHalf ? static_cast<uint64_t>(convert_to_signed<To>(v - kHalf)) + (uint64_t{1} << 63)
+                          : static_cast<uint64_t>(convert_to_signed<To>(v));
     } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-        // Conversion of a value out of range is undefined in C++, so it goes through int64, for which the hardware
-        // saturates.
-        return static_cast<To>(static_cast<int64_t>(v));
+        return static_cast<To>(convert_to_signed<To>(v));
     } else if constexpr (std::is_same_v<From, bool>) {
         return static_cast<To>(__builtin_bit_cast(uint8_t, v));  // loops over bools are not vectorised
     } else {
