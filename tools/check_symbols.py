@@ -78,7 +78,7 @@ def is_native_build(folder: Path) -> bool:
 
 def problems(library: Path, native: bool) -> Iterator[str]:
     name = library.name
-    extension = name.startswith(("_C.", "_cpu."))
+    extension = name.startswith(("_C.", "_bootstrap."))
     cuda_plugin = name == "librushlight_cuda.so"
     if not extension:
         for symbol in dynamic_symbols(library, "undefined"):
@@ -94,7 +94,7 @@ def problems(library: Path, native: bool) -> Iterator[str]:
             yield f"needs {other}: only librushlight.so may"
         if other.startswith("libdnnl"):
             yield f"needs {other}: oneDNN must be opened on first use, under the name of our own copy"
-    if name.startswith("_cpu.") and (found := newer_instructions(library)):
+    if name.startswith("_bootstrap.") and (found := newer_instructions(library)):
         yield f"uses {', '.join(sorted(found))}, before it is known that the CPU has them"
     if not native:
         for function in sorted(wide_functions(library)):

@@ -16,8 +16,6 @@ _OTHER = ("_", "linalg_", "fft_", "einsum", "meshgrid")
 globals().update({_name: _value for _name, _value in vars(_C).items() if not _name.startswith(_OTHER)})
 
 from ._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled, strict
-from ._gradient import gradient
-from ._histogram import histogram
 from ._info import (
     cdouble,
     cfloat,
@@ -58,7 +56,6 @@ from ._predicates import (
     numel,
 )
 from ._random import fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
-from ._unique import unique, unique_consecutive
 
 _C.Tensor.layout = property(lambda self: _layout_of(self))
 for _name in (
@@ -238,6 +235,8 @@ _LAZY = {
     "einsum": "_contraction",
     "tensordot": "_contraction",
     "get_printoptions": "_printing",
+    "gradient": "_gradient",
+    "histogram": "_histogram",
     "histogramdd": "_histogramdd",
     "printoptions": "_printing",
     "set_printoptions": "_printing",
@@ -282,6 +281,8 @@ _LAZY = {
     **dict.fromkeys(("smm", "spmm"), "sparse"),
     "sparse": "",
     "svd_lowrank": "_lowrank",
+    "unique": "_unique",
+    "unique_consecutive": "_unique",
 }
 __all__ += list(_LAZY)
 

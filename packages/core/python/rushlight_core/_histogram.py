@@ -95,6 +95,3 @@ def _edges(input: Tensor, bins: int, range: Any) -> Tensor:
     if low == high:
         low, high = low - 0.5, high + 0.5
     return _C.linspace(low, high, bins + 1, dtype=input.dtype, device=input.device)
-
-
-setattr(_C.Tensor, "histogram", histogram)  # noqa: B010 (the stub has it as a method)

@@ -21,38 +21,27 @@ def load_native(package: str, folders: Sequence[str]) -> ModuleType:
     Raises ImportError if this is impossible. The message names the reason, for example that the library was not built, was
     built for another Python, is loaded as a second copy, or needs another processor.
     """
-    # The processor is checked first, because libraries that are loaded later may use instructions that it does not have.
-    _check_processor(package)
     library = next((path for f in folders if os.path.exists(path := os.path.join(f, "lib", _LIBRARY))), None)
     try:
-        if library:
-            _preload(library)
-        from . import _C
+        from . import _bootstrap
 
-        return _C
+        # The processor is checked first, because libraries that are loaded later may use instructions that it does not have.
+        missing = _bootstrap.missing()
+        if missing is None:
+            if library:
+                _refuse_other_copies(library)
+                _bootstrap.dlopen(library)
+            from . import _C
+
+            return _C
     except (ImportError, OSError) as error:
         raise ImportError(_diagnose(package, folders, library, error)) from error
+    raise ImportError(f"{package} could not be imported: it needs a processor with {missing}")
 
 
-def _check_processor(package: str) -> None:
-    try:
-        from . import _cpu
-    except ImportError:  # there is no library for this Python; the next import reports it
-        return
-    if missing := _cpu.missing():
-        raise ImportError(f"{package} could not be imported: it needs a processor with {missing}")
-
-
-def _preload(path: str) -> None:
-    other = _loaded_copy(path)
-    if other:
+def _refuse_other_copies(path: str) -> None:
+    if other := _loaded_copy(path):
         raise ImportError(f"another copy of {_LIBRARY} is loaded already: {other}")
-    try:
-        # ctypes.CDLL does the same, but its import takes ten times as long.
-        from _ctypes import dlopen
-    except ImportError:  # this Python has no ctypes; _C finds the library by its relative path
-        return
-    dlopen(path, os.RTLD_NOW | os.RTLD_LOCAL)
 
 
 def _loaded_copy(path: str) -> str | None:

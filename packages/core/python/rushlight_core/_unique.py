@@ -65,7 +65,3 @@ def _distinct(
     wanted = (True, inverse, counts)
     chosen = tuple(result for result, want in zip(results, wanted, strict=True) if want)
     return chosen if len(chosen) > 1 else chosen[0]
-
-
-for _name, _function in (("unique", unique), ("unique_consecutive", unique_consecutive)):
-    setattr(_C.Tensor, _name, _function)
