@@ -2,32 +2,44 @@
 
 #include "cpu/attention_kernels.h"
 #include "cpu/contiguous.h"
+#include "cpu/gemm.h"
 #include "rushlight/error.h"
 
 namespace rushlight::cpu {
 namespace {
 
-template <class T> const AttentionLoops<T>& loops();
-template <> const AttentionLoops<float>& loops() { return attention_kernels().f32; }
-template <> const AttentionLoops<double>& loops() { return attention_kernels().f64; }
+template <class T, class E> const AttentionLoops<T, E>& loops();
+template <> const AttentionLoops<float, float>& loops() { return attention_kernels().f32; }
+template <> const AttentionLoops<double, double>& loops() { return attention_kernels().f64; }
+template <> const AttentionLoops<float, BFloat16>& loops() { return attention_kernels().bf16; }
 
+// Calls f with values of the type in which attention is computed and of the operands' type.
 template <class F>
 void with_type(const char* op, DType dtype, F&& f) {
-    if (dtype == DType::Float32) return f(float{});
-    if (dtype == DType::Float64) return f(double{});
+    if (dtype == DType::Float32) return f(float{}, float{});
+    if (dtype == DType::Float64) return f(double{}, double{});
+    if (dtype == DType::BFloat16) return f(float{}, BFloat16{});
     throw_not_implemented("%s: no kernel for dtype %s on the CPU", op, name(dtype));
 }
 
-// Returns a view with adjacent columns, converted to float32 if the dtype is reduced. Heads that are views of one
-// projection already have adjacent columns and are not copied.
+// Returns the dtype of the operands of the kernel: bfloat16 if the processor multiplies it, and otherwise float32 for a reduced
+// dtype.
+DType operand_dtype(DType dtype) {
+    if (dtype == DType::BFloat16 && gemm_kernels().has_tiles()) return dtype;
+    return is_reduced(dtype) ? DType::Float32 : dtype;
+}
+
+// Returns a view with adjacent columns, converted to float32 if the kernel needs it. Heads that are views of one projection
+// already have adjacent columns and are not copied.
 View with_adjacent_columns(KernelContext& ctx, const View& given) {
-    const View v = widened(ctx, given);
+    const DType dtype = operand_dtype(given.dtype);
+    const View v = dtype == given.dtype ? given : contiguous_in(ctx, given, dtype);
     return v.stride(-1) == 1 || v.size(-1) <= 1 ? v : contiguous_in(ctx, v);
 }
 
-template <class T>
-AttentionOperand<const T> operand(const View& v) {
-    return {v.as<const T>(), v.stride(0), v.stride(1), v.stride(2)};
+template <class E>
+AttentionOperand<const E> operand(const View& v) {
+    return {v.as<const E>(), v.stride(0), v.stride(1), v.stride(2)};
 }
 
 AttentionMask mask_of(const View& v) {
@@ -39,9 +51,9 @@ AttentionMask mask_of(const View& v) {
     return {v.data, v.dtype == DType::Bool, stride(4), stride(3), stride(2), stride(1)};
 }
 
-template <class T>
-Attention<T> problem(const View& q, const View& k, const View& v, const View& mask, const View& kept,
-                     bool causal, double scale, double dropout_p) {
+template <class T, class E>
+Attention<T, E> problem(const View& q, const View& k, const View& v, const View& mask, const View& kept,
+                        bool causal, double scale, double dropout_p) {
     return {q.size(0),
             q.size(1),
             k.size(1),
@@ -49,9 +61,9 @@ Attention<T> problem(const View& q, const View& k, const View& v, const View& ma
             k.size(2),
             q.size(3),
             v.size(3),
-            operand<T>(q),
-            operand<T>(k),
-            operand<T>(v),
+            operand<E>(q),
+            operand<E>(k),
+            operand<E>(v),
             mask_of(mask),
             kept.defined() ? kept.as<uint8_t>() : nullptr,
             static_cast<T>(1 / (1 - dropout_p)),
@@ -76,12 +88,13 @@ void scaled_dot_product_attention(KernelContext& ctx, const View& out, const Vie
     if (out.numel == 0) return;
     const WidenedOut wide(ctx, out), wide_sums(ctx, log_sum);
     const View q = with_adjacent_columns(ctx, query), k = with_adjacent_columns(ctx, key);
-    const View v = with_adjacent_columns(ctx, value), mask = suitable_mask(ctx, attn_mask, q.dtype);
+    const View v = with_adjacent_columns(ctx, value),
+               mask = suitable_mask(ctx, attn_mask, q.dtype == DType::BFloat16 ? DType::Float32 : q.dtype);
     const View weights = row_major(ctx, kept);
-    with_type("scaled_dot_product_attention", q.dtype, [&]<class T>(T) {
-        loops<T>().forward(ctx, problem<T>(q, k, v, mask, weights, is_causal, scale, dropout_p),
-                           wide.view().template as<T>(),
-                           log_sum.defined() ? wide_sums.view().template as<T>() : nullptr);
+    with_type("scaled_dot_product_attention", q.dtype, [&]<class T, class E>(T, E) {
+        loops<T, E>().forward(ctx, problem<T, E>(q, k, v, mask, weights, is_causal, scale, dropout_p),
+                              wide.view().template as<T>(),
+                              log_sum.defined() ? wide_sums.view().template as<T>() : nullptr);
     });
     wide.finish();
     wide_sums.finish();
@@ -98,13 +111,14 @@ void scaled_dot_product_attention_backward(KernelContext& ctx, const View& grad_
         return;
     }
     const View q = with_adjacent_columns(ctx, query), k = with_adjacent_columns(ctx, key);
-    const View v = with_adjacent_columns(ctx, value), mask = suitable_mask(ctx, attn_mask, q.dtype);
+    const View v = with_adjacent_columns(ctx, value),
+               mask = suitable_mask(ctx, attn_mask, q.dtype == DType::BFloat16 ? DType::Float32 : q.dtype);
     const View o = with_adjacent_columns(ctx, output), dy = with_adjacent_columns(ctx, grad_output);
     const View sums = contiguous_in(ctx, widened(ctx, log_sum)), weights = row_major(ctx, kept);
-    with_type("scaled_dot_product_attention_backward", q.dtype, [&]<class T>(T) {
-        loops<T>().backward(ctx, problem<T>(q, k, v, mask, weights, is_causal, scale, dropout_p),
-                            dq.view().template as<T>(), dk.view().template as<T>(),
-                            dv.view().template as<T>(), operand<T>(dy), operand<T>(o), sums.as<T>());
+    with_type("scaled_dot_product_attention_backward", q.dtype, [&]<class T, class E>(T, E) {
+        loops<T, E>().backward(ctx, problem<T, E>(q, k, v, mask, weights, is_causal, scale, dropout_p),
+                               dq.view().template as<T>(), dk.view().template as<T>(),
+                               dv.view().template as<T>(), operand<E>(dy), operand<E>(o), sums.as<T>());
     });
     dq.finish();
     dk.finish();

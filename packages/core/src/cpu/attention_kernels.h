@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cpu/capability.h"
+#include "rushlight/half.h"
 #include "rushlight/kernel.h"
 
 namespace rushlight::cpu {
@@ -22,10 +23,11 @@ struct AttentionMask {
     int64_t batch, head, row, column;
 };
 
-template <class T>
+/// Operands have elements of type E, and everything else is computed in T. E is BFloat16 or the same type as T.
+template <class T, class E = T>
 struct Attention {
     int64_t batch, heads, key_heads, targets, sources, depth, width;
-    AttentionOperand<const T> query, key, value;
+    AttentionOperand<const E> query, key, value;
     AttentionMask mask;
     const uint8_t* kept;  // (batch, heads, targets, sources), row-major, or null
     T kept_scale;         // 1 / (1 - probability of dropping a weight)
@@ -33,18 +35,20 @@ struct Attention {
     T scale;
 };
 
-template <class T>
+template <class T, class E = T>
 struct AttentionLoops {
     // out and log_sum are row-major; log_sum may be null.
-    void (*forward)(KernelContext&, const Attention<T>&, T* out, T* log_sum);
+    void (*forward)(KernelContext&, const Attention<T, E>&, T* out, T* log_sum);
     // The gradients are row-major; out and grad_out have adjacent columns.
-    void (*backward)(KernelContext&, const Attention<T>&, T* grad_query, T* grad_key, T* grad_value,
-                     AttentionOperand<const T> grad_out, AttentionOperand<const T> out, const T* log_sum);
+    void (*backward)(KernelContext&, const Attention<T, E>&, T* grad_query, T* grad_key, T* grad_value,
+                     AttentionOperand<const E> grad_out, AttentionOperand<const E> out, const T* log_sum);
 };
 
 struct AttentionKernels {
     AttentionLoops<float> f32;
     AttentionLoops<double> f64;
+    AttentionLoops<float, BFloat16>
+        bf16;  // needs the tile registers of AMX; the weights are rounded to bfloat16
 };
 
 RUSHLIGHT_KERNEL_TABLE(AttentionKernels, attention_kernels)

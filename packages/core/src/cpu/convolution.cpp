@@ -5,6 +5,7 @@
 #include "cpu/capability.h"
 #include "cpu/contiguous.h"
 #include "cpu/convolution_kernels.h"
+#include "cpu/gemm.h"
 #include "cpu/integers.h"
 #include "cpu/kernels_in_use.h"
 #include "cpu/onednn/convolution.h"
@@ -50,8 +51,13 @@ constexpr int64_t kSmall = 1 << 14;
 // with many filters.
 constexpr int64_t kSmallMap = 24 * 24;
 
+// The vendor's kernels for bfloat16 are used only if they are much faster than a conversion to float32.
+bool multiplies_tiles(DType dtype) { return dtype == DType::BFloat16 && gemm_kernels().has_tiles(); }
+
 bool use_vendor(const ConvolutionGeometry& g, DType dtype) {
-    if (dtype != DType::Float32 || g.multiply_adds() < kSmall) return false;
+    if (g.multiply_adds() < kSmall) return false;
+    if (dtype == DType::BFloat16) return !g.is_depthwise() && multiplies_tiles(dtype);
+    if (dtype != DType::Float32) return false;
     if (g.is_depthwise()) return g.in_channels == 1 && g.out_size() < kSmallMap;
     return !g.is_pointwise();  // otherwise it is computed as a matrix product
 }
@@ -196,6 +202,39 @@ void depthwise_backward(KernelContext& ctx, const ConvolutionGeometry& g, const 
     });
 }
 
+// These functions return false and write nothing if the vendor's kernels are not used.
+bool vendor_forward(KernelContext& ctx, const ConvolutionGeometry& g, const View& out, const View& in,
+                    const View& weight, const View& bias) {
+    return use_vendor(g, out.dtype) &&
+           onednn::convolution_forward(ctx, g, out.dtype, operand(ctx, in), operand(ctx, weight),
+                                       operand(ctx, bias), operand(ctx, out));
+}
+bool vendor_backward_data(KernelContext& ctx, const ConvolutionGeometry& g, const View& grad_in,
+                          const View& weight, const View& grad_out) {
+    return use_vendor(g, grad_in.dtype) &&
+           onednn::convolution_backward_data(ctx, g, grad_in.dtype, operand(ctx, grad_in),
+                                             operand(ctx, weight), operand(ctx, grad_out));
+}
+bool vendor_backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, const View& grad_weight,
+                             const View& in, const View& grad_out) {
+    return use_vendor(g, grad_weight.dtype) &&
+           onednn::convolution_backward_weights(ctx, g, grad_weight.dtype, operand(ctx, grad_weight),
+                                                operand(ctx, in), operand(ctx, grad_out));
+}
+
+// Computes the gradients that are defined. If this function returns false, it may have written some of them.
+bool vendor_backward(KernelContext& ctx, const ConvolutionGeometry& g, const View& grad_in,
+                     const View& grad_weight, const View& grad_out, const View& in, const View& weight,
+                     bool transposed) {
+    if (transposed) {
+        const View none = absent(grad_out.dtype);
+        return (!grad_in.defined() || vendor_forward(ctx, g, grad_in, grad_out, weight, none)) &&
+               (!grad_weight.defined() || vendor_backward_weights(ctx, g, grad_weight, grad_out, in));
+    }
+    return (!grad_in.defined() || vendor_backward_data(ctx, g, grad_in, weight, grad_out)) &&
+           (!grad_weight.defined() || vendor_backward_weights(ctx, g, grad_weight, in, grad_out));
+}
+
 void forward(KernelContext& ctx, const ConvolutionGeometry& g, const View& out, const View& in,
              const View& weight, const View& bias) {
     if (use_depthwise(g, out.dtype)) return depthwise_forward(ctx, g, out, in, weight, bias);
@@ -207,11 +246,7 @@ void forward(KernelContext& ctx, const ConvolutionGeometry& g, const View& out, 
         });
     }
     const bool minimal = use_winograd(g, out.dtype);
-    if (!minimal && use_vendor(g, out.dtype) &&
-        onednn::convolution_forward(ctx, g, operand(ctx, in), operand(ctx, weight), operand(ctx, bias),
-                                    operand(ctx, out))) {
-        return;
-    }
+    if (!minimal && vendor_forward(ctx, g, out, in, weight, bias)) return;
     const View x = contiguous_in(ctx, in), w = contiguous_in(ctx, weight), b = contiguous_in(ctx, bias);
     const RowMajorOut y(ctx, out);
     with_type(out.dtype, [&]<class T>(T) {
@@ -234,11 +269,7 @@ void backward_data(KernelContext& ctx, const ConvolutionGeometry& g, const View&
         });
     }
     const bool minimal = use_winograd(g, grad_in.dtype);
-    if (!minimal && !g.is_depthwise() && use_vendor(g, grad_in.dtype) &&
-        onednn::convolution_backward_data(ctx, g, operand(ctx, grad_in), operand(ctx, weight),
-                                          operand(ctx, grad_out))) {
-        return;
-    }
+    if (!minimal && !g.is_depthwise() && vendor_backward_data(ctx, g, grad_in, weight, grad_out)) return;
     const View w = contiguous_in(ctx, weight), dy = contiguous_in(ctx, grad_out);
     const RowMajorOut dx(ctx, grad_in);
     with_type(grad_in.dtype, [&]<class T>(T) {
@@ -273,11 +304,7 @@ void backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, const Vi
         });
     }
     const bool minimal = use_winograd(g, grad_weight.dtype);
-    if (!minimal && !g.is_depthwise() && use_vendor(g, grad_weight.dtype) &&
-        onednn::convolution_backward_weights(ctx, g, operand(ctx, grad_weight), operand(ctx, in),
-                                             operand(ctx, grad_out))) {
-        return;
-    }
+    if (!minimal && !g.is_depthwise() && vendor_backward_weights(ctx, g, grad_weight, in, grad_out)) return;
     const View x = contiguous_in(ctx, in), dy = contiguous_in(ctx, grad_out);
     const RowMajorOut dw(ctx, grad_weight);
     with_type(grad_weight.dtype, [&]<class T>(T) {
@@ -333,6 +360,15 @@ void convolution(KernelContext& ctx, const View& out, const View& input, const V
                  Ints stride, Ints padding, Ints dilation, bool transposed, Ints output_padding,
                  int64_t groups) {
     if (out.numel == 0) return;
+    if (out.dtype == DType::BFloat16) {
+        if (transposed
+                ? !bias.defined() && vendor_backward_data(
+                                         ctx, geometry(out, weight, input, stride, padding, dilation, groups),
+                                         out, weight, input)
+                : vendor_forward(ctx, geometry(input, weight, out, stride, padding, dilation, groups), out,
+                                 input, weight, bias))
+            return;
+    }
     if (!out.contiguous && (is_reduced(out.dtype) || transposed)) {
         const RowMajorOut dense(ctx, out);
         convolution(ctx, dense.view(), input, weight, bias, stride, padding, dilation, transposed,
@@ -377,6 +413,16 @@ void convolution_backward(KernelContext& ctx, const View& grad_input, const View
     if (input.numel == 0 || grad_output.numel == 0) {
         for (const View* v : {&grad_input, &grad_weight, &grad_bias}) clear(*v);
         return;
+    }
+    if (grad_output.dtype == DType::BFloat16 &&
+        vendor_backward(ctx,
+                        transposed ? geometry(grad_output, weight, input, stride, padding, dilation, groups)
+                                   : geometry(input, weight, grad_output, stride, padding, dilation, groups),
+                        grad_input, grad_weight, grad_output, input, weight, transposed)) {
+        if (!grad_bias.defined()) return;
+        const WidenedOut db(ctx, grad_bias);
+        channel_sums(ctx, db.view(), widened(ctx, grad_output));
+        return db.finish();
     }
     if (is_reduced(grad_output.dtype)) {
         const RowMajorOut x(ctx, grad_input), w(ctx, grad_weight);

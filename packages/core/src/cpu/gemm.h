@@ -77,6 +77,24 @@ struct IntegerGemm {
     int64_t init_batch, init_row, init_col;
 };
 
+/// Describes a product of bfloat16 matrices, like Gemm. The sums are rounded once.
+struct TileGemm {
+    int64_t m, n, k;
+    const uint16_t* a;
+    int64_t a_row, a_col;
+    const uint16_t* b;
+    int64_t b_row, b_col;
+    uint16_t* c;
+    int64_t c_row;
+    float alpha, beta;
+    const uint16_t* init;
+    int64_t init_row, init_col;  // init_col is 0 or 1
+    // If not null, the result is written here in float32 instead of to c, and added to what is there if `add` is true.
+    // There is no other addend.
+    float* wide = nullptr;
+    bool add = false;
+};
+
 struct GemmKernels {
     // Computes a product with all threads of the caller. Only large products need scratch memory.
     void (*gemm_f32)(KernelContext&, const Gemm<float>&);
@@ -108,6 +126,14 @@ struct GemmKernels {
     // combines two rows of n numbers into n pairs.
     bool (*has_pairs)();
     void (*pair_up)(float* out, const uint16_t* even, const uint16_t* odd, int64_t n);
+    // `has_tiles` returns whether this process can use the tile registers of AMX: Note [Tiles] in kernels/gemm_tiles.h.
+    // `batched_tiles` computes `count` products with all threads, and `serial_tiles` one product on the caller's thread, with
+    // scratch_tiles(m, n, k) bytes of scratch memory.
+    bool (*has_tiles)();
+    int64_t (*scratch_tiles)(int64_t m, int64_t n, int64_t k);
+    void (*serial_tiles)(const TileGemm&, void* scratch);
+    void (*batched_tiles)(KernelContext&, const TileGemm&, int64_t count, int64_t a, int64_t b, int64_t c,
+                          int64_t init);
 };
 
 RUSHLIGHT_KERNEL_TABLE(GemmKernels, gemm_kernels)

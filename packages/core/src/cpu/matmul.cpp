@@ -254,6 +254,35 @@ void multiply_pairs(KernelContext& ctx, Product p) {
     gemm_kernels().batched_f32(ctx, g, p.count, p.a.batch, p.b.batch, p.out.batch, p.init.batch);
 }
 
+// --- tiles of bfloat16: Note [Tiles] in kernels/gemm_tiles.h --------------------------------------------------------
+
+// A product with fewer rows takes longer to pack than to compute.
+constexpr int64_t kLeastTileRows = 5;
+
+bool multiplies_tiles(const Product& p) {
+    return p.m >= kLeastTileRows && p.m * p.n * p.k >= kLeastPairs && gemm_kernels().has_tiles();
+}
+
+void multiply_tiles(KernelContext& ctx, const Product& p) {
+    const TileGemm g{p.m,
+                     p.n,
+                     p.k,
+                     static_cast<const uint16_t*>(p.a.data),
+                     p.a.row,
+                     p.a.col,
+                     static_cast<const uint16_t*>(p.b.data),
+                     p.b.row,
+                     p.b.col,
+                     static_cast<uint16_t*>(const_cast<void*>(p.out.data)),
+                     p.out.row,
+                     static_cast<float>(p.alpha),
+                     static_cast<float>(p.beta),
+                     p.beta == 0 ? nullptr : static_cast<const uint16_t*>(p.init.data),
+                     p.init.row,
+                     p.init.col};
+    gemm_kernels().batched_tiles(ctx, g, p.count, p.a.batch, p.b.batch, p.out.batch, p.init.batch);
+}
+
 Product product_of(KernelContext& ctx, const View& out, const View* input, const View& a, const View& b,
                    bool b_transposed, double beta, double alpha) {
     Product p;
@@ -277,6 +306,10 @@ void multiply(KernelContext& ctx, const View& out, const View* input, const View
               bool b_transposed, double beta, double alpha) {
     if (is_complex(out.dtype)) return multiply_scaled(ctx, out, input, a, b, b_transposed, beta, alpha);
     if (is_reduced(out.dtype)) {
+        if (out.dtype == DType::BFloat16 && (input == nullptr || input->dtype == DType::BFloat16)) {
+            const Product p = product_of(ctx, out, input, a, b, b_transposed, beta, alpha);
+            if (multiplies_tiles(p)) return multiply_tiles(ctx, p);
+        }
         const WidenedOut wide(ctx, out);
         const View init = input == nullptr ? View{} : widened(ctx, *input),
                    *added = input == nullptr ? nullptr : &init;

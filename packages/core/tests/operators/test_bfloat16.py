@@ -1,4 +1,4 @@
-"""Products of bfloat16 compared with float32: sizes that are not multiples of a tile, transposes, batches and addends."""
+"""Products, convolutions and attention in bfloat16, compared with float32, at sizes that are not multiples of a tile."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ SHAPES = [
     (7, 129, 257),
     (40, 1023, 1),
     (1, 5000, 9),
+    (16, 2000, 16),
+    (33, 8300, 20),  # several chunks along k
+    (1100, 500, 40),  # several blocks of rows
+    (20, 40, 2100),  # several ranges of columns
 ]
 
 
@@ -60,3 +64,58 @@ def test_infinities_and_nan() -> None:
     assert bool(core.isinf(result[3]).all())
     assert bool(core.isnan(result[5]).all())
     assert result[0].tolist() == [40.0] * 40
+
+
+def test_a_row_depends_neither_on_other_rows_nor_on_threads() -> None:
+    a, b = matrix(600, 700, False), matrix(700, 300, False)
+    whole, before = a @ b, core.get_num_threads()
+    try:
+        core.set_num_threads(2)
+        assert core.equal(a @ b, whole)
+    finally:
+        core.set_num_threads(before)
+    assert core.equal(a[100:130] @ b[:, 5:200], whole[100:130, 5:200])
+
+
+def random(*shape: int) -> core.Tensor:
+    return core.tensor(np.random.default_rng(shape).normal(size=shape)).bfloat16()
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize(
+    ("kernel", "stride", "padding", "groups"), [(3, 1, 1, 1), (1, 1, 0, 1), (3, 2, 1, 2), (5, 1, 2, 1)]
+)
+def test_convolutions(
+    kernel: int, stride: int, padding: int, groups: int, transposed: bool, channels_last: bool
+) -> None:
+    x = random(3, 12, 15, 13)
+    if channels_last:
+        x = x.to(memory_format=core.channels_last)
+    weight, bias = random(12, 12 // groups, kernel, kernel), random(12)
+    options = ([stride] * 2, [padding] * 2, [1, 1], transposed, [0, 0], groups)
+    result = core.convolution(x, weight, bias, *options)
+    assert result.dtype is core.bfloat16
+    assert near(result, core.convolution(x.float(), weight.float(), bias.float(), *options))
+    assert near(
+        core.convolution(x, weight, None, *options),
+        core.convolution(x.float(), weight.float(), None, *options),
+    )
+    grad = random(*result.shape)
+    operands = (grad, x, weight)
+    got = core._C._call_boxed("convolution_backward", *operands, *options, [1, 1, 1])
+    wide = core._C._call_boxed("convolution_backward", *(t.float() for t in operands), *options, [1, 1, 1])
+    for one, expected in zip(got, wide, strict=True):
+        assert one.dtype is core.bfloat16
+        assert near(one, expected)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("heads", [2, 4])
+def test_attention(causal: bool, heads: int) -> None:
+    query, key, value = random(2, 4, 70, 24), random(2, heads, 450, 24), random(2, heads, 450, 40)
+    mask = None if causal else random(4, 70, 450)
+    options = {"attn_mask": mask, "is_causal": causal, "enable_gqa": heads != 4}
+    got = core.scaled_dot_product_attention(query, key, value, **options)
+    options["attn_mask"] = None if mask is None else mask.float()
+    assert near(got, core.scaled_dot_product_attention(query.float(), key.float(), value.float(), **options))

@@ -16,6 +16,7 @@
 #include "cpu/kernels/gemm_micro.h"
 #include "cpu/kernels/gemm_pack.h"
 #include "cpu/kernels/gemm_stream.h"
+#include "cpu/kernels/gemm_tiles.h"
 #include "cpu/kernels/short_rows.h"
 #include "cpu/streaming.h"
 #include "rushlight/parallel.h"
@@ -641,6 +642,10 @@ const GemmKernels gemm_kernels_table = {gemm_one<float>,
                                         dot<double>,
                                         integer,
                                         has_pairs,
-                                        pair_up};
+                                        pair_up,
+                                        has_tiles,
+                                        tile_scratch,
+                                        multiply_tiles_serially,
+                                        multiply_tile_batch};
 
 }  // namespace rushlight::cpu::RUSHLIGHT_CPU

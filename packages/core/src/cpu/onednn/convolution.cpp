@@ -19,7 +19,7 @@ enum class Direction : int64_t { Forward, BackwardData, BackwardWeights };
 struct Key {
     ConvolutionGeometry geometry;
     Direction direction;
-    int64_t has_bias, in_last, weight_last, out_last;
+    int64_t dtype, has_bias, in_last, weight_last, out_last;
     int64_t threads;  // oneDNN divides the work when it creates a primitive
     int64_t winograd;  // whether Winograd's algorithm may be used
 
@@ -36,6 +36,7 @@ struct KeyHash {
 // Sizes in oneDNN's order: batch or groups, channels, then the spatial dimensions without the leading ones of size
 // 1 that the geometry adds.
 struct Sizes {
+    dnnl_data_type_t type = dnnl_f32;
     int ndim = 0;
     dnnl_dims_t size{};
 
@@ -57,16 +58,18 @@ struct Sizes {
             strides[d] = step;
             step *= size[d];
         }
-        return strided_layout(ndim, size, strides);
+        return strided_layout(ndim, size, strides, type);
     }
-    Layout any() const { return any_layout(ndim, size); }
+    Layout any() const { return any_layout(ndim, size, type); }
 };
 
 struct Shapes {
     Sizes in, weight, bias, out;
     dnnl_dims_t stride, dilation, before, after;
 
-    explicit Shapes(const ConvolutionGeometry& g) {
+    Shapes(const ConvolutionGeometry& g, DType dtype) {
+        for (Sizes* sizes : {&in, &weight, &bias, &out})
+            sizes->type = dtype == DType::BFloat16 ? dnnl_bf16 : dnnl_f32;
         in.push(g.batch), in.push(g.in_channels), in.push_spatial(g.in, g.dims);
         out.push(g.batch), out.push(g.out_channels), out.push_spatial(g.out, g.dims);
         if (g.groups > 1) weight.push(g.groups);
@@ -124,9 +127,10 @@ Plan plan(const Key& key, const Shapes& s, dnnl_alg_kind_t algorithm) {
 }
 
 std::unique_ptr<Primitive> make(const Key& key) {
-    const Shapes s(key.geometry);
+    const Shapes s(key.geometry, static_cast<DType>(key.dtype));
     Plan p;
-    if (key.winograd && prefer_winograd(key.geometry, key.direction))
+    if (key.winograd && key.dtype == static_cast<int64_t>(DType::Float32) &&
+        prefer_winograd(key.geometry, key.direction))
         p = plan(key, s, dnnl_convolution_winograd);
     if (!p) p = plan(key, s, dnnl_convolution_direct);
     if (!p) return nullptr;
@@ -155,12 +159,13 @@ std::unique_ptr<Primitive> make(const Key& key) {
     return primitive;
 }
 
-bool run(KernelContext& ctx, const ConvolutionGeometry& g, Direction direction, ConvolutionOperand in,
-         ConvolutionOperand weight, ConvolutionOperand bias, ConvolutionOperand out) {
+bool run(KernelContext& ctx, const ConvolutionGeometry& g, DType dtype, Direction direction,
+         ConvolutionOperand in, ConvolutionOperand weight, ConvolutionOperand bias, ConvolutionOperand out) {
     if (!enabled()) return false;
     const ThreadLease lease;
     const Key key{g,
                   direction,
+                  static_cast<int64_t>(dtype),
                   bias.data != nullptr,
                   in.channels_last,
                   weight.channels_last,
@@ -182,20 +187,21 @@ bool run(KernelContext& ctx, const ConvolutionGeometry& g, Direction direction, 
 
 }  // namespace
 
-bool convolution_forward(KernelContext& ctx, const ConvolutionGeometry& g, ConvolutionOperand in,
+bool convolution_forward(KernelContext& ctx, const ConvolutionGeometry& g, DType dtype, ConvolutionOperand in,
                          ConvolutionOperand weight, ConvolutionOperand bias, ConvolutionOperand out) {
-    return run(ctx, g, Direction::Forward, in, weight, bias, out);
+    return run(ctx, g, dtype, Direction::Forward, in, weight, bias, out);
 }
 
-bool convolution_backward_data(KernelContext& ctx, const ConvolutionGeometry& g, ConvolutionOperand grad_in,
-                               ConvolutionOperand weight, ConvolutionOperand grad_out) {
-    return run(ctx, g, Direction::BackwardData, grad_in, weight, {nullptr, false}, grad_out);
+bool convolution_backward_data(KernelContext& ctx, const ConvolutionGeometry& g, DType dtype,
+                               ConvolutionOperand grad_in, ConvolutionOperand weight,
+                               ConvolutionOperand grad_out) {
+    return run(ctx, g, dtype, Direction::BackwardData, grad_in, weight, {nullptr, false}, grad_out);
 }
 
-bool convolution_backward_weights(KernelContext& ctx, const ConvolutionGeometry& g,
+bool convolution_backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, DType dtype,
                                   ConvolutionOperand grad_weight, ConvolutionOperand in,
                                   ConvolutionOperand grad_out) {
-    return run(ctx, g, Direction::BackwardWeights, in, grad_weight, {}, grad_out);
+    return run(ctx, g, dtype, Direction::BackwardWeights, in, grad_weight, {}, grad_out);
 }
 
 }  // namespace rushlight::cpu::onednn
@@ -204,15 +210,15 @@ bool convolution_backward_weights(KernelContext& ctx, const ConvolutionGeometry&
 
 namespace rushlight::cpu::onednn {
 
-bool convolution_forward(KernelContext&, const ConvolutionGeometry&, ConvolutionOperand, ConvolutionOperand,
-                         ConvolutionOperand, ConvolutionOperand) {
+bool convolution_forward(KernelContext&, const ConvolutionGeometry&, DType, ConvolutionOperand,
+                         ConvolutionOperand, ConvolutionOperand, ConvolutionOperand) {
     return false;
 }
-bool convolution_backward_data(KernelContext&, const ConvolutionGeometry&, ConvolutionOperand,
+bool convolution_backward_data(KernelContext&, const ConvolutionGeometry&, DType, ConvolutionOperand,
                                ConvolutionOperand, ConvolutionOperand) {
     return false;
 }
-bool convolution_backward_weights(KernelContext&, const ConvolutionGeometry&, ConvolutionOperand,
+bool convolution_backward_weights(KernelContext&, const ConvolutionGeometry&, DType, ConvolutionOperand,
                                   ConvolutionOperand, ConvolutionOperand) {
     return false;
 }

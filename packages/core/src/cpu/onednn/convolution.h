@@ -1,5 +1,6 @@
-// Convolutions of float32 by oneDNN. Each function returns false and writes nothing if oneDNN is not available or
-// does not support the convolution.
+// Convolutions of float32 and bfloat16 by oneDNN. Each function returns false and writes nothing if oneDNN is not available or
+// does not support the convolution. The operands of bfloat16 are multiplied by AMX, so such functions must be called only on
+// processors that have it; on others, oneDNN's kernels may be slower than conversions to float32.
 #pragma once
 
 #include "cpu/convolution_geometry.h"
@@ -7,17 +8,19 @@
 
 namespace rushlight::cpu::onednn {
 
-/// A float32 operand of a convolution, which is row-major or channels-last.
+/// An operand of a convolution, which is row-major or channels-last.
 struct ConvolutionOperand {
     void* data;  // null if the operand is absent
     bool channels_last;
 };
 
-bool convolution_forward(KernelContext& ctx, const ConvolutionGeometry& g, ConvolutionOperand in,
+/// `dtype` is Float32 or BFloat16, the dtype of all operands.
+bool convolution_forward(KernelContext& ctx, const ConvolutionGeometry& g, DType dtype, ConvolutionOperand in,
                          ConvolutionOperand weight, ConvolutionOperand bias, ConvolutionOperand out);
-bool convolution_backward_data(KernelContext& ctx, const ConvolutionGeometry& g, ConvolutionOperand grad_in,
-                               ConvolutionOperand weight, ConvolutionOperand grad_out);
-bool convolution_backward_weights(KernelContext& ctx, const ConvolutionGeometry& g,
+bool convolution_backward_data(KernelContext& ctx, const ConvolutionGeometry& g, DType dtype,
+                               ConvolutionOperand grad_in, ConvolutionOperand weight,
+                               ConvolutionOperand grad_out);
+bool convolution_backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, DType dtype,
                                   ConvolutionOperand grad_weight, ConvolutionOperand in,
                                   ConvolutionOperand grad_out);
 

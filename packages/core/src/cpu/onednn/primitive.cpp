@@ -31,17 +31,15 @@ std::mutex& making_primitives() {
     return mutex;
 }
 
-Layout strided_layout(int ndim, const dnnl_dim_t* sizes, const dnnl_dim_t* strides) {
+Layout strided_layout(int ndim, const dnnl_dim_t* sizes, const dnnl_dim_t* strides, dnnl_data_type_t type) {
     dnnl_memory_desc_t layout;
-    check(functions().memory_desc_create_with_strides(&layout, ndim, sizes, dnnl_f32, strides),
-          "strided layout");
+    check(functions().memory_desc_create_with_strides(&layout, ndim, sizes, type, strides), "strided layout");
     return Layout(layout);
 }
 
-Layout any_layout(int ndim, const dnnl_dim_t* sizes) {
+Layout any_layout(int ndim, const dnnl_dim_t* sizes, dnnl_data_type_t type) {
     dnnl_memory_desc_t layout;
-    check(functions().memory_desc_create_with_tag(&layout, ndim, sizes, dnnl_f32, dnnl_format_tag_any),
-          "layout");
+    check(functions().memory_desc_create_with_tag(&layout, ndim, sizes, type, dnnl_format_tag_any), "layout");
     return Layout(layout);
 }
 

@@ -32,8 +32,8 @@ using Layout = Owned<dnnl_memory_desc_t>;
 using Plan = Owned<dnnl_primitive_desc_t>;
 
 /// Return a layout with given strides, or a layout that a primitive may choose.
-Layout strided_layout(int ndim, const dnnl_dim_t* sizes, const dnnl_dim_t* strides);
-Layout any_layout(int ndim, const dnnl_dim_t* sizes);
+Layout strided_layout(int ndim, const dnnl_dim_t* sizes, const dnnl_dim_t* strides, dnnl_data_type_t type);
+Layout any_layout(int ndim, const dnnl_dim_t* sizes, dnnl_data_type_t type);
 
 class Primitive {
   public:
