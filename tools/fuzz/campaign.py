@@ -216,8 +216,9 @@ class Campaign:
     def _compared_with_copies(self, program: Program, found: Difference) -> Difference:
         """Mark a difference if PyTorch refuses a modified saved tensor, and rushlight's gradients are right.
 
-        They are right if they equal PyTorch's gradients with copies of saved tensors, except for known differences. If
-        PyTorch's process ends in this run, there are no gradients to compare with.
+        They are right if they equal PyTorch's gradients with copies of saved tensors, except for known differences. Only
+        gradients are compared, because the results were compared before PyTorch refused to continue. If PyTorch's process
+        ends in this run, there are no gradients to compare with.
         """
         if MODIFIED not in found.text or KEPT in found.text or ENDS in found.text:
             return found
@@ -226,7 +227,7 @@ class Campaign:
             return found
         if isinstance(theirs, Ended):
             return replace(found, text=f"{found.text}; {ENDS}")
-        rest = difference(program, mine, theirs)
+        rest = difference(program, replace(mine, steps=theirs.steps, final=theirs.final), theirs)
         if rest is not None:
             rest = explained(program, rest, self.ours.run, self.theirs.keep)
             if not covered(self.known, rest, names_of(rest.op), program.mode):
