@@ -5,19 +5,20 @@
 #include <limits>
 
 #include "cpu/capability.h"
+#include "rushlight/half.h"
 #include "rushlight/kernel.h"
 
 namespace rushlight::cpu {
 
 /// Describes the product c = alpha a b + beta init, where a is (m, k), b is (k, n) and c is (m, n). Strides count
 /// elements, and the columns of c are adjacent. If `init` is null, its term is left out and c is only written.
-/// `init` may be c itself, or may be broadcast by strides of 0.
-template <class T>
+/// `init` may be c itself, or may be broadcast by strides of 0. The elements of b have the type B.
+template <class T, class B = T>
 struct Gemm {
     int64_t m, n, k;
     const T* a;
     int64_t a_row, a_col;
-    const T* b;
+    const B* b;
     int64_t b_row, b_col;
     T* c;
     int64_t c_row;
@@ -95,6 +96,8 @@ struct TileGemm {
     bool add = false;
 };
 
+inline constexpr int64_t kFewRows = 8;
+
 struct GemmKernels {
     // Computes a product with all threads of the caller. Only large products need scratch memory.
     void (*gemm_f32)(KernelContext&, const Gemm<float>&);
@@ -122,6 +125,12 @@ struct GemmKernels {
     float (*dot_f32)(int64_t n, const float* x, int64_t x_stride, const float* y, int64_t y_stride);
     double (*dot_f64)(int64_t n, const double* x, int64_t x_stride, const double* y, int64_t y_stride);
     void (*integer)(KernelContext&, const IntegerGemm&, DType);
+    // Compute `count` products of up to kFewRows rows with matrices of a half type, which are converted while they are read.
+    // The columns of a and either the rows or the columns of b are adjacent.
+    void (*few_rows_f16)(const Gemm<float, Half>&, int64_t count, int64_t a, int64_t b, int64_t c,
+                         int64_t init);
+    void (*few_rows_bf16)(const Gemm<float, BFloat16>&, int64_t count, int64_t a, int64_t b, int64_t c,
+                          int64_t init);
     // `has_pairs` returns whether this processor has the instruction that multiplies pairs of bfloat16. `pair_up`
     // combines two rows of n numbers into n pairs.
     bool (*has_pairs)();

@@ -256,11 +256,9 @@ void multiply_pairs(KernelContext& ctx, Product p) {
 
 // --- tiles of bfloat16: Note [Tiles] in kernels/gemm_tiles.h --------------------------------------------------------
 
-// A product with fewer rows takes longer to pack than to compute.
-constexpr int64_t kLeastTileRows = 5;
-
+// A product of few rows takes longer to pack than to compute.
 bool multiplies_tiles(const Product& p) {
-    return p.m >= kLeastTileRows && p.m * p.n * p.k >= kLeastPairs && gemm_kernels().has_tiles();
+    return p.m > kFewRows && p.m * p.n * p.k >= kLeastPairs && gemm_kernels().has_tiles();
 }
 
 void multiply_tiles(KernelContext& ctx, const Product& p) {
@@ -281,6 +279,59 @@ void multiply_tiles(KernelContext& ctx, const Product& p) {
                      p.init.row,
                      p.init.col};
     gemm_kernels().batched_tiles(ctx, g, p.count, p.a.batch, p.b.batch, p.out.batch, p.init.batch);
+}
+
+// --- few rows beside a matrix of a half type ----------------------------------------------------------------------
+
+// Below this number of elements of the matrix, a conversion costs little.
+constexpr int64_t kLeastHalves = 1 << 10;
+
+bool converts_while_reading(const Product& p) {
+    return p.m <= kFewRows && p.n * p.k >= kLeastHalves && (p.b.row == 1 || p.b.col == 1);
+}
+
+template <class B>
+Gemm<float, B> with_halves(const Product& p) {
+    return {p.m,
+            p.n,
+            p.k,
+            static_cast<const float*>(p.a.data),
+            p.a.row,
+            p.a.col,
+            static_cast<const B*>(p.b.data),
+            p.b.row,
+            p.b.col,
+            static_cast<float*>(const_cast<void*>(p.out.data)),
+            p.out.row,
+            static_cast<float>(p.alpha),
+            static_cast<float>(p.beta),
+            static_cast<const float*>(p.init.data),
+            p.init.row,
+            p.init.col};
+}
+
+// Returns the rows of `count` matrices as row-major float32.
+template <class B>
+Operand widened_rows(KernelContext& ctx, const Operand& v, int64_t count, int64_t rows, int64_t columns) {
+    const int64_t matrices = v.batch == 0 ? 1 : count;
+    float* out = scratch<float>(ctx, matrices * rows * columns);
+    for (int64_t i = 0; i < matrices * rows; ++i) {
+        const B* from = static_cast<const B*>(v.data) + i / rows * v.batch + i % rows * v.row;
+        for (int64_t j = 0; j < columns; ++j) out[i * columns + j] = static_cast<float>(from[j * v.col]);
+    }
+    return {out, v.batch == 0 ? 0 : rows * columns, columns, 1};
+}
+
+// The operands of `p` have the dtype, its addend and its output are float32.
+void multiply_few_rows(KernelContext& ctx, DType dtype, Product p) {
+    const GemmKernels& kernels = gemm_kernels();
+    p.a = dtype == DType::Float16 ? widened_rows<Half>(ctx, p.a, p.count, p.m, p.k)
+                                  : widened_rows<BFloat16>(ctx, p.a, p.count, p.m, p.k);
+    if (dtype == DType::Float16)
+        kernels.few_rows_f16(with_halves<Half>(p), p.count, p.a.batch, p.b.batch, p.out.batch, p.init.batch);
+    else
+        kernels.few_rows_bf16(with_halves<BFloat16>(p), p.count, p.a.batch, p.b.batch, p.out.batch,
+                              p.init.batch);
 }
 
 Product product_of(KernelContext& ctx, const View& out, const View* input, const View& a, const View& b,
@@ -314,7 +365,8 @@ void multiply(KernelContext& ctx, const View& out, const View* input, const View
         const View init = input == nullptr ? View{} : widened(ctx, *input),
                    *added = input == nullptr ? nullptr : &init;
         const Product p = product_of(ctx, wide.view(), added, a, b, b_transposed, beta, alpha);
-        if (multiplies_pairs(out.dtype, p)) multiply_pairs(ctx, p);
+        if (converts_while_reading(p)) multiply_few_rows(ctx, out.dtype, p);
+        else if (multiplies_pairs(out.dtype, p)) multiply_pairs(ctx, p);
         else multiply(ctx, wide.view(), added, widened(ctx, a), widened(ctx, b), b_transposed, beta, alpha);
         return wide.finish();
     }

@@ -32,6 +32,20 @@ def near(got: core.Tensor, expected: core.Tensor) -> bool:
     return float((got.float() - expected).abs().max()) <= 2**-7 * float(expected.abs().max())
 
 
+@pytest.mark.parametrize("dtype", [core.float16, core.bfloat16])
+@pytest.mark.parametrize("rows", [1, 2, 3, 7, 8])
+@pytest.mark.parametrize(("k", "n"), [(100, 33), (37, 600), (3000, 10), (1, 1100)])
+def test_few_rows(rows: int, k: int, n: int, dtype: core.dtype) -> None:
+    for transposed in (False, True):
+        a, b = (t.to(dtype) for t in (matrix(rows, k, transposed), matrix(k, n, transposed)))
+        wide, addend = a.float() @ b.float(), core.ones(n, dtype=dtype)
+        assert near(a @ b, wide)
+        assert near(b.t() @ a.t(), wide.t())
+        assert near(core.addmm(addend, a, b, beta=3, alpha=2), 2 * wide + 3)
+        batch = core.stack([a, a + 1])
+        assert near(core.bmm(batch, core.stack([b, b])), core.matmul(batch.float(), b.float()))
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("transposed", [(False, False), (False, True), (True, False), (True, True)])
 def test_products(shape: tuple[int, int, int], transposed: tuple[bool, bool]) -> None:

@@ -587,6 +587,33 @@ void batched(KernelContext& ctx, const Gemm<T>& g, int64_t count, int64_t a, int
     });
 }
 
+// Each block of columns is computed separately, by the same operations for any number of threads.
+template <class B>
+void few_rows(const Gemm<float, B>& g, int64_t count, int64_t a, int64_t b, int64_t c, int64_t init) {
+    const bool along = g.b_row == 1;
+    const int64_t width = along ? 64 : kStreamColumns, blocks = ceil_div(g.n, width);
+    parallel_for(
+        0, count * blocks, kFlopsPerThread / (g.m * g.k * width + 1) + 1, [&](int64_t first, int64_t last) {
+            for (int64_t t = first; t < last; ++t) {
+                const int64_t number = t / blocks, j = t % blocks * width, columns = min(width, g.n - j);
+                Gemm<float, B> one = g;
+                one.a += number * a;
+                one.b += number * b;
+                one.c += number * c;
+                if (g.init != nullptr) one.init += number * init;
+                if (along) {
+                    dots_of_halves(one, j, j + columns);
+                    continue;
+                }
+                one.n = columns;
+                one.b += j;
+                one.c += j;
+                if (g.init != nullptr) one.init += j * g.init_col;
+                stream(one);
+            }
+        });
+}
+
 template <class T>
 T dot(int64_t n, const T* x, int64_t x_stride, const T* y, int64_t y_stride) {
     if (x_stride != 1 || y_stride != 1) {
@@ -641,6 +668,8 @@ const GemmKernels gemm_kernels_table = {gemm_one<float>,
                                         dot<float>,
                                         dot<double>,
                                         integer,
+                                        few_rows<Half>,
+                                        few_rows<BFloat16>,
                                         has_pairs,
                                         pair_up,
                                         has_tiles,

@@ -1,7 +1,10 @@
 // Products whose left operand has few rows. The right operand is read from memory once, row after row.
 #pragma once
 
+#include <type_traits>
+
 #include "cpu/kernels/gemm_micro.h"
+#include "cpu/kernels/halves.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
@@ -10,8 +13,8 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
 int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
 
-template <class T>
-Epilogue<T> epilogue_at(const Gemm<T>& g, int64_t row, int64_t column) {
+template <class T, class B>
+Epilogue<T> epilogue_at(const Gemm<T, B>& g, int64_t row, int64_t column) {
     const T* init = g.init == nullptr ? nullptr : g.init + row * g.init_row + column * g.init_col;
     return {g.alpha, g.beta, init, g.init_row, g.init_col};
 }
@@ -24,8 +27,8 @@ constexpr int64_t kStreamRows = 8, kStreamColumns = 512;
 constexpr int64_t kStreamDepth = 2048;
 
 // Adds kStreams steps along k to the sums of kRows rows. x holds kStreams elements of a for each row.
-template <class T, int kRows>
-void stream_rows(const Gemm<T>& g, const T* b, int64_t count, const T* x, T* total, int64_t columns) {
+template <class T, int kRows, class B>
+void stream_rows(const Gemm<T, B>& g, const B* b, int64_t count, const T* x, T* total, int64_t columns) {
     constexpr int kL = kLanes<T>;
     auto step = [&](int64_t j, auto read) {
         Vec<T> bv[kStreams];
@@ -43,14 +46,19 @@ void stream_rows(const Gemm<T>& g, const T* b, int64_t count, const T* x, T* tot
         }
     };
     int64_t j = 0;
-    for (; j + kL <= columns; j += kL) step(j, [](const T* q) { return load(q); });
-    if (j < columns) step(j, [lanes = Lanes<T>(columns - j)](const T* q) { return load(q, lanes); });
+    if constexpr (std::is_same_v<B, T>) {
+        for (; j + kL <= columns; j += kL) step(j, [](const T* q) { return load(q); });
+        if (j < columns) step(j, [lanes = Lanes<T>(columns - j)](const T* q) { return load(q, lanes); });
+    } else {
+        for (; j + kL <= columns; j += kL) step(j, [](const B* q) { return floats_at(q); });
+        if (j < columns) step(j, [rest = columns - j](const B* q) { return floats_at(q, rest); });
+    }
 }
 
 // Computes the steps [k_begin, k_end) of columns [j0, j0 + columns). Eight rows of b are read at a time, each in
 // order, which suits the hardware prefetchers.
-template <class T>
-void stream_block(const Gemm<T>& g, int64_t j0, int64_t columns, int64_t k_begin, int64_t k_end) {
+template <class T, class B>
+void stream_block(const Gemm<T, B>& g, int64_t j0, int64_t columns, int64_t k_begin, int64_t k_end) {
     constexpr int kL = kLanes<T>;
     alignas(64) T total[kStreamRows * kStreamColumns];
     alignas(64) T x[kStreamRows * kStreams];
@@ -64,7 +72,7 @@ void stream_block(const Gemm<T>& g, int64_t j0, int64_t columns, int64_t k_begin
                 x[i * kStreams + p] = p < count ? g.a[i * g.a_row + (k + p) * g.a_col] : T(0);
             }
         }
-        const T* b = g.b + k * g.b_row + j0;
+        const B* b = g.b + k * g.b_row + j0;
         int64_t i = 0;
         if (g.m >= 8) stream_rows<T, 8>(g, b, count, x, total, columns), i += 8;
         if (g.m & 4)
@@ -84,13 +92,67 @@ void stream_block(const Gemm<T>& g, int64_t j0, int64_t columns, int64_t k_begin
     }
 }
 
-template <class T>
-void stream(const Gemm<T>& g) {
+template <class T, class B>
+void stream(const Gemm<T, B>& g) {
     for (int64_t j = 0; j < g.n; j += kStreamColumns) {
         for (int64_t k = 0; k < g.k; k += kStreamDepth) {
             stream_block(g, j, min(kStreamColumns, g.n - j), k, min(g.k, k + kStreamDepth));
         }
     }
+}
+
+// --- b in a half type, with adjacent elements along k --------------------------------------------------------------------
+
+// Computes kRows rows and kColumns columns of the product.
+template <int kRows, int kColumns, class B>
+void dots_of_halves(const Gemm<float, B>& g, int64_t i, int64_t j) {
+    constexpr int64_t kL = kLanes<float>;
+    const float* a = g.a + i * g.a_row;
+    const B* b = g.b + j * g.b_col;
+    Vec<float> sums[kRows][kColumns] = {};
+    const auto add = [&](auto read_a, auto read_b) {
+        Vec<float> x[kRows];
+#pragma GCC unroll 4
+        for (int r = 0; r < kRows; ++r) x[r] = read_a(a + r * g.a_row);
+#pragma GCC unroll 8
+        for (int c = 0; c < kColumns; ++c) {
+            const Vec<float> y = read_b(b + c * g.b_col);
+#pragma GCC unroll 4
+            for (int r = 0; r < kRows; ++r) sums[r][c] += x[r] * y;
+        }
+    };
+    int64_t k = 0;
+    for (; k + kL <= g.k; k += kL)
+        add([k](const float* p) { return load(p + k); }, [k](const B* p) { return floats_at(p + k); });
+    if (k < g.k) {
+        const int64_t rest = g.k - k;
+        add([k, lanes = Lanes<float>(rest)](const float* p) { return load(p + k, lanes); },
+            [k, rest](const B* p) { return floats_at(p + k, rest); });
+    }
+    for (int r = 0; r < kRows; ++r) {
+        for (int c = 0; c < kColumns; ++c) {
+            const Epilogue<float> e = epilogue_at(g, i + r, j + c);
+            float& to = g.c[(i + r) * g.c_row + j + c];
+            to = e.alpha * sum(sums[r][c]) + (e.init == nullptr ? 0.0f : e.beta * *e.init);
+        }
+    }
+}
+
+// Computes kRows rows of the columns [begin, end).
+template <int kRows, class B>
+void dots_of_halves(const Gemm<float, B>& g, int64_t i, int64_t begin, int64_t end) {
+    constexpr int kColumns = 8 / kRows;
+    int64_t j = begin;
+    for (; j + kColumns <= end; j += kColumns) dots_of_halves<kRows, kColumns>(g, i, j);
+    for (; j < end; ++j) dots_of_halves<kRows, 1>(g, i, j);
+}
+
+template <class B>
+void dots_of_halves(const Gemm<float, B>& g, int64_t begin, int64_t end) {
+    int64_t i = 0;
+    for (; i + 4 <= g.m; i += 4) dots_of_halves<4>(g, i, begin, end);
+    for (; i + 2 <= g.m; i += 2) dots_of_halves<2>(g, i, begin, end);
+    if (i < g.m) dots_of_halves<1>(g, i, begin, end);
 }
 
 }  // namespace

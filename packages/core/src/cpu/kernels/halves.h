@@ -1,5 +1,5 @@
-// Conversions of adjacent float16 elements, with instructions that the compiler does not generate from the integer
-// arithmetic of Half. These instructions preserve the payload of a NaN; the conversions of Half do not. Included by kernel
+// Conversions of adjacent float16 and bfloat16 elements, with instructions that the compiler does not generate from the
+// integer arithmetic of Half. These instructions preserve the payload of a NaN; the conversions of Half do not. Included by kernel
 // files only: Note [Kernels compiled twice] in cpu/capability.h.
 #pragma once
 
@@ -11,6 +11,10 @@ namespace rushlight::cpu::RUSHLIGHT_CPU {
 #if defined(__AVX512F__)
 RL_INLINE Vec<float> floats_at(const Half* in) {
     return (Vec<float>)_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(in)));
+}
+RL_INLINE Vec<float> floats_at(const BFloat16* in) {
+    const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(in));
+    return (Vec<float>)_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16);
 }
 RL_INLINE void to_halves(Half* out, Vec<float> v) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(out),
@@ -28,6 +32,10 @@ RL_INLINE void to_halves(Half* out, Vec<double> v) {
 RL_INLINE Vec<float> floats_at(const Half* in) {
     return (Vec<float>)_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in)));
 }
+RL_INLINE Vec<float> floats_at(const BFloat16* in) {
+    const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(in));
+    return (Vec<float>)_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16);
+}
 RL_INLINE void to_halves(Half* out, Vec<float> v) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm256_cvtps_ph((__m256)v, _MM_FROUND_TO_NEAREST_INT));
 }
@@ -39,6 +47,14 @@ RL_INLINE void to_halves(Half* out, Vec<double> v) {
                      _mm_cvtps_ph(_mm256_cvtpd_ps((__m256d)v), _MM_FROUND_TO_NEAREST_INT));
 }
 #endif
+
+/// Reads fewer elements than a vector has. The other lanes become 0.
+template <class E>
+RL_INLINE Vec<float> floats_at(const E* in, int64_t count) {
+    E rest[kLanes<float>] = {};
+    __builtin_memcpy(rest, in, static_cast<size_t>(count) * sizeof(E));
+    return floats_at(rest);
+}
 
 /// Converts `n` adjacent elements.
 inline void convert_row(float* out, const Half* in, int64_t n) {
