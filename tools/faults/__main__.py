@@ -1,6 +1,6 @@
 """Inject faults into rushlight and PyTorch, and print the outcome of each: `python -m faults`.
 
-A fault is *held* if the library raises an error that names the fault, or continues with correct results, and if
+A library *handles* a fault if it raises an error that names the fault, or continues with correct results, and if
 the program then ends within three seconds and leaves no process and no file in /dev/shm behind. Each fault runs in a
 separate process and session for at most twenty seconds.
 """
@@ -33,7 +33,7 @@ class Outcome:
 
     what: str  # error, vague error, went on, wrong results, hangs, crashes, killed
     seconds: float | None
-    left: list[str]
+    left: list[str]  # what was left behind, or how much later the program ended, as texts for the table
     text: str
 
     @property
@@ -105,8 +105,8 @@ def inject(library: str, key: str, fault: Fault) -> Outcome:
             end = time.monotonic() + 1.0
             while not hangs and time.monotonic() < end and session_members(child.pid):
                 time.sleep(0.02)
-            left = [] if hangs else [f"{len(session_members(child.pid))} processes"]
-            left = [text for text in left if not text.startswith("0 ")]
+            processes = 0 if hangs else len(session_members(child.pid))
+            left = [f"leaves {_counted(processes, 'process', 'processes')}"] if processes else []
             for pid in session_members(child.pid):
                 os.kill(pid, signal.SIGKILL)
             child.wait()
@@ -114,7 +114,7 @@ def inject(library: str, key: str, fault: Fault) -> Outcome:
     finally:
         child.stdout.close()
     if files := unused_shared_files(_shared_files() - before):
-        left.append(f"{len(files)} files in /dev/shm")
+        left.append(f"leaves {_counted(len(files), 'file', 'files')} in /dev/shm")
         for name in files:
             Path("/dev/shm", name).unlink(missing_ok=True)
     if result is None:
@@ -124,16 +124,20 @@ def inject(library: str, key: str, fault: Fault) -> Outcome:
             return Outcome("ended", took, left, "")
         return Outcome("crashes", took, left, f"exit code {child.returncode}")
     if result["descriptors"] > 0 and result["error"] == "" and fault.group == "the loop":
-        left.append(f"{result['descriptors']} descriptors")
+        left.append(f"leaves {_counted(result['descriptors'], 'descriptor', 'descriptors')}")
     seconds = result["seconds"]
     if not hangs and (more := took - seconds) > LATE:
-        left.append(f"a wait of {more:.0f} s")
+        left.append(f"ends {more:.0f} s later")
     if hangs:
         return Outcome("does not end", seconds, left, result["error"])
     if result["error"]:
         named = re.search(fault.names, result["error"], re.DOTALL)
         return Outcome("error" if named else "vague error", seconds, left, result["error"])
     return Outcome("went on" if result["good"] else "wrong results", seconds, left, "")
+
+
+def _counted(number: int, one: str, several: str) -> str:
+    return f"{number} {one if number == 1 else several}"
 
 
 def _last_line(child: subprocess.Popen[str]) -> dict | None:
@@ -149,7 +153,7 @@ def _last_line(child: subprocess.Popen[str]) -> dict | None:
 
 
 def table(rows: list[tuple[Fault, dict[str, Outcome]]]) -> str:
-    """Return the matrix in Markdown."""
+    """Return the table of outcomes in Markdown."""
     libraries = list(rows[0][1])
     names = {"rushlight": "rushlight", "torch": "PyTorch"}
     lines = ["| fault | " + " | ".join(names[library] for library in libraries) + " |"]
@@ -166,14 +170,12 @@ def _cell(outcome: Outcome) -> str:
         parts.append(
             f"{outcome.seconds:.1f} s" if outcome.seconds >= 0.05 else f"{1e3 * outcome.seconds:.0f} ms"
         )
-    if outcome.left:
-        parts.append("leaves " + " and ".join(outcome.left))
-    text = ", ".join(parts)
+    text = ", ".join(parts + outcome.left)
     return text if outcome.held else f"**{text}**"
 
 
 def counts(rows: list[tuple[Fault, dict[str, Outcome]]]) -> str:
-    """Return how many faults each library holds."""
+    """Return a sentence part that states how many faults each library handled."""
     held = {library: sum(outcomes[library].held for _, outcomes in rows) for library in rows[0][1]}
     return ", ".join(f"{library} handled {count} of {len(rows)}" for library, count in held.items())
 
@@ -182,11 +184,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="faults", description=__doc__)
     parser.add_argument("--libraries", nargs="+", default=LIBRARIES, choices=LIBRARIES)
     parser.add_argument(
-        "--jobs", type=int, default=1, help="how many faults run at a time; more than one blurs times"
+        "--jobs", type=int, default=1, help="the number of faults that run at a time; with more than one, times are less exact"
     )
-    parser.add_argument("--write", metavar="PAGE", help="write the matrix into a page, between its marks")
-    parser.add_argument("--verbose", action="store_true", help="print the errors")
-    parser.add_argument("words", nargs="*", help="run the faults that contain one of these words")
+    parser.add_argument("--write", metavar="PAGE", help="write the table into this page, between the marks faults: begin and faults: end")
+    parser.add_argument("--verbose", action="store_true", help="print the errors that the libraries raised")
+    parser.add_argument("words", nargs="*", help="run only the faults whose names contain one of these words")
     options = parser.parse_args()
     chosen = {
         key: fault for key, fault in load().items()
