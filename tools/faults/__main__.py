@@ -184,7 +184,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="faults", description=__doc__)
     parser.add_argument("--libraries", nargs="+", default=LIBRARIES, choices=LIBRARIES)
     parser.add_argument(
-        "--jobs", type=int, default=1, help="the number of faults that run at a time; more than one makes times less exact"
+        "--jobs",
+        type=int,
+        default=1,
+        help="the number of faults that run at a time; more than one makes times less exact",
     )
     parser.add_argument("--write", metavar="PAGE", help="write the table into this page, between its marks")
     parser.add_argument("--verbose", action="store_true", help="print the errors that the libraries raised")
