@@ -478,8 +478,8 @@ Way choose(const Gemm<T>& g) {
     if (g.b_col == 1) {
         const bool cached = g.n * g.k <= (1 << 20) / static_cast<int64_t>(sizeof(T));
         const bool tiny = g.n <= kLanes<T> && g.k <= kLanes<T>;
-        if (cached && (g.m > 2 || tiny) && (g.m <= kStridedRows || g.m * g.n * g.k <= 48 * 48 * 48))
-            return Way::InPlace;
+        const bool small = g.m * g.n * g.k <= 48 * 48 * 48 || g.n * g.k <= (1 << 16) / static_cast<int64_t>(sizeof(T));
+        if (cached && (g.m > 2 || tiny) && (g.m <= 4 * kStridedRows || small)) return Way::InPlace;
         if (g.m <= 2 || (!cached && g.m <= kStreamRows)) return Way::Stream;
     } else if (g.b_row == 1 && g.a_col == 1) {
         if (g.m <= 4 && g.m * g.n * g.k <= kTiny) return Way::TinyDot;
@@ -591,7 +591,7 @@ void batched(KernelContext& ctx, const Gemm<T>& g, int64_t count, int64_t a, int
 template <class B>
 void few_rows(const Gemm<float, B>& g, int64_t count, int64_t a, int64_t b, int64_t c, int64_t init) {
     const bool along = g.b_row == 1;
-    const int64_t width = along ? 64 : kStreamColumns, blocks = ceil_div(g.n, width);
+    const int64_t width = along ? 64 : stream_columns(g.m), blocks = ceil_div(g.n, width);
     parallel_for(
         0, count * blocks, kFlopsPerThread / (g.m * g.k * width + 1) + 1, [&](int64_t first, int64_t last) {
             for (int64_t t = first; t < last; ++t) {

@@ -19,10 +19,13 @@ Epilogue<T> epilogue_at(const Gemm<T, B>& g, int64_t row, int64_t column) {
     return {g.alpha, g.beta, init, g.init_row, g.init_col};
 }
 
-// Number of rows of b that are read at a time, maximum number of rows of a, and number of columns whose sums fit in
-// the first-level cache.
+// Number of rows of b that are read at a time, maximum number of rows of a, and of these the number that are processed together.
 constexpr int kStreams = 8;
-constexpr int64_t kStreamRows = 8, kStreamColumns = 512;
+constexpr int64_t kStreamRows = 16, kStreamPass = 8;
+// Number of columns whose sums fit in the first-level cache, and the distance between rows of sums. Rows whose distance is a
+// power of two would evict each other.
+constexpr int64_t stream_columns(int64_t rows) { return rows <= kStreamPass ? 512 : 256; }
+constexpr int64_t kStreamStride = 512 + 16;
 // Number of steps along k after which sums are written to memory. Shorter sums have smaller rounding errors.
 constexpr int64_t kStreamDepth = 2048;
 
@@ -39,10 +42,10 @@ void stream_rows(const Gemm<T, B>& g, const B* b, int64_t count, const T* x, T* 
         }
 #pragma GCC unroll 8
         for (int i = 0; i < kRows; ++i) {
-            Vec<T> s = load(total + i * kStreamColumns + j);
+            Vec<T> s = load(total + i * kStreamStride + j);
 #pragma GCC unroll 8
             for (int p = 0; p < kStreams; ++p) s += x[i * kStreams + p] * bv[p];
-            store(total + i * kStreamColumns + j, s);
+            store(total + i * kStreamStride + j, s);
         }
     };
     int64_t j = 0;
@@ -55,15 +58,22 @@ void stream_rows(const Gemm<T, B>& g, const B* b, int64_t count, const T* x, T* 
     }
 }
 
+template <class T, class B>
+using StreamFn = void (*)(const Gemm<T, B>&, const B*, int64_t, const T*, T*, int64_t);
+template <class T, class B>
+constexpr StreamFn<T, B> kStreamRowsOf[kStreamPass] = {
+    stream_rows<T, 1, B>, stream_rows<T, 2, B>, stream_rows<T, 3, B>, stream_rows<T, 4, B>,
+    stream_rows<T, 5, B>, stream_rows<T, 6, B>, stream_rows<T, 7, B>, stream_rows<T, 8, B>};
+
 // Computes the steps [k_begin, k_end) of columns [j0, j0 + columns). Eight rows of b are read at a time, each in
 // order, which suits the hardware prefetchers.
 template <class T, class B>
 void stream_block(const Gemm<T, B>& g, int64_t j0, int64_t columns, int64_t k_begin, int64_t k_end) {
     constexpr int kL = kLanes<T>;
-    alignas(64) T total[kStreamRows * kStreamColumns];
+    alignas(64) T total[kStreamRows * kStreamStride];
     alignas(64) T x[kStreamRows * kStreams];
     for (int64_t i = 0; i < g.m; ++i) {
-        for (int64_t j = 0; j < columns; j += kL) store(total + i * kStreamColumns + j, Vec<T>{});
+        for (int64_t j = 0; j < columns; j += kL) store(total + i * kStreamStride + j, Vec<T>{});
     }
     for (int64_t k = k_begin; k < k_end; k += kStreams) {
         const int64_t count = min(kStreams, k_end - k);
@@ -73,13 +83,10 @@ void stream_block(const Gemm<T, B>& g, int64_t j0, int64_t columns, int64_t k_be
             }
         }
         const B* b = g.b + k * g.b_row + j0;
-        int64_t i = 0;
-        if (g.m >= 8) stream_rows<T, 8>(g, b, count, x, total, columns), i += 8;
-        if (g.m & 4)
-            stream_rows<T, 4>(g, b, count, x + i * kStreams, total + i * kStreamColumns, columns), i += 4;
-        if (g.m & 2)
-            stream_rows<T, 2>(g, b, count, x + i * kStreams, total + i * kStreamColumns, columns), i += 2;
-        if (g.m & 1) stream_rows<T, 1>(g, b, count, x + i * kStreams, total + i * kStreamColumns, columns);
+        for (int64_t i = 0; i < g.m; i += kStreamPass) {
+            const int64_t rows = min(kStreamPass, g.m - i);
+            kStreamRowsOf<T, B>[rows - 1](g, b, count, x + i * kStreams, total + i * kStreamStride, columns);
+        }
     }
     for (int64_t i = 0; i < g.m; ++i) {
         Epilogue<T> e = epilogue_at(g, i, j0);
@@ -87,16 +94,17 @@ void stream_block(const Gemm<T, B>& g, int64_t j0, int64_t columns, int64_t k_be
         if (k_begin > 0) e = {g.alpha, T(1), c, g.c_row, 1};
         for (int64_t j = 0; j < columns; j += kL) {
             const Lanes<T> lanes(min(kL, columns - j));
-            store(c + j, finish(e, load(total + i * kStreamColumns + j), 0, j, lanes), lanes);
+            store(c + j, finish(e, load(total + i * kStreamStride + j), 0, j, lanes), lanes);
         }
     }
 }
 
 template <class T, class B>
 void stream(const Gemm<T, B>& g) {
-    for (int64_t j = 0; j < g.n; j += kStreamColumns) {
+    const int64_t width = stream_columns(g.m);
+    for (int64_t j = 0; j < g.n; j += width) {
         for (int64_t k = 0; k < g.k; k += kStreamDepth) {
-            stream_block(g, j, min(kStreamColumns, g.n - j), k, min(g.k, k + kStreamDepth));
+            stream_block(g, j, min(width, g.n - j), k, min(g.k, k + kStreamDepth));
         }
     }
 }
