@@ -82,7 +82,7 @@ def tensordot(
     Returns: A tensor with the remaining dimensions of `a`, followed by the remaining dimensions of `b`.
 
     Raises:
-        RuntimeError: sizes or dimensions do not fit.
+        RuntimeError: `dims` is not valid for the shapes, or the dimensions that are summed over differ in size.
 
     Example:
         >>> torch.tensordot(torch.ones(3, 4, 5), torch.ones(4, 5, 2), dims=2).shape

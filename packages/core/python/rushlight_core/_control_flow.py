@@ -99,7 +99,7 @@ def while_loop(
     body_fn: Callable[..., Any],
     carried_inputs: Sequence[Any],
 ) -> Any:
-    """While `cond_fn` returns true, call `body_fn`: first on `carried_inputs`, then on the results of the last call.
+    """Call `body_fn` on `carried_inputs`, and then on its own results, as long as `cond_fn` of these values is true.
 
     While a program is captured (`export`), both functions are called once and become a loop of the program.
 
@@ -189,7 +189,7 @@ def scan(
     """Compute `carry, y = combine_fn(carry, x)` for each slice x of `xs` along a dimension. The first `carry` is `init`.
 
     While a program is captured (`export`), `combine_fn` is called once and becomes a loop of the program. The number
-    of its steps may differ from run to run.
+    of iterations of the loop may differ from run to run.
 
         >>> import rushlight_core as core
         >>> carry, sums = scan(lambda s, x: (s + x, s + x), core.tensor(0.0), core.arange(4.0))

@@ -45,7 +45,8 @@ def from_file(
     """
     if pin_memory or (device is not None and _C.device(device).type != "cpu"):
         raise NotImplementedError(
-            "from_file(device, pin_memory): files can be mapped only to ordinary memory of the CPU"
+            f"from_file(device, pin_memory): must be the CPU and False, got {device!r} and {pin_memory!r}: a file cannot be"
+            " mapped to memory of another device, or to page-locked memory"
         )
     if size < 0:
         raise ValueError(f"from_file(size): must not be negative, got {size}")

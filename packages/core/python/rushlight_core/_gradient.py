@@ -28,7 +28,8 @@ def gradient(
         edge_order: 1 or 2.
 
     Raises:
-        RuntimeError: an argument does not fit the others, or a dimension has fewer than `edge_order` + 1 samples.
+        RuntimeError: `spacing`, `dim` or `edge_order` is not valid for the shape of `input`, or a dimension has fewer than
+            `edge_order` + 1 samples.
 
     Source: B. Fornberg, "Generation of finite difference formulas on arbitrarily spaced grids", 1988.
 

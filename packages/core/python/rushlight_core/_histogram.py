@@ -35,7 +35,7 @@ def histogram(
         density: whether to divide by the total and by the widths of the bins.
 
     Raises:
-        RuntimeError: an argument does not fit the others, or the range is not finite.
+        RuntimeError: `bins` or `weight` has a wrong shape or dtype, or the range is not finite.
         NotImplementedError: `input` has another dtype, or its device does not have the kernel.
 
     Example:

@@ -38,7 +38,7 @@ def histogramdd(
         `hist`, whose D dimensions have one element for each bin, and `bin_edges`, D tensors.
 
     Raises:
-        RuntimeError: an argument does not fit the others.
+        RuntimeError: `bins`, `range` or `weight` does not match the number of points or of dimensions.
         NotImplementedError: the dtype is neither float32 nor float64.
 
     Shape:

@@ -13,7 +13,10 @@ def _tensor(function: str, input: object) -> Tensor:
 
 @overridable
 def is_floating_point(input: Tensor) -> bool:
-    """Return whether the dtype of a tensor of any shape is a floating-point dtype.
+    """Return whether a tensor has a floating-point dtype.
+
+    Args:
+        input: a tensor of any shape.
 
     Example:
         >>> torch.is_floating_point(torch.ones(1)), torch.is_floating_point(torch.tensor([1]))
@@ -24,7 +27,10 @@ def is_floating_point(input: Tensor) -> bool:
 
 @overridable
 def is_complex(input: Tensor) -> bool:
-    """Return whether the dtype of a tensor of any shape is complex.
+    """Return whether a tensor has a complex dtype.
+
+    Args:
+        input: a tensor of any shape.
 
     Example:
         >>> torch.is_complex(torch.tensor([1j])), torch.is_complex(torch.ones(1))
@@ -35,7 +41,10 @@ def is_complex(input: Tensor) -> bool:
 
 @overridable
 def is_signed(input: Tensor) -> bool:
-    """Return whether the dtype of a tensor of any shape has negative numbers.
+    """Return whether a tensor has a dtype that can represent negative numbers.
+
+    Args:
+        input: a tensor of any shape.
 
     Example:
         >>> torch.is_signed(torch.ones(1)), torch.is_signed(torch.ones(1, dtype=torch.uint8))
@@ -63,7 +72,10 @@ def is_nonzero(input: Tensor) -> bool:
 
 @overridable
 def is_conj(input: Tensor) -> bool:
-    """Return False for a tensor of any shape: `conj` computes its result immediately, so no conjugation is ever pending.
+    """Return False, because `conj` computes its result immediately, and no tensor has a pending conjugation.
+
+    Args:
+        input: a tensor of any shape.
 
     Example:
         >>> torch.is_conj(torch.tensor([1j]).conj())
@@ -75,7 +87,10 @@ def is_conj(input: Tensor) -> bool:
 
 @overridable
 def is_neg(input: Tensor) -> bool:
-    """Return False for a tensor of any shape: no negation is ever pending.
+    """Return False, because negations are computed immediately, and no tensor has a pending negation.
+
+    Args:
+        input: a tensor of any shape.
 
     Example:
         >>> torch.is_neg(torch.ones(1))
@@ -87,7 +102,10 @@ def is_neg(input: Tensor) -> bool:
 
 @overridable
 def is_inference(input: Tensor) -> bool:
-    """Return whether a tensor of any shape was made in inference mode.
+    """Return whether a tensor was made in inference mode.
+
+    Args:
+        input: a tensor of any shape.
 
     Example:
         >>> with torch.inference_mode():

@@ -141,7 +141,7 @@ class fork_rng:  # noqa: N801
         _caller, _devices_kw: ignored; PyTorch uses them in a warning.
 
     Raises:
-        RuntimeError: `devices` names a device without a generator.
+        RuntimeError: `devices` is not empty, because only the CPU has a generator.
 
     Example:
         >>> state = torch.get_rng_state()
@@ -161,7 +161,7 @@ class fork_rng:  # noqa: N801
     ) -> None:
         if enabled and devices is not None and any(True for _ in devices):
             raise RuntimeError(
-                f"fork_rng(devices): no device of type {device_type or 'cuda'!r} has a generator"
+                f"fork_rng(devices): must be empty, because devices of type {device_type or 'cuda'!r} have no generator"
             )
         self._enabled = enabled
         self._state: Tensor | None = None

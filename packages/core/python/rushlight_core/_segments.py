@@ -56,7 +56,8 @@ def segment_reduce(
     if not data.dtype.is_floating_point:
         raise RuntimeError(f"{name}(data): must be floating point, got {data.dtype}")
     if (lengths is None) == (offsets is None):
-        raise RuntimeError(f"{name}(): needs either lengths or offsets")
+        given_both = "both" if lengths is not None else "neither"
+        raise RuntimeError(f"{name}(lengths, offsets): exactly one of them must be given, got {given_both}")
     if not -data.dim() <= axis < data.dim():
         raise IndexError(f"{name}(axis): must be in [{-data.dim()}, {data.dim() - 1}], got {axis}")
     axis %= data.dim()
@@ -66,8 +67,8 @@ def segment_reduce(
         raise RuntimeError(f"{name}(): lengths and offsets must be int64 or int32, got {given.dtype}")
     if given.dim() != axis + 1 or given.shape[:axis] != data.shape[:axis]:
         raise RuntimeError(
-            f"{name}(): lengths or offsets of shape {tuple(given.shape)} do not fit data of shape {tuple(data.shape)} "
-            f"and axis {axis}"
+            f"{name}(): lengths or offsets must have {axis + 1} dimensions, of which the first {axis} have the sizes of data, "
+            f"got shape {tuple(given.shape)} for data of shape {tuple(data.shape)} and axis {axis}"
         )
     if offsets is not None and offsets.shape[-1] == 0:
         raise RuntimeError(f"{name}(offsets): needs at least one number")

@@ -68,7 +68,8 @@ def sparse_coo_tensor(
         size: the shape; by default the smallest shape that contains all indices.
         dtype, device: the dtype and the device of the result; by default the dtype and device of `values`.
         requires_grad: whether operators on the result are recorded for gradients.
-        check_invariants: whether to check the indices. True unless `sparse.check_sparse_tensor_invariants` is disabled.
+        check_invariants: whether to check the indices. By default, they are checked unless
+            `sparse.check_sparse_tensor_invariants` is disabled.
         is_coalesced: whether the indices are sorted and distinct; by default, True if there are fewer than two values.
 
     A call with only a size returns a tensor of zeros.
@@ -289,7 +290,7 @@ def sparse_compressed_tensor(
     For the other arguments and their shapes, see the function of the layout, such as :func:`sparse_csr_tensor`.
 
     Raises:
-        RuntimeError: `layout` is another layout, or the indices do not fit together.
+        RuntimeError: `layout` is not one of these layouts, or the shapes of the arguments are inconsistent.
 
     Example:
         >>> x = torch.sparse_compressed_tensor([0, 1, 2], [0, 1], [1.0, 2.0], layout=torch.sparse_csc)
@@ -454,7 +455,7 @@ def sparse_dim(self: Tensor) -> int:
 
 
 def dense_dim(self: Tensor) -> int:
-    """Return the number of dense dimensions: all but the first of the values, or all dimensions of a dense tensor."""
+    """Return the number of dimensions that the indices do not address; all dimensions of a dense tensor."""
     return self.dim() - sparse_dim(self)
 
 
@@ -494,18 +495,18 @@ def to_sparse(
     if layout is not None and str(layout) == "torch.strided":
         for name, value in (("sparse_dim", sparse_dim), ("blocksize", blocksize), ("dense_dim", dense_dim)):
             if value is not None:
-                raise RuntimeError(f"to_sparse({name}): has no meaning for torch.strided")
+                raise RuntimeError(f"to_sparse({name}): must be None for layout torch.strided, got {value!r}")
         return self if str(self.layout) == "torch.strided" else _C._sparse_to_dense(self)
     if layout is not None and str(layout) != _COO:
         if str(layout) not in _ROWS + _COLUMNS:
             raise RuntimeError(f"to_sparse(layout): must be a sparse layout, got {layout}")
         if sparse_dim is not None:
-            raise RuntimeError(f"to_sparse(sparse_dim): has no meaning for {layout}")
+            raise RuntimeError(f"to_sparse(sparse_dim): must be None for layout {layout}, got {sparse_dim!r}")
         return _to_compressed("to_sparse", self, str(layout), blocksize, dense_dim)
     if blocksize is not None:
-        raise RuntimeError("to_sparse(blocksize): has no meaning for torch.sparse_coo")
+        raise RuntimeError(f"to_sparse(blocksize): must be None for layout torch.sparse_coo, got {blocksize!r}")
     if dense_dim is not None:
-        raise RuntimeError("to_sparse(dense_dim): has no meaning for torch.sparse_coo")
+        raise RuntimeError(f"to_sparse(dense_dim): must be None for layout torch.sparse_coo, got {dense_dim!r}")
     return _C._sparse_to_coo(self, _default_sparse_dim(self) if sparse_dim is None else sparse_dim)
 
 
@@ -541,11 +542,12 @@ def to_sparse_bsc(self: Tensor, blocksize: Any, dense_dim: int | None = None) ->
 def _to_compressed(name: str, self: Tensor, layout: str, blocksize: Any, dense_dim: int | None) -> Tensor:
     if dense_dim:
         raise NotImplementedError(
-            f"{name}(dense_dim): matrices in compressed layouts have no dense dimensions"
+            f"{name}(dense_dim): must be None or 0, because matrices in compressed layouts have no dense dimensions, "
+            f"got {dense_dim!r}"
         )
     if (blocksize is None) == (layout in _BLOCKS):
-        what = "needs the rows and columns of a block" if blocksize is None else "has no meaning"
-        raise RuntimeError(f"{name}(blocksize): {what} for {layout}")
+        what = "the numbers of rows and columns of a block" if blocksize is None else "None"
+        raise RuntimeError(f"{name}(blocksize): must be {what} for layout {layout}, got {blocksize!r}")
     rows, columns = (1, 1) if blocksize is None else blocksize
     return _C._sparse_to_compressed(self, layout, rows, columns)
 
@@ -553,7 +555,7 @@ def _to_compressed(name: str, self: Tensor, layout: str, blocksize: Any, dense_d
 def sparse_mask(self: Tensor, mask: Tensor) -> Tensor:
     """Return the elements at the indices of the sparse tensor `mask` of the same shape, as a sparse tensor."""
     if _C._sparse_parts(mask) is None:
-        raise RuntimeError("sparse_mask(): `mask` must be a sparse tensor")
+        raise RuntimeError(f"sparse_mask(mask): must be a sparse tensor, got layout {mask.layout}")
     return _C._with_sparse_values(_C._sparse_mask_values(self, mask), mask)
 
 

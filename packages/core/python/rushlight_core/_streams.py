@@ -80,7 +80,7 @@ class Stream:
         event.wait(self)
 
     def wait_stream(self, stream: Stream) -> None:
-        """Make work that is queued on this stream from now on wait for all work that is already queued on the other."""
+        """Make work that is queued on this stream from now on wait for all work that is already queued on `stream`."""
         _check("wait_stream(stream)", stream, Stream)
         if stream.device.type != "cpu":
             self.wait_event(stream.record_event())
@@ -113,7 +113,7 @@ class Stream:
 
     def __reduce__(self) -> str:
         raise TypeError(
-            "Stream: streams cannot be pickled or copied, because other processes do not have them"
+            "Stream: streams cannot be pickled or copied, because other processes cannot use them"
         )
 
     def __eq__(self, other: object) -> bool:
@@ -159,7 +159,7 @@ class Event:
         interprocess: bool = False,
     ) -> None:
         if interprocess:
-            raise NotImplementedError("Event(interprocess): events cannot be shared between processes")
+            raise NotImplementedError("Event(interprocess): must be False, because events cannot be shared between processes")
         where = _of(device)
         self.device: _device = _device(where.type)  # has no index until the event is recorded
         self._event: Any = (
@@ -204,7 +204,7 @@ class Event:
         """
         _check("elapsed_time(end_event)", end_event, Event)
         if self._event is None or end_event._event is None:
-            raise ValueError("elapsed_time: is not supported for events of the CPU")
+            raise ValueError("elapsed_time: both events must be of a device with streams, but an event is of the CPU")
         return _C._elapsed_time(self._event, end_event._event)
 
     def __repr__(self) -> str:

@@ -85,7 +85,9 @@ def new_tensor(
 
 
 def apply_(self: Tensor, callable: Any) -> Tensor:
-    """Replace each element x by `callable(x)`, in place, and return the tensor. Python is called for every element.
+    """Replace each element x by `callable(x)`, in place, and return the tensor.
+
+    This is slow, because the Python function `callable` is called once for each element.
 
     Raises:
         RuntimeError: the tensor requires grad.
@@ -149,15 +151,15 @@ def _no_provider(name: str) -> NoReturn:
 
 
 def backward(self: Tensor, *args: Any, **kwargs: Any) -> NoReturn:
-    """Raise RuntimeError. The message names the package to install."""
+    """Raise RuntimeError, because gradients need the package rushlight-autograd, which is not imported."""
     _no_provider("backward")
 
 
 def register_hook(self: Tensor, hook: Any) -> NoReturn:
-    """Raise RuntimeError. The message names the package to install."""
+    """Raise RuntimeError, because gradients need the package rushlight-autograd, which is not imported."""
     _no_provider("register_hook")
 
 
 def retain_grad(self: Tensor) -> NoReturn:
-    """Raise RuntimeError. The message names the package to install."""
+    """Raise RuntimeError, because gradients need the package rushlight-autograd, which is not imported."""
     _no_provider("retain_grad")

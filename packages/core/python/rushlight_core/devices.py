@@ -145,7 +145,7 @@ def get_device_properties(device: DeviceLike) -> DeviceProperties:
         device: the device.
 
     Raises:
-        NotImplementedError: the backend does not report them.
+        NotImplementedError: the backend does not report this information.
         RuntimeError: the device has no backend, as is the case for the CPU.
 
     Example::
@@ -160,11 +160,11 @@ class DeviceProperties:
 
     Attributes:
         name: the name given by the manufacturer.
-        major, minor: the version of its compute capability. total_memory, multi_processor_count,
+        major, minor: the version of the compute capability. total_memory, multi_processor_count,
             max_threads_per_multi_processor, warp_size, regs_per_multiprocessor: see
             the properties of the same names in CUDA.
         L2_cache_size, shared_memory_per_block, shared_memory_per_block_optin, shared_memory_per_multiprocessor: the
-            sizes of its caches.
+            sizes of the caches.
         is_integrated, is_multi_gpu_board: bools.
         uuid: a `uuid.UUID`.
     """
@@ -205,7 +205,7 @@ def mem_get_info(device: DeviceLike) -> tuple[int, int]:
         device: the device.
 
     Raises:
-        NotImplementedError: the backend does not report them.
+        NotImplementedError: the backend does not report this information.
         RuntimeError: the device has no backend, as is the case for the CPU.
 
     Example::

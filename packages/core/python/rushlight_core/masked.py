@@ -417,7 +417,7 @@ def logaddexp(
         other_mask: which elements of `other` to keep.
 
     Shape:
-        - Inputs: any that broadcast; a mask broadcasts to its tensor.
+        - Inputs: shapes that broadcast; each mask broadcasts to the shape of its tensor.
         - Output: the broadcast shape.
 
     Example:

@@ -45,7 +45,7 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
 
     Raises:
         RuntimeError: the inner sizes differ.
-        ValueError: `reduce` has another value.
+        ValueError: `reduce` is none of these names.
         NotImplementedError: `reduce` is passed, and `mat1` is not sparse or `mat2` is sparse.
 
     Example:
@@ -128,7 +128,7 @@ def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.0, alpha: 
         - Output: (n, p).
 
     Raises:
-        RuntimeError: the shapes do not fit.
+        RuntimeError: the shapes of the matrices do not match.
 
     Example:
         >>> a = torch.eye(2).to_sparse()
@@ -153,7 +153,7 @@ def sampled_addmm(
         - Output: (n, p), sparse.
 
     Raises:
-        RuntimeError: `input` is not sparse, or the shapes do not fit.
+        RuntimeError: `input` is not sparse, or does not have the shape of `mat1 @ mat2`.
 
     Example:
         >>> a = torch.eye(2).to_sparse()

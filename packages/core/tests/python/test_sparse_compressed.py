@@ -94,7 +94,7 @@ def test_conversions_that_are_refused() -> None:
     assert t.to_sparse(layout=core.strided) is t
     for argument in ({"sparse_dim": 1}, {"blocksize": (2, 2)}, {"dense_dim": 0}):
         with pytest.raises(
-            RuntimeError, match=rf"{next(iter(argument))}\): has no meaning for torch.strided"
+            RuntimeError, match=rf"{next(iter(argument))}\): must be None for layout torch.strided"
         ):
             t.to_sparse(layout=core.strided, **argument)
     with pytest.raises(NotImplementedError, match="dense_dim"):

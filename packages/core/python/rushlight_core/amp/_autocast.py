@@ -149,7 +149,7 @@ class _Block:
 
 
 class CurrentAutocast(_Block):
-    """A context manager within which autocast has the settings that it had when the object was created.
+    """A context manager that restores the settings that autocast had when this object was created.
 
     `checkpoint` uses it to compute a function again with the same dtypes::
 
@@ -298,8 +298,8 @@ def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: Any = None) ->
     Args:
         fwd: the function; without it, a decorator is returned.
         device_type: the type of device whose autocast settings are used.
-        cast_inputs: a dtype. While autocast is on, floating-point arguments are converted to it, and forward runs
-            without autocast.
+        cast_inputs: a dtype. While autocast is on, floating-point arguments are converted to this dtype, and
+            forward runs without autocast.
 
     Example:
         >>> class Product(torch.autograd.Function):

@@ -113,7 +113,7 @@ class GradScaler:
         grads = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
         if any(grad.dtype is _C.float16 for grad in grads):
             raise ValueError(
-                "GradScaler.unscale_(optimizer): got gradients of dtype float16; keep the parameters in float32"
+                "GradScaler.unscale_(optimizer): gradients must not be float16\nhint: keep the parameters in float32"
             )
         with no_grad():
             inverse = 1.0 / self._scale
@@ -140,7 +140,7 @@ class GradScaler:
         self._check_used("step")
         stage, finite = self._stages.get(optimizer, (_READY, True))
         if stage == _STEPPED:
-            raise RuntimeError("GradScaler.step(optimizer): it was called already since the last update()")
+            raise RuntimeError("GradScaler.step(optimizer): step() was called already since the last update()")
         if stage == _READY:
             self.unscale_(optimizer)
             finite = self._stages[optimizer][1]

@@ -264,7 +264,7 @@ def tile(x: Tensor, repetitions: Sequence[int], /) -> Tensor:
     """Repeat `x` along each dimension.
 
     Shape:
-        - Output: each size of `x` times its number in `repetitions`. The numbers are for the last dimensions.
+        - Output: each size of `x` times its number in `repetitions`. The shorter of the two is extended by ones in front.
 
     Example:
         >>> import rushlight.array_api as xp

@@ -21,8 +21,8 @@ def all(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return whether all elements along `axis` are true or nonzero.
 
     Shape:
-        - Output: the shape of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
-          `axis`.
+        - Output: the shape of `x` without the dimensions `axis`. With `keepdims`, these dimensions remain, with size 1. If
+          `axis` is None, all dimensions are reduced.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -36,8 +36,8 @@ def any(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return whether at least one element along `axis` is true or nonzero.
 
     Shape:
-        - Output: the shape of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
-          `axis`.
+        - Output: the shape of `x` without the dimensions `axis`. With `keepdims`, these dimensions remain, with size 1. If
+          `axis` is None, all dimensions are reduced.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -51,8 +51,8 @@ def max(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return the greatest elements along `axis`; NaN where an element is NaN.
 
     Shape:
-        - Output: the shape of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
-          `axis`.
+        - Output: the shape of `x` without the dimensions `axis`. With `keepdims`, these dimensions remain, with size 1. If
+          `axis` is None, all dimensions are reduced.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -67,8 +67,8 @@ def min(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return the least elements along `axis`; NaN where an element is NaN.
 
     Shape:
-        - Output: the shape of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
-          `axis`.
+        - Output: the shape of `x` without the dimensions `axis`. With `keepdims`, these dimensions remain, with size 1. If
+          `axis` is None, all dimensions are reduced.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -83,8 +83,8 @@ def mean(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return the means along `axis`.
 
     Shape:
-        - Output: the shape of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
-          `axis`.
+        - Output: the shape of `x` without the dimensions `axis`. With `keepdims`, these dimensions remain, with size 1. If
+          `axis` is None, all dimensions are reduced.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -100,8 +100,8 @@ def sum(x: Tensor, /, *, axis: Axis = None, dtype: dtype | None = None, keepdims
     By default, signed integers are summed in int64, and unsigned integers in uint64.
 
     Shape:
-        - Output: the shape of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
-          `axis`.
+        - Output: the shape of `x` without the dimensions `axis`. With `keepdims`, these dimensions remain, with size 1. If
+          `axis` is None, all dimensions are reduced.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -119,8 +119,8 @@ def prod(x: Tensor, /, *, axis: Axis = None, dtype: dtype | None = None, keepdim
     By default, signed integers are multiplied in int64, and unsigned integers in uint64.
 
     Shape:
-        - Output: the shape of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
-          `axis`.
+        - Output: the shape of `x` without the dimensions `axis`. With `keepdims`, these dimensions remain, with size 1. If
+          `axis` is None, all dimensions are reduced.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -147,8 +147,8 @@ def std(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: b
     default is 1.
 
     Shape:
-        - Output: the shape of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
-          `axis`.
+        - Output: the shape of `x` without the dimensions `axis`. With `keepdims`, these dimensions remain, with size 1. If
+          `axis` is None, all dimensions are reduced.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -168,8 +168,8 @@ def var(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: b
     default is 1.
 
     Shape:
-        - Output: the shape of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
-          `axis`.
+        - Output: the shape of `x` without the dimensions `axis`. With `keepdims`, these dimensions remain, with size 1. If
+          `axis` is None, all dimensions are reduced.
 
     Example:
         >>> import rushlight.array_api as xp

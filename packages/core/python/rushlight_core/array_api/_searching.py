@@ -42,8 +42,8 @@ def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> 
     """Return the index of the first greatest element along `axis`, or among the flattened elements.
 
     Shape:
-        - Output: the shape of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
-          `axis`.
+        - Output: the shape of `x` without the dimensions `axis`. With `keepdims`, these dimensions remain, with size 1. If
+          `axis` is None, all dimensions are reduced.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -57,8 +57,8 @@ def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> 
     """Return the index of the first least element along `axis`, or among the flattened elements.
 
     Shape:
-        - Output: the shape of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
-          `axis`.
+        - Output: the shape of `x` without the dimensions `axis`. With `keepdims`, these dimensions remain, with size 1. If
+          `axis` is None, all dimensions are reduced.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -86,8 +86,8 @@ def count_nonzero(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) ->
     """Return the number of elements along `axis` that are not zero.
 
     Shape:
-        - Output: the shape of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
-          `axis`.
+        - Output: the shape of `x` without the dimensions `axis`. With `keepdims`, these dimensions remain, with size 1. If
+          `axis` is None, all dimensions are reduced.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -255,7 +255,7 @@ def where(condition: Tensor, x1: Tensor | Scalar, x2: Tensor | Scalar, /) -> Ten
     """Return the elements of `x1` where the condition is true, and the elements of `x2` elsewhere.
 
     Shape:
-        - Inputs: any that broadcast.
+        - Inputs: shapes that broadcast.
         - Output: the broadcast shape.
 
     Example:

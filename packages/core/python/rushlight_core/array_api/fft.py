@@ -118,7 +118,7 @@ def fftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tensor
 
 
 def ifftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
-    """Undo `fftshift`.
+    """Move the frequency 0 from the middle of `axes` to the beginning; the inverse of `fftshift`.
 
     Shape:
         - Input and output: (*).

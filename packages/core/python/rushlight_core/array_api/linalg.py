@@ -256,7 +256,7 @@ def matrix_power(x: Tensor, n: int, /) -> Tensor:
 
 
 def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
-    """Return the number of singular values greater than `rtol` times the greatest.
+    """Return the number of singular values greater than `rtol` times the greatest singular value.
 
     Shape:
         - Input: (*, n, m).
@@ -292,7 +292,7 @@ def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
 def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
     """Return the pseudoinverses of matrices.
 
-    Singular values not greater than `rtol` times the greatest count as zero.
+    Singular values that are not greater than `rtol` times the greatest singular value count as zero.
 
     Shape:
         - Input: (*, n, m).
@@ -425,8 +425,8 @@ def vector_norm(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False, ord:
         ord: the order of the norm, such as 1, 2 or inf; 0 counts the elements that are not zero.
 
     Shape:
-        - Output: the shape of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
-          `axis`.
+        - Output: the shape of `x` without the dimensions `axis`. With `keepdims`, these dimensions remain, with size 1. If
+          `axis` is None, all dimensions are reduced.
 
     Example:
         >>> import rushlight.array_api as xp
