@@ -226,7 +226,7 @@ def test_calls_out_of_order() -> None:
             graph.capture_begin()
         with pytest.raises(RuntimeError, match="another graph records this stream"):
             Graph(TOY).capture_begin()
-        with pytest.raises(RuntimeError, match="capture is under way"):
+        with pytest.raises(RuntimeError, match="this graph is being captured"):
             graph.reset()
         with pytest.raises(RuntimeError, match="replay"):
             graph.replay()

@@ -42,7 +42,7 @@ void check_reducible(const char* who, ReduceOp op, DType dtype) {
              "%s(op): not defined for dtype %s\nhint: convert first, as in x.to(torch.float32)", who,
              name(dtype));
     RL_CHECK(!bits || is_integral(dtype, true), throw_type,
-             "%s(op): BAND, BOR and BXOR need integers or bool, got %s", who, name(dtype));
+             "%s(op): BAND, BOR and BXOR need tensors of an integer dtype or bool, got %s", who, name(dtype));
     RL_CHECK(!order || !is_complex(dtype), throw_type, "%s(op): MIN and MAX are not defined for dtype %s",
              who, name(dtype));
     RL_CHECK(op != ReduceOp::Avg || !is_integral(dtype, true), throw_type,

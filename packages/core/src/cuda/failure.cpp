@@ -61,7 +61,7 @@ bool is_late(cudaError_t error) {
 
 const char* said(Cause cause) {
     switch (cause) {
-        case Cause::Negative: return "a number is negative";
+        case Cause::Negative: return "an element is negative, and must be at least 0";
         case Cause::FewValues: return "the mask has more true elements than there are values";
         case Cause::BadRange: return "the range of the elements is not finite";
         case Cause::UnsortedBags: return "the bag indices are not in ascending order";

@@ -64,14 +64,15 @@ void integer_power(const TensorOrScalar& input, const TensorOrScalar& exponent) 
 
 void isclose(const Tensor& input, const Tensor& other, double rtol, double atol, bool) {
     RL_CHECK(input.dtype() == other.dtype(), throw_runtime,
-             "isclose(input, other): the dtypes %s and %s differ", name(input.dtype()), name(other.dtype()));
+             "isclose(input, other): must have the same dtype, got %s and %s", name(input.dtype()),
+             name(other.dtype()));
     RL_CHECK(!(rtol < 0) && !(atol < 0), throw_runtime,
              "isclose(rtol, atol): must not be negative, got %g and %g", rtol, atol);
 }
 
 void heaviside(const Tensor& input, const Tensor& values) {
     RL_CHECK(input.dtype() == values.dtype(), throw_runtime,
-             "heaviside(input, values): the dtypes %s and %s differ", name(input.dtype()),
+             "heaviside(input, values): must have the same dtype, got %s and %s", name(input.dtype()),
              name(values.dtype()));
 }
 

@@ -36,8 +36,8 @@ inline void check_square_matrix(const char* op, const char* argument, const Tens
 
 inline void check_same_dtype(const char* op, const char* first, const Tensor& a, const char* second,
                              const Tensor& b) {
-    RL_CHECK(a.dtype() == b.dtype(), throw_runtime, "%s(%s, %s): the dtypes %s and %s differ", op, first,
-             second, name(a.dtype()), name(b.dtype()));
+    RL_CHECK(a.dtype() == b.dtype(), throw_runtime, "%s(%s, %s): must have the same dtype, got %s and %s", op,
+             first, second, name(a.dtype()), name(b.dtype()));
 }
 
 /// Checks that the pivots are int32, with one row for each matrix.

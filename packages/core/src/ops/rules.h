@@ -10,8 +10,8 @@ namespace rushlight::rules {
 /// Raises RuntimeError if two arguments differ in dtype.
 inline void same_dtype(const char* op, const char* first, const Tensor& a, const char* second,
                        const Tensor& b) {
-    RL_CHECK(a.dtype() == b.dtype(), throw_runtime, "%s(%s, %s): the dtypes %s and %s differ", op, first,
-             second, name(a.dtype()), name(b.dtype()));
+    RL_CHECK(a.dtype() == b.dtype(), throw_runtime, "%s(%s, %s): must have the same dtype, got %s and %s", op,
+             first, second, name(a.dtype()), name(b.dtype()));
 }
 /// Raises NotImplementedError for a dtype for which an operator has no kernel.
 inline void check_defined(bool defined, const char* op, DType dtype) {

@@ -21,7 +21,8 @@ struct ViewSpec {
         std::copy_n(t.strides().data(), ndim, strides);
     }
     void push(int64_t size, int64_t stride) {
-        RL_CHECK(ndim < kMaxDims, throw_runtime, "a tensor has at most %d dimensions", kMaxDims);
+        RL_CHECK(ndim < kMaxDims, throw_runtime,
+                 "a tensor has at most %d dimensions, but the result would have %d", kMaxDims, ndim + 1);
         sizes[ndim] = size;
         strides[ndim++] = stride;
     }

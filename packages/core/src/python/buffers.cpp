@@ -83,7 +83,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     check_exportable(t, "buffer");
     Storage* storage = t.impl()->storage();
     RL_CHECK((flags & PyBUF_WRITABLE) != PyBUF_WRITABLE || !storage->read_only(), throw_buffer,
-             "buffer: this tensor is read-only, but a writable buffer was requested");
+             "buffer: this tensor is read-only, but a writable buffer was requested\nhint: clone() it first");
     bool wants_strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES;
     bool wants_c = (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS || !wants_strides;
     bool wants_f = (flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS;
@@ -219,8 +219,9 @@ void copy_elements(const Py_buffer& view, int d, const char* from, bool swapped,
 }
 
 Tensor copy_of(const Py_buffer& view, IntList sizes, DType dtype, bool swapped) {
-    RL_CHECK(!swapped || !is_complex(dtype), throw_not_implemented,
-             "tensor(data): complex numbers in the other byte order are not supported");
+    RL_CHECK(
+        !swapped || !is_complex(dtype), throw_not_implemented,
+        "tensor(data): complex numbers must be in the byte order of this machine\nhint: convert them with array.astype(array.dtype.newbyteorder('='))");
     Tensor out = make_tensor(sizes, dtype);
     char* to = static_cast<char*>(out.impl()->data());
     if (out.numel()) copy_elements(view, 0, static_cast<const char*>(view.buf), swapped, to);
@@ -427,7 +428,8 @@ PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
     auto item = static_cast<int64_t>(itemsize(dtype));
     // From here on the storage releases the buffer.
     auto storage = Storage::wrap(nullptr, 0, Device{}, StorageKind::Foreign, release_owner, view);
-    RL_CHECK(total > 0, throw_value, "frombuffer(buffer): the buffer is empty");
+    RL_CHECK(total > 0, throw_value,
+             "frombuffer(buffer): must have at least one byte, but the buffer is empty");
     RL_CHECK(count != 0, throw_value, "frombuffer(count): must not be 0");
     RL_CHECK(offset >= 0 && offset < total, throw_value,
              "frombuffer(offset): must be at least 0 and below the buffer's %lld bytes, got %lld",

@@ -77,9 +77,10 @@ PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
     if (index != Py_None) {
         int64_t i;
         RL_CHECK(to_int(index, i) && i >= 0 && i < 128, throw_runtime,
-                 "device(type, index): index must be 0 to 127");
-        RL_CHECK(device.index < 0, throw_runtime,
-                 "device(type, index): the type string already contains an index");
+                 "device(type, index): index must be an integer from 0 to 127");
+        RL_CHECK(
+            device.index < 0, throw_runtime,
+            "device(type, index): index must be omitted, because the type string already contains an index");
         device.index = static_cast<int8_t>(i);
     }
     return wrap(device);
@@ -151,7 +152,8 @@ PyObject* generator_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     RL_PY_TRY
     Device d;
     if (device != Py_None) {
-        RL_CHECK(to_device(device, d), throw_type, "Generator(device): must be a device");
+        RL_CHECK(to_device(device, d), throw_type,
+                 "Generator(device): must be a device, a str or None, not %s", Py_TYPE(device)->tp_name);
         RL_CHECK(d.type == DeviceType::CPU, throw_runtime,
                  "Generator(device): only 'cpu' is supported, got '%s'", name(d).c_str());
     }
@@ -202,7 +204,9 @@ PyObject* generator_set_state(PyObject* self, PyObject* state) {
     const Tensor& t = unwrap(state);
     RL_CHECK(
         t.dtype() == DType::UInt8 && t.dim() == 1 && t.is_contiguous() && t.device().type == DeviceType::CPU,
-        throw_type, "set_state(state): must be a contiguous 1-D uint8 Tensor on the CPU");
+        throw_type,
+        "set_state(state): must be a contiguous 1-D uint8 Tensor on the CPU, got shape %s of dtype %s on %s",
+        to_string(t.sizes()).c_str(), name(t.dtype()), name(t.device()).c_str());
     generator_of(self).set_state({t.data<uint8_t>(), static_cast<size_t>(t.numel())});
     return Py_NewRef(self);
     RL_PY_CATCH

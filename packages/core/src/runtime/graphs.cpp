@@ -200,7 +200,8 @@ void DeviceGraph::finish_capture() {
 }
 
 void DeviceGraph::end() {
-    RL_CHECK(state_ == State::Capturing, throw_runtime, "capture_end: no capture is under way");
+    RL_CHECK(state_ == State::Capturing, throw_runtime,
+             "capture_end: this graph is not being captured\nhint: call capture_begin() first");
     const Backend& b = require_attached(device_.type).backend;
     const BackendStatus status = b.end_capture(device_.index, stream_, &graph_);
     std::string text = status == BackendStatus::Ok ? std::string() : backend_error;
@@ -239,7 +240,9 @@ void DeviceGraph::write_key(PhiloxKey key, void* stream) {
 }
 
 void DeviceGraph::replay() {
-    RL_CHECK(state_ == State::Ready, throw_runtime, "replay: nothing has been recorded");
+    RL_CHECK(
+        state_ == State::Ready, throw_runtime,
+        "replay: nothing has been recorded in this graph\nhint: record operators between capture_begin() and capture_end() first");
     const Backend& b = require_attached(device_.type).backend;
     void* stream = current_stream(device_);
     refuse_in_capture("replay", device_, stream);
@@ -249,7 +252,8 @@ void DeviceGraph::replay() {
 }
 
 void DeviceGraph::reset() {
-    RL_CHECK(state_ != State::Capturing, throw_runtime, "reset: a capture is under way");
+    RL_CHECK(state_ != State::Capturing, throw_runtime,
+             "reset: this graph is being captured\nhint: call capture_end() first");
     if (state_ == State::Empty) return;
     state_ = State::Empty;
     const Backend& b = require_attached(device_.type).backend;
@@ -274,7 +278,9 @@ void DeviceGraph::reset() {
 }
 
 uint64_t DeviceGraph::pool() const {
-    RL_CHECK(pool_, throw_runtime, "pool: nothing has been recorded");
+    RL_CHECK(
+        pool_, throw_runtime,
+        "pool: nothing has been recorded in this graph\nhint: record operators between capture_begin() and capture_end() first");
     return pool_;
 }
 

@@ -129,9 +129,10 @@ Tensor scaled(const Tensor& t, Scalar by) { return by.equals(1) ? t : ops::mul(t
 Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha) {
     const Tensor product = scaled(multiply("addmm", a, b), alpha);
     RL_CHECK(input.dtype() == product.dtype(), throw_runtime,
-             "addmm(input, mat1): the dtypes %s and %s differ", name(input.dtype()), name(product.dtype()));
+             "addmm(input, mat1): must have the same dtype, got %s and %s", name(input.dtype()),
+             name(product.dtype()));
     RL_CHECK(!is_sparse(product) || is_sparse(input), throw_not_implemented,
-             "addmm(input): must be sparse if both matrices are sparse");
+             "addmm(input): must be sparse if both matrices are sparse, got a dense tensor");
     if (is_sparse(input) && !is_sparse(product)) refuse("addmm", input, "a sparse input with a plain factor");
     if (!beta.equals(0)) return ops::add(scaled(input, beta), product);
     // With beta = 0 the input is not read, so it may contain infinities, but its shape must still fit.
@@ -143,7 +144,8 @@ Tensor addmv(const Tensor& input, const Tensor& a, const Tensor& x, Scalar beta,
     if (is_sparse(input)) refuse("addmv", input, "a sparse input");
     const Tensor product = scaled(mv(a, x), alpha);
     RL_CHECK(input.dtype() == product.dtype(), throw_runtime,
-             "addmv(input, mat): the dtypes %s and %s differ", name(input.dtype()), name(product.dtype()));
+             "addmv(input, mat): must have the same dtype, got %s and %s", name(input.dtype()),
+             name(product.dtype()));
     return beta.equals(0) ? product : ops::add(scaled(input, beta), product);
 }
 

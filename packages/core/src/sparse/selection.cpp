@@ -50,14 +50,15 @@ Tensor index_select(const Tensor& t, int64_t dim, const Tensor& index) {
     const int64_t d = wrapped(op, dim, c.ndim());
     RL_CHECK(!is_sparse(index) && index.dim() <= 1 &&
                  (index.dtype() == DType::Int64 || index.dtype() == DType::Int32),
-             throw_runtime, "index_select(index): needs an int32 or int64 vector, got %s of shape %s",
-             name(index.dtype()), to_string(index.sizes()).c_str());
+             throw_runtime,
+             "index_select(index): must be a dense int32 or int64 vector, got %s of shape %s and layout %s",
+             name(index.dtype()), to_string(index.sizes()).c_str(), layout_name(index));
     const Tensor wanted = ops::reshape(ops::to(index, DType::Int64), kInts<-1>);
     const int64_t n = c.size[static_cast<size_t>(d)];
     if (wanted.numel() > 0)
         RL_CHECK(*ops::to(ops::amin(wanted), Device()).data<int64_t>() >= 0 &&
                      *ops::to(ops::amax(wanted), Device()).data<int64_t>() < n,
-                 throw_index, "index_select(index): out of range for dimension %lld of size %lld",
+                 throw_index, "index_select(index): an index is out of range for dimension %lld of size %lld",
                  (long long)d, (long long)n);
     if (d >= c.sparse_dim()) {
         c.values = ops::index_select(c.values, d - c.sparse_dim() + 1, wanted);

@@ -189,9 +189,9 @@ def test_in_place_through_a_strided_view() -> None:
 
 def test_indices_out_of_range_are_named_by_the_operator_that_was_called() -> None:
     x = core.zeros(3, 4)
-    with pytest.raises(IndexError, match=r"take_along_dim\(indices\): 4 is out of range for size 4"):
+    with pytest.raises(IndexError, match=r"take_along_dim\(indices\): index 4 is out of range for size 4"):
         core.take_along_dim(x, core.tensor([[4]]), 1)
-    with pytest.raises(IndexError, match=r"take_along_dim\(indices\): -13 is out of range for size 12"):
+    with pytest.raises(IndexError, match=r"take_along_dim\(indices\): index -13 is out of range for size 12"):
         core.take_along_dim(x, core.tensor([0, -13]))
     with pytest.raises(IndexError, match=r"index_fill_\(index\): (index )?9 is out of range"):
         x.index_fill_(0, core.tensor([9]), core.tensor(1.0))

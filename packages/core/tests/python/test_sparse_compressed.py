@@ -239,5 +239,5 @@ def test_products_and_out(layout: str) -> None:
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_addmm_needs_one_dtype(layout: str) -> None:
     s, b = in_layout(dense(), layout), dense().t()
-    with pytest.raises(RuntimeError, match=r"addmm\(input, mat1\): the dtypes .* differ"):
+    with pytest.raises(RuntimeError, match=r"addmm\(input, mat1\): must have the same dtype"):
         core.addmm(core.ones(6, 6), s, b)

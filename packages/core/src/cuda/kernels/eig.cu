@@ -28,7 +28,7 @@ struct Givens {
         y = C(c) * y - conj(s) * x;
         x = a;
     }
-    /// Multiplies by the inverse from the right.
+    /// Multiplies two columns of a matrix by the inverse of the rotation, from the right.
     __device__ void columns(C& x, C& y) const {
         const C a = C(c) * x + conj(s) * y;
         y = C(c) * y - s * x;

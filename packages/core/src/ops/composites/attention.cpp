@@ -103,14 +103,14 @@ void check(const Tensor& query, const Tensor& key, const Tensor& value, double d
              op, to_string(query.sizes()).c_str(), to_string(key.sizes()).c_str(),
              to_string(value.sizes()).c_str());
     RL_CHECK(query.dtype() == key.dtype() && key.dtype() == value.dtype(), throw_runtime,
-             "%s(query, key, value): the dtypes %s, %s and %s differ", op, name(query.dtype()),
+             "%s(query, key, value): must have the same dtype, got %s, %s and %s", op, name(query.dtype()),
              name(key.dtype()), name(value.dtype()));
     RL_CHECK(query.size(-1) == key.size(-1), throw_runtime,
-             "%s(query, key): shapes %s and %s differ in depth", op, to_string(query.sizes()).c_str(),
-             to_string(key.sizes()).c_str());
+             "%s(query, key): must have the same depth (dimension -1), got shapes %s and %s", op,
+             to_string(query.sizes()).c_str(), to_string(key.sizes()).c_str());
     RL_CHECK(key.size(-2) == value.size(-2), throw_runtime,
-             "%s(key, value): shapes %s and %s differ in length", op, to_string(key.sizes()).c_str(),
-             to_string(value.sizes()).c_str());
+             "%s(key, value): must have the same sequence length (dimension -2), got shapes %s and %s", op,
+             to_string(key.sizes()).c_str(), to_string(value.sizes()).c_str());
     RL_CHECK(dropout_p >= 0 && dropout_p < 1, throw_value,
              "%s(dropout_p): must be at least 0 and below 1, got %g", op, dropout_p);
 }
@@ -139,9 +139,9 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
         RL_CHECK(
             key.size(-3) > 0 && query.size(-3) % key.size(-3) == 0 && key.size(-3) == value.size(-3),
             throw_runtime,
-            "scaled_dot_product_attention(enable_gqa): the number of heads of query must be a multiple of "
-            "the %lld heads of key, got %lld",
-            (long long)key.size(-3), (long long)query.size(-3));
+            "scaled_dot_product_attention(enable_gqa): the number of heads of query must be a multiple of the "
+            "number of heads of key and value, got %lld heads of query, %lld of key and %lld of value",
+            (long long)query.size(-3), (long long)key.size(-3), (long long)value.size(-3));
     if (!differentiated(attn_mask) && !differentiated_forward(query, key, value) &&
         is_plain(query, key, value) && (!shared || enable_gqa) &&
         may_be_fused.load(std::memory_order_relaxed)) {
@@ -191,9 +191,10 @@ std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& grad, const 
     if (!differentiated(grad, query, key, value))
         return ops::_attention_backward(grad, query, key, value, attn_mask, kept, output, log_sum, is_causal,
                                         scale, dropout_p);
-    RL_CHECK(key.size(1) > 0 && query.size(1) % key.size(1) == 0, throw_runtime,
-             "attention_backward(query, key): the %lld heads of query are not a multiple of the %lld of key",
-             (long long)query.size(1), (long long)key.size(1));
+    RL_CHECK(
+        key.size(1) > 0 && query.size(1) % key.size(1) == 0, throw_runtime,
+        "attention_backward(query, key): the number of heads of query must be a multiple of the number of heads of key, got %lld and %lld",
+        (long long)query.size(1), (long long)key.size(1));
     Tensor k = share_heads(key, query.size(-3)), v = share_heads(value, query.size(-3));
     Tensor weights = weights_of(query, k, attn_mask, is_causal, scale);
     auto dropped = [&](const Tensor& t) {

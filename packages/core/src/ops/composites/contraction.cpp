@@ -32,14 +32,15 @@ Tensor tensordot(const Tensor& a, const Tensor& b, IntList dims_a, IntList dims_
     for (size_t i = 0; i < dims_a.size(); ++i) {
         const int d = wrap_dim("tensordot", dims_a[i], a.dim()),
                   e = wrap_dim("tensordot", dims_b[i], b.dim());
-        RL_CHECK(a.dim() > 0 && b.dim() > 0 && !summed_a[d] && !summed_b[e], throw_runtime,
-                 "tensordot(dims): a dimension occurs twice or is missing in %s and %s",
-                 to_string(dims_a).c_str(), to_string(dims_b).c_str());
+        RL_CHECK(
+            a.dim() > 0 && b.dim() > 0 && !summed_a[d] && !summed_b[e], throw_runtime,
+            "tensordot(dims): each list must name dimensions of its tensor without repetition, got %s and %s",
+            to_string(dims_a).c_str(), to_string(dims_b).c_str());
         summed_a[d] = summed_b[e] = true;
         const int64_t m = a.sizes()[d], n = b.sizes()[e];
         RL_CHECK(
             m == n || m == 1 || n == 1, throw_runtime,
-            "tensordot(a, b, dims): dimension %d of `a` has size %lld, but dimension %d of `b` has size %lld",
+            "tensordot(a, b, dims): paired dimensions must have the same size, but dimension %d of `a` has size %lld, and dimension %d of `b` has size %lld",
             d, (long long)m, e, (long long)n);
         inner_a.push_back(d);
         inner_b.push_back(e);
@@ -73,7 +74,7 @@ Tensor tensordot(const Tensor& a, const Tensor& b, IntList dims_a, IntList dims_
 Tensor inner(const Tensor& input, const Tensor& other) {
     if (input.dim() == 0 || other.dim() == 0) return ops::mul(input, other);
     RL_CHECK(input.size(-1) == other.size(-1), throw_runtime,
-             "inner(input, other): the last dimensions of shapes %s and %s differ",
+             "inner(input, other): the last dimensions must have the same size, got shapes %s and %s",
              to_string(input.sizes()).c_str(), to_string(other.sizes()).c_str());
     return tensordot(input, other, kInts<-1>, kInts<-1>);
 }

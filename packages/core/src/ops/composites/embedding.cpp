@@ -33,8 +33,9 @@ Tensor embedding_grad_grad(const Tensor& grad, const Tensor& indices, int64_t nu
 
 Tensor embedding_sparse_backward(const Tensor& grad, const Tensor& indices, int64_t num_weights,
                                  int64_t padding_idx, bool scale_grad_by_freq) {
-    RL_CHECK(!scale_grad_by_freq, throw_runtime,
-             "embedding_backward: scale_grad_by_freq not supported with sparse gradients");
+    RL_CHECK(
+        !scale_grad_by_freq, throw_runtime,
+        "embedding_backward(scale_grad_by_freq): must be False if sparse=True: scale_grad_by_freq not supported with sparse gradients");
     const int64_t count = indices.numel(), width = grad.size(-1);
     const int64_t flat[] = {count, width};
     Tensor numbers = ops::reshape(indices, kInts<-1>), rows = ops::reshape(grad, flat);

@@ -320,9 +320,11 @@ Tensor padded(const Tensor& x, int64_t many, std::string_view mode) {
         parts[0] = ops::expand(ops::narrow(x, 1, 0, 1), shape);
         parts[2] = ops::expand(ops::narrow(x, 1, n - 1, 1), shape);
     } else {
-        RL_CHECK(mode == "circular" && many <= n, throw_runtime,
-                 "stft(pad_mode): must be 'reflect', 'constant', 'replicate' or 'circular', got '%.*s'",
-                 static_cast<int>(mode.size()), mode.data());
+        RL_CHECK(
+            mode == "circular" && many <= n, throw_runtime,
+            "stft(pad_mode): must be 'reflect', 'constant', 'replicate' or 'circular', and 'circular' only if the input "
+            "has at least as many samples as are added at each end, got '%.*s' for %lld samples and %lld to add",
+            static_cast<int>(mode.size()), mode.data(), (long long)n, (long long)many);
         parts[0] = ops::narrow(x, 1, n - many, many);
         parts[2] = ops::narrow(x, 1, 0, many);
     }
@@ -378,7 +380,8 @@ Tensor istft(const Tensor& input, int64_t n_fft, std::optional<int64_t> hop_leng
     RL_CHECK(input.dim() == 2 || input.dim() == 3, throw_runtime,
              "istft(input): needs shape (frequency, time) or (batch, frequency, time), got %s",
              to_string(input.sizes()).c_str());
-    RL_CHECK(input.numel() > 0, throw_runtime, "istft(input): has no elements");
+    RL_CHECK(input.numel() > 0, throw_runtime, "istft(input): must have at least one element, got shape %s",
+             to_string(input.sizes()).c_str());
     const int64_t hop = hop_length.value_or(n_fft / 4), win = win_length.value_or(n_fft);
     RL_CHECK(n_fft > 0 && hop > 0 && hop <= win, throw_runtime,
              "istft(hop_length): must be in [1, %lld], got %lld", (long long)win, (long long)hop);

@@ -86,8 +86,8 @@ Tensor margin_ranking_loss(const Tensor& input1, const Tensor& input2, const Ten
                            int64_t reduction) {
     const char* op = "margin_ranking_loss";
     RL_CHECK(input1.dim() == input2.dim(), throw_runtime,
-             "%s(input1, input2): shapes %s and %s differ in rank", op, to_string(input1.sizes()).c_str(),
-             to_string(input2.sizes()).c_str());
+             "%s(input1, input2): must have the same number of dimensions, got shapes %s and %s", op,
+             to_string(input1.sizes()).c_str(), to_string(input2.sizes()).c_str());
     return reduce(op, hinge(ops::sub(margin, ops::mul(target, ops::sub(input1, input2)))), reduction);
 }
 
@@ -122,10 +122,11 @@ Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const T
 Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                            double margin, double p, double eps, bool swap, int64_t reduction) {
     const char* op = "triplet_margin_loss";
-    RL_CHECK(anchor.dim() == positive.dim() && anchor.dim() == negative.dim(), throw_runtime,
-             "%s(anchor, positive, negative): shapes %s, %s and %s differ in rank", op,
-             to_string(anchor.sizes()).c_str(), to_string(positive.sizes()).c_str(),
-             to_string(negative.sizes()).c_str());
+    RL_CHECK(
+        anchor.dim() == positive.dim() && anchor.dim() == negative.dim(), throw_runtime,
+        "%s(anchor, positive, negative): must have the same number of dimensions, got shapes %s, %s and %s",
+        op, to_string(anchor.sizes()).c_str(), to_string(positive.sizes()).c_str(),
+        to_string(negative.sizes()).c_str());
     RL_CHECK(margin > 0, throw_value, "%s(margin): must be positive, got %g", op, margin);
     Tensor near = distance(anchor, positive, p, eps), far = distance(anchor, negative, p, eps);
     if (swap) far = ops::minimum(far, distance(positive, negative, p, eps));

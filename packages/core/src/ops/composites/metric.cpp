@@ -48,11 +48,11 @@ Tensor cdist(const Tensor& x1, const Tensor& x2, double p, std::string_view comp
         RL_CHECK(x->dtype() == DType::Float32 || x->dtype() == DType::Float64, throw_not_implemented,
                  "cdist(%s): not defined for dtype %s", which, name(x->dtype()));
     }
-    RL_CHECK(x1.dtype() == x2.dtype(), throw_runtime, "cdist(x1, x2): the dtypes %s and %s differ",
-             name(x1.dtype()), name(x2.dtype()));
+    RL_CHECK(x1.dtype() == x2.dtype(), throw_runtime,
+             "cdist(x1, x2): must have the same dtype, got %s and %s", name(x1.dtype()), name(x2.dtype()));
     const int64_t rows = x1.size(-2), others = x2.size(-2), n = x1.size(-1);
     RL_CHECK(n == x2.size(-1), throw_runtime,
-             "cdist(x1, x2): rows of %lld and %lld elements cannot be compared", (long long)n,
+             "cdist(x1, x2): must have the same last size, got %lld and %lld", (long long)n,
              (long long)x2.size(-1));
     RL_CHECK(p >= 0, throw_runtime, "cdist(p): must not be negative, got %g", p);
     const bool always = compute_mode == "use_mm_for_euclid_dist",

@@ -68,7 +68,8 @@ Tensor prod_backward(const Tensor& grad, const Tensor& input, const Tensor& resu
 }
 
 Tensor pow_backward_input(const Tensor& grad, const TensorOrScalar& input, const TensorOrScalar& exponent) {
-    RL_CHECK(input.is_tensor(), throw_type, "pow_backward_input(input): a number has no gradient");
+    RL_CHECK(input.is_tensor(), throw_type,
+             "pow_backward_input(input): must be a tensor, because a number has no gradient");
     if (exponent.is_tensor()) {
         // The derivative at an exponent of 0 is 0. It is computed like other derivatives, so that its derivative with
         // respect to the exponent is right. It is set to 0 only where the base has no finite inverse or the gradient is
@@ -95,7 +96,8 @@ Tensor pow_backward_input(const Tensor& grad, const TensorOrScalar& input, const
 
 Tensor pow_backward_exponent(const Tensor& grad, const TensorOrScalar& input, const TensorOrScalar& exponent,
                              const Tensor& result) {
-    RL_CHECK(exponent.is_tensor(), throw_type, "pow_backward_exponent(exponent): a number has no gradient");
+    RL_CHECK(exponent.is_tensor(), throw_type,
+             "pow_backward_exponent(exponent): must be a tensor, because a number has no gradient");
     auto zero_power = [&] {  // where the derivative of 0 ** exponent is 0
         return ops::ge(ops::real(exponent.tensor()), 0);
     };

@@ -86,7 +86,8 @@ Tensor outer(const Tensor& input, const Tensor& vec2) {
 Tensor addmv(const Tensor& input, const Tensor& mat, const Tensor& vec, Scalar beta, Scalar alpha) {
     Tensor product = ops::mv(mat, vec);
     RL_CHECK(input.dtype() == product.dtype(), throw_runtime,
-             "addmv(input, mat): the dtypes %s and %s differ", name(input.dtype()), name(product.dtype()));
+             "addmv(input, mat): must have the same dtype, got %s and %s", name(input.dtype()),
+             name(product.dtype()));
     check_weights("addmv", product, beta, alpha);
     if (is_integral(product.dtype(), true)) {
         // Converts the factors to the dtype of the matrices, as addmm does.

@@ -37,7 +37,7 @@ void check_not_negative(const Tensor& std) {
     if (std.device().type != DeviceType::CPU || std.dtype() == DType::Bool || is_complex(std.dtype())) return;
     StagesOff outside(kAllStages);
     RL_CHECK(ops::equal(ops::clamp_min(std, Scalar(int64_t{0})), std), throw_runtime,
-             "normal(std): must not be negative");
+             "normal(std): no element may be negative or NaN");
 }
 
 // Fills a new tensor, which is not part of a graph.

@@ -227,10 +227,10 @@ struct Network {
                  (long long)num_layers, (long long)given);
         const int64_t total = num_layers * directions(), least = has_biases ? 4 : 2;
         const bool projected = cell == Cell::Lstm && given == total * (least + 1);
-        RL_CHECK(given == total * least || projected, throw_runtime,
-                 "%s(params): %lld layers, counted for each direction, need %lld tensors each, got %lld in "
-                 "total",
-                 op, (long long)total, (long long)least, (long long)given);
+        RL_CHECK(
+            given == total * least || projected, throw_runtime,
+            "%s(params): must hold %lld tensors for each layer and direction, %lld tensors in total, got %lld",
+            op, (long long)least, (long long)(total * least), (long long)given);
         RL_CHECK(hx.h.dim() == 3 && hx.h.size(0) == total, throw_runtime,
                  "%s(hx): needs shape (%lld, batch, hidden), layers times directions first, got %s", op,
                  (long long)total, to_string(hx.h.sizes()).c_str());
@@ -290,10 +290,13 @@ Network::Result packed(const Network& net, const Tensor& data, const Tensor& bat
     const char* op = name_of(net.cell);
     RL_CHECK(data.dim() == 2, throw_runtime, "%s(data): needs two dimensions, got shape %s", op,
              to_string(data.sizes()).c_str());
-    RL_CHECK(batch_sizes.dim() == 1 && batch_sizes.dtype() == DType::Int64 && batch_sizes.numel() > 0 &&
-                 batch_sizes.device().type == DeviceType::CPU,
-             throw_runtime, "%s(batch_sizes): needs a vector of int64 on the CPU, got %s %s", op,
-             name(batch_sizes.dtype()), to_string(batch_sizes.sizes()).c_str());
+    RL_CHECK(
+        batch_sizes.dim() == 1 && batch_sizes.dtype() == DType::Int64 && batch_sizes.numel() > 0 &&
+            batch_sizes.device().type == DeviceType::CPU,
+        throw_runtime,
+        "%s(batch_sizes): must be a non-empty vector of int64 on the CPU, got shape %s of dtype %s on %s", op,
+        to_string(batch_sizes.sizes()).c_str(), name(batch_sizes.dtype()),
+        name(batch_sizes.device()).c_str());
     Steps steps;
     const auto view = batch_sizes.impl()->view();
     for (int64_t t = 0; t < batch_sizes.numel(); ++t) {
@@ -307,9 +310,10 @@ Network::Result packed(const Network& net, const Tensor& data, const Tensor& bat
         RL_CHECK(steps.sizes[t] > 0 && (t == 0 || steps.sizes[t] <= steps.sizes[t - 1]), throw_runtime,
                  "%s(batch_sizes): must be positive and must not increase, but entry %zu is %lld", op, t,
                  (long long)steps.sizes[t]);
-    RL_CHECK(steps.total() == data.size(0), throw_runtime,
-             "%s(batch_sizes): they add up to %lld, but data has %lld rows", op, (long long)steps.total(),
-             (long long)data.size(0));
+    RL_CHECK(
+        steps.total() == data.size(0), throw_runtime,
+        "%s(batch_sizes): must add up to the number of rows of data, but the sum is %lld, and data has %lld rows",
+        op, (long long)steps.total(), (long long)data.size(0));
     RL_CHECK(hx.h.dim() == 3 && hx.h.size(1) == steps.sizes[0], throw_runtime,
              "%s(hx): needs a state for each of %lld sequences, got shape %s", op, (long long)steps.sizes[0],
              to_string(hx.h.sizes()).c_str());

@@ -104,8 +104,8 @@ void check(const Tensor& input, const Tensor& grid, int64_t mode, int64_t paddin
         "got shapes %s and %s",
         to_string(input.sizes()).c_str(), to_string(grid.sizes()).c_str());
     RL_CHECK(input.size(0) == grid.size(0), throw_runtime,
-             "grid_sample(input, grid): the batch sizes %lld and %lld differ", (long long)input.size(0),
-             (long long)grid.size(0));
+             "grid_sample(input, grid): must have the same batch size (dimension 0), got %lld and %lld",
+             (long long)input.size(0), (long long)grid.size(0));
     RL_CHECK(input.is_floating_point() && input.dtype() == grid.dtype(), throw_runtime,
              "grid_sample(input, grid): need one floating dtype, got %s and %s", name(input.dtype()),
              name(grid.dtype()));

@@ -33,7 +33,7 @@ void check_samples(const char* op, const char* argument, const Tensor& t) {
 // Returns twice the areas between neighbouring samples, whose coordinates are `x`, or whose spacing is 1 if `x` is null.
 Tensor strips(const char* op, const Tensor& samples, int64_t dim, const Tensor* x) {
     check_samples(op, "y", samples);
-    RL_CHECK(samples.dim() > 0, throw_index, "%s(y): needs at least one dimension", op);
+    RL_CHECK(samples.dim() > 0, throw_index, "%s(y): needs at least one dimension, got a 0-d tensor", op);
     const Tensor y = as_int64_if_integral(samples);
     const int d = wrap_dim(op, dim, y.dim());
     const int64_t n = y.sizes()[d], rest = std::max<int64_t>(n - 1, 0);
@@ -89,7 +89,7 @@ Tensor _logcumsumexp_gradient(const Tensor& grad, const Tensor& input, const Ten
 }
 
 Tensor diff(const Tensor& given, int64_t n, int64_t dim, const Tensor& prepend, const Tensor& append) {
-    RL_CHECK(given.dim() > 0, throw_runtime, "diff(input): needs at least one dimension");
+    RL_CHECK(given.dim() > 0, throw_runtime, "diff(input): needs at least one dimension, got a 0-d tensor");
     RL_CHECK(n >= 0, throw_runtime, "diff(n): must not be negative, got %lld", (long long)n);
     const int d = wrap_dim("diff", dim, given.dim());
     auto check = [&](const char* name, const Tensor& t) {

@@ -44,8 +44,9 @@ Tensor from_the_front(const char* op, const char* argument, const Tensor& index,
     if (index.device().type == DeviceType::CPU && index.numel() > 0 && !is_batched(index)) {
         const Tensor seen = ops::_to_copy(ops::detach(index), DType::Int64);
         const int64_t least = *ops::amin(seen).data<int64_t>(), most = *ops::amax(seen).data<int64_t>();
-        RL_CHECK(least >= -size && most < size, throw_index, "%s(%s): %lld is out of range for size %lld", op,
-                 argument, (long long)(most >= size ? most : least), (long long)size);
+        RL_CHECK(least >= -size && most < size, throw_index,
+                 "%s(%s): index %lld is out of range for size %lld", op, argument,
+                 (long long)(most >= size ? most : least), (long long)size);
     }
     return ops::where(ops::lt(index, Scalar(0)), ops::add(index, Scalar(size)), index);
 }
@@ -59,20 +60,21 @@ Tensor covered(const char* op, const Tensor& input, int64_t dim, const Tensor& i
         return ops::reshape(ops::narrow(ops::reshape(src, kInts<-1>), 0, 0, 0), index.sizes());
     const bool flat =
         input.dim() + index.dim() + src.dim() <= 3 && input.dim() <= 1 && index.dim() <= 1 && src.dim() <= 1;
-    RL_CHECK(flat || (index.dim() == input.dim() && src.dim() == input.dim()), throw_runtime,
-             "%s(index, src): must have the same number of dimensions as input, got shapes %s, %s and %s", op,
-             to_string(input.sizes()).c_str(), to_string(index.sizes()).c_str(),
-             to_string(src.sizes()).c_str());
+    RL_CHECK(
+        flat || (index.dim() == input.dim() && src.dim() == input.dim()), throw_runtime,
+        "%s(index, src): must have the same number of dimensions as input, got shapes %s (input), %s (index) and %s (src)",
+        op, to_string(input.sizes()).c_str(), to_string(index.sizes()).c_str(),
+        to_string(src.sizes()).c_str());
     if (index.dim() == 0) return ops::reshape(ops::narrow(ops::reshape(src, kInts<-1>), 0, 0, 1), {});
     Tensor part = src.dim() ? src : ops::reshape(src, kInts<1>);
     for (int64_t k = 0; k < index.dim(); ++k) {
         const int64_t n = index.sizes()[k];
         RL_CHECK(k == d || input.dim() == 0 || n <= input.sizes()[k], throw_runtime,
-                 "%s(index): shape %s exceeds %s at dimension %lld", op, to_string(index.sizes()).c_str(),
-                 to_string(input.sizes()).c_str(), (long long)k);
+                 "%s(index): shape %s must not be larger than input's shape %s in dimension %lld", op,
+                 to_string(index.sizes()).c_str(), to_string(input.sizes()).c_str(), (long long)k);
         RL_CHECK(n <= part.sizes()[k], throw_runtime,
-                 "%s(index, src): index of shape %s exceeds src of shape %s", op,
-                 to_string(index.sizes()).c_str(), to_string(src.sizes()).c_str());
+                 "%s(index, src): index must not be larger than src in any dimension, got shapes %s and %s",
+                 op, to_string(index.sizes()).c_str(), to_string(src.sizes()).c_str());
         if (n < part.sizes()[k]) part = ops::narrow(part, k, 0, n);
     }
     return part;
@@ -145,7 +147,7 @@ Tensor _grown(const Tensor& input, IntList sizes) {
     int64_t pad[2 * kMaxDims] = {};
     for (size_t d = 0; d < n; ++d)
         RL_CHECK(!__builtin_sub_overflow(sizes[d], input.sizes()[d], &pad[2 * (n - 1 - d) + 1]),
-                 throw_runtime, "_grown(sizes): %s has too many elements", to_string(sizes).c_str());
+                 throw_runtime, "_grown(sizes): must not be negative, got %s", to_string(sizes).c_str());
     return ops::constant_pad_nd(input, IntList(pad, 2 * n), Scalar(0));
 }
 

@@ -35,7 +35,8 @@ Tensor search(const char* op, const Tensor& sequences, const TensorOrScalar& wan
               bool right, const Tensor& sorter) {
     const TensorOrScalar both[] = {sequences, wanted};
     const DType dtype = result_dtype(both);
-    RL_CHECK(sequences.dim() > 0, throw_runtime, "%s(boundaries): need at least one dimension", op);
+    RL_CHECK(sequences.dim() > 0, throw_runtime,
+             "%s(boundaries): needs at least one dimension, got a 0-d tensor", op);
     RL_CHECK(wanted.is_tensor() || sequences.dim() == 1, throw_runtime,
              "%s(input): a number needs boundaries of one dimension, got shape %s", op,
              to_string(sequences.sizes()).c_str());

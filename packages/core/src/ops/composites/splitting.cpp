@@ -82,8 +82,8 @@ std::vector<Tensor> tensor_split_tensor(const Tensor& input, const Tensor& given
     RL_CHECK(
         given.dtype() == DType::Int64 && given.dim() <= 1 && given.device().type == DeviceType::CPU,
         throw_runtime,
-        "tensor_split(tensor_indices_or_sections): needs a number or a vector of dtype int64 on the CPU, got shape %s of %s",
-        to_string(given.sizes()).c_str(), name(given.dtype()));
+        "tensor_split(tensor_indices_or_sections): must be a 0-d tensor or a vector of dtype int64 on the CPU, got shape %s of dtype %s on %s",
+        to_string(given.sizes()).c_str(), name(given.dtype()), name(given.device()).c_str());
     require_values("tensor_split(tensor_indices_or_sections)", given);
     const Tensor values = ops::contiguous(given);
     const auto* first = values.data<int64_t>();

@@ -107,7 +107,8 @@ std::vector<Tensor> meshgrid(TensorList tensors, std::optional<std::string_view>
         RL_CHECK(t.dim() <= 1, throw_runtime, "meshgrid(tensors): needs numbers or vectors, got shape %s",
                  to_string(t.sizes()).c_str());
         RL_CHECK(t.dtype() == tensors[0].dtype(), throw_runtime,
-                 "meshgrid(tensors): the dtypes %s and %s differ", name(tensors[0].dtype()), name(t.dtype()));
+                 "meshgrid(tensors): must have the same dtype, got %s and %s", name(tensors[0].dtype()),
+                 name(t.dtype()));
         shape.push_back(t.numel());
     }
     auto position = [&](size_t i) { return xy && tensors.size() > 1 && i < 2 ? 1 - i : i; };

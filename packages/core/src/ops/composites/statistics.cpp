@@ -76,7 +76,7 @@ Tensor quantiles(const char* op, const Tensor& input, const Tensor& q, std::opti
              to_string(q.sizes()).c_str());
     RL_CHECK(q.dtype() == input.dtype(), throw_runtime, "%s(q): must have input's dtype %s, got %s", op,
              name(input.dtype()), name(q.dtype()));
-    RL_CHECK(all_within(q, 0, 1), throw_runtime, "%s(q): must lie between 0 and 1", op);
+    RL_CHECK(all_within(q, 0, 1), throw_runtime, "%s(q): all elements must be from 0 to 1", op);
     const int d = dim ? wrap_dim(op, *dim, input.dim()) : 0;
     Tensor rows = !dim               ? ops::flatten(input)
                   : input.dim() == 0 ? ops::unsqueeze(input, 0)
@@ -136,7 +136,7 @@ void check_weights(const char* name, const Tensor& weights, int64_t observations
              "cov(%s): needs a number for each of the %lld observations, got shape %s", name,
              (long long)observations, to_string(weights.sizes()).c_str());
     RL_CHECK(all_within(weights, 0, std::numeric_limits<double>::infinity()), throw_runtime,
-             "cov(%s): must not be negative", name);
+             "cov(%s): no element may be negative or NaN", name);
 }
 
 }  // namespace

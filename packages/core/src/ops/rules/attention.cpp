@@ -17,8 +17,10 @@ void check(const Tensor& query, const Tensor& key, const Tensor& value, const Te
     const IntList q = query.sizes(), k = key.sizes(), v = value.sizes();
     const bool fits = q[0] == k[0] && k[0] == v[0] && k[1] == v[1] && k[1] > 0 && q[1] % k[1] == 0 &&
                       q[3] == k[3] && k[2] == v[2];
-    RL_CHECK(fits, throw_runtime, "%s(query, key, value): shapes %s, %s and %s are not compatible", op,
-             to_string(q).c_str(), to_string(k).c_str(), to_string(v).c_str());
+    RL_CHECK(
+        fits, throw_runtime,
+        "%s(query, key, value): must have the shapes (N, H, L, E), (N, G, S, E) and (N, G, S, V), where H is a multiple of G, got %s, %s and %s",
+        op, to_string(q).c_str(), to_string(k).c_str(), to_string(v).c_str());
     const int64_t whole[] = {q[0], q[1], q[2], k[2]};
     RL_CHECK(dropout_p >= 0 && dropout_p < 1, throw_value,
              "%s(dropout_p): must be at least 0 and below 1, got %g", op, dropout_p);
@@ -36,7 +38,7 @@ void check(const Tensor& query, const Tensor& key, const Tensor& value, const Te
     RL_CHECK(broadcasts, throw_runtime, "%s(attn_mask): shape %s does not broadcast to %s", op,
              to_string(attn_mask.sizes()).c_str(), to_string(whole).c_str());
     RL_CHECK(attn_mask.dtype() == DType::Bool || attn_mask.dtype() == query.dtype(), throw_runtime,
-             "%s(attn_mask): needs dtype bool or that of query, %s, got %s", op, name(query.dtype()),
+             "%s(attn_mask): must have dtype bool or the dtype of query, %s, got %s", op, name(query.dtype()),
              name(attn_mask.dtype()));
 }
 

@@ -18,7 +18,9 @@ Outputs embedding(const Tensor& weight, const Tensor& indices, int64_t, bool, bo
     int64_t sizes[kMaxDims + 1];
     std::copy(indices.sizes().begin(), indices.sizes().end(), sizes);
     sizes[indices.dim()] = weight.impl()->size(1);
-    RL_CHECK(indices.dim() < kMaxDims, throw_runtime, "a tensor has at most %d dimensions", kMaxDims);
+    RL_CHECK(indices.dim() < kMaxDims, throw_runtime,
+             "a tensor has at most %d dimensions, but the result would have %lld", kMaxDims,
+             (long long)indices.dim() + 1);
     Outputs outs;
     outs.add(IntList(sizes, static_cast<size_t>(indices.dim()) + 1), weight.dtype(), weight.device());
     return outs;

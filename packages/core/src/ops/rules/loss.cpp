@@ -34,8 +34,9 @@ void check_classes(const char* op, IntList input, const Tensor& target, const Te
     RL_CHECK(weight.dim() == 1 && weight.numel() == count, throw_runtime,
              "%s(weight): needs shape (%lld,), one number for each class, got %s", op, (long long)count,
              to_string(weight.sizes()).c_str());
-    RL_CHECK(weight.dtype() == dtype, throw_runtime, "%s(input, weight): the dtypes %s and %s differ", op,
-             name(dtype), name(weight.dtype()));
+    RL_CHECK(weight.dtype() == dtype, throw_runtime,
+             "%s(input, weight): must have the same dtype, got %s and %s", op, name(dtype),
+             name(weight.dtype()));
 }
 
 // Returns the shape of the loss. A single sample has one loss, whatever the shape of its class.

@@ -21,8 +21,8 @@ Outputs padded(const Tensor& input, IntList pad, std::string_view mode, bool wit
         const size_t d = n - 1 - i / 2;
         const int64_t before = pad[i], after = pad[i + 1];
         RL_CHECK(before >= -kMost && before <= kMost && after >= -kMost && after <= kMost, throw_runtime,
-                 "%s(pad): padding %lld and %lld of dimension %zu must be between 0 and %lld", op,
-                 (long long)before, (long long)after, d, (long long)kMost);
+                 "%s(pad): padding %lld and %lld of dimension %zu must be between %lld and %lld", op,
+                 (long long)before, (long long)after, d, -(long long)kMost, (long long)kMost);
         if (before == 0 && after == 0) continue;
         const int64_t size = with ? sizes[d] - before - after : sizes[d];
         const int64_t most = mode == "reflect" ? size - 1 : mode == "circular" ? size : kMost;
@@ -45,7 +45,8 @@ Outputs _pad(const Tensor& input, IntList pad, std::string_view mode) {
 }
 
 Outputs _pad_backward(const Tensor& grad, IntList pad, std::string_view mode) {
-    RL_CHECK(grad.dtype() != DType::Bool, throw_type, "pad(grad): bools have no gradient");
+    RL_CHECK(grad.dtype() != DType::Bool, throw_type,
+             "pad(grad): must not be a bool tensor, because bools have no gradient");
     return padded(grad, pad, mode, true);
 }
 

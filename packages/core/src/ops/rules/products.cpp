@@ -66,8 +66,8 @@ Outputs bmm(const Tensor& input, const Tensor& mat2) {
     check_matrix("bmm", "mat2", mat2, 3);
     same_dtype("bmm", "input", input, "mat2", mat2);
     RL_CHECK(input.size(0) == mat2.size(0), throw_runtime,
-             "bmm(input, mat2): the batch sizes %lld and %lld differ", (long long)input.size(0),
-             (long long)mat2.size(0));
+             "bmm(input, mat2): must have the same batch size (dimension 0), got %lld and %lld",
+             (long long)input.size(0), (long long)mat2.size(0));
     check_inner("bmm", "input, mat2", input, mat2, mat2.size(1));
     const int64_t sizes[] = {input.size(0), input.size(1), mat2.size(2)};
     check_no_bools("bmm", input.dtype(), sizes, input.size(2));
@@ -84,8 +84,8 @@ Outputs baddbmm(const Tensor& input, const Tensor& batch1, const Tensor& batch2,
     same_dtype("baddbmm", "input", input, "batch1", batch1);
     check_defined(batch1.dtype() != DType::Bool, "baddbmm", batch1.dtype());
     RL_CHECK(batch1.size(0) == batch2.size(0), throw_runtime,
-             "baddbmm(batch1, batch2): the batch sizes %lld and %lld differ", (long long)batch1.size(0),
-             (long long)batch2.size(0));
+             "baddbmm(batch1, batch2): must have the same batch size (dimension 0), got %lld and %lld",
+             (long long)batch1.size(0), (long long)batch2.size(0));
     check_inner("baddbmm", "batch1, batch2", batch1, batch2, batch2.size(1));
     const int64_t sizes[] = {batch1.size(0), batch1.size(1), batch2.size(2)};
     check_addend("baddbmm", input, sizes);

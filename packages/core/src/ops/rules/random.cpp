@@ -21,7 +21,7 @@ Outputs uniform_(const Tensor& input, double from, double to, Generator*) {
              to);
     const double largest = largest_number(input.dtype());
     RL_CHECK(from >= -largest && to <= largest && to - from <= largest, throw_runtime,
-             "uniform_(from, to): from, to and their difference must be numbers of dtype %s, got %g and %g",
+             "uniform_(from, to): from, to and to - from must be finite in dtype %s, got %g and %g",
              name(input.dtype()), from, to);
     return {};
 }
@@ -38,7 +38,8 @@ Outputs exponential_(const Tensor& input, double lambd, Generator*) {
 Outputs geometric_(const Tensor& input, double p, Generator*) {
     RL_CHECK(input.dtype() != DType::Bool, throw_not_implemented,
              "geometric_(input): not defined for dtype bool");
-    RL_CHECK(p > 0 && p < 1, throw_runtime, "geometric_(p): must lie between 0 and 1, got %g", p);
+    RL_CHECK(p > 0 && p < 1, throw_runtime, "geometric_(p): must be greater than 0 and less than 1, got %g",
+             p);
     return {};
 }
 Outputs cauchy_(const Tensor& input, double, double sigma, Generator*) {
@@ -53,7 +54,7 @@ Outputs log_normal_(const Tensor& input, double, double std, Generator*) {
     return {};
 }
 Outputs bernoulli_(const Tensor&, double p, Generator*) {
-    RL_CHECK(p >= 0 && p <= 1, throw_runtime, "bernoulli_(p): must lie between 0 and 1, got %g", p);
+    RL_CHECK(p >= 0 && p <= 1, throw_runtime, "bernoulli_(p): must be from 0 to 1, got %g", p);
     return {};
 }
 // A `range` of 0 means 2^64.

@@ -17,13 +17,14 @@ void check_along(const char* op, const Tensor& input, int64_t dim, const Tensor&
     if (index.numel() == 0) return;
     RL_CHECK(is_integral(index.dtype()), throw_runtime, "%s(index): must be an integer tensor, got %s", op,
              name(index.dtype()));
-    RL_CHECK(dims_of(index) == dims_of(input), throw_runtime,
-             "%s(index): must have the same number of dimensions as the tensor, got shapes %s and %s", op,
-             to_string(index.sizes()).c_str(), to_string(input.sizes()).c_str());
+    RL_CHECK(
+        dims_of(index) == dims_of(input), throw_runtime,
+        "%s(index): must have the same number of dimensions as input, got shapes %s (index) and %s (input)",
+        op, to_string(index.sizes()).c_str(), to_string(input.sizes()).c_str());
     for (int64_t k = 0; k < index.dim(); ++k)
         RL_CHECK(k == d || input.dim() == 0 || index.sizes()[k] <= input.sizes()[k], throw_runtime,
-                 "%s(index): shape %s exceeds %s at dimension %lld", op, to_string(index.sizes()).c_str(),
-                 to_string(input.sizes()).c_str(), (long long)k);
+                 "%s(index): shape %s must not be larger than input's shape %s in dimension %lld", op,
+                 to_string(index.sizes()).c_str(), to_string(input.sizes()).c_str(), (long long)k);
 }
 
 void check_dtype(const char* op, const char* argument, const Tensor& input, const Tensor& source) {
@@ -36,7 +37,8 @@ Outputs scattered(const char* op, const Tensor& input, int64_t dim, const Tensor
     bool covers = index.numel() == 0 || dims_of(src) == dims_of(index);
     for (int64_t k = 0; covers && index.numel() > 0 && k < dims_of(index); ++k)
         covers = size_of(index, k) <= size_of(src, k);
-    RL_CHECK(covers, throw_runtime, "%s(index, src): index of shape %s exceeds src of shape %s", op,
+    RL_CHECK(covers, throw_runtime,
+             "%s(index, src): index must not be larger than src in any dimension, got shapes %s and %s", op,
              to_string(index.sizes()).c_str(), to_string(src.sizes()).c_str());
     check_dtype(op, "src", input, src);
     return {};

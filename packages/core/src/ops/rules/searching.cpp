@@ -55,7 +55,8 @@ Outputs _unique_elements(const Tensor& input, bool, bool return_inverse, bool re
     return distinct(input, IntList(&count, 1), input.sizes(), return_inverse, return_counts, count);
 }
 Outputs _unique_rows(const Tensor& input, bool, bool return_inverse, bool return_counts, int64_t count) {
-    RL_CHECK(input.dim() > 0, throw_runtime, "unique_rows(input): needs at least 1 dimension");
+    RL_CHECK(input.dim() > 0, throw_runtime,
+             "unique_rows(input): needs at least 1 dimension, got a 0-d tensor");
     int64_t sizes[kMaxDims];
     std::copy(input.sizes().begin(), input.sizes().end(), sizes);
     const int64_t n = sizes[0];
