@@ -1,4 +1,5 @@
-"""Descriptions of arguments with the same meaning in all operators. The key `arguments` of an entry describes the others.
+"""Descriptions of arguments with the same meaning in all operators. The key `arguments` of an entry describes the
+other arguments of its operator.
 
     arguments:
       alpha: The number by which `other` is multiplied.

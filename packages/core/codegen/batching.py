@@ -83,7 +83,7 @@ def emit_batching(rules: dict[str, Batching], ops: list[Op]) -> dict[str, str]:
 
 
 def _kind(op: Op, form: Form, a: Argument) -> str:
-    """Return the letter that describes a rule's use of an argument: struct Row in src/batch/call.h."""
+    """Return the letter that describes how a rule uses an argument; see struct Row in src/batch/call.h."""
     if a.type.is_tensor:
         return "l" if a.type.name.endswith("[]") else "c" if a.name in op.bool_inputs else "t"
     lists = (TYPES["int[]"], TYPES["int[]?"])

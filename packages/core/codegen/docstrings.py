@@ -35,7 +35,7 @@ _ERRORS_OF_ARGUMENTS = {
 
 
 def docstring(spelling: str, name: str, group: list[Op], method: bool) -> str:
-    """Return the docstring of a function or a method, with the signature that `inspect.signature` reads before it."""
+    """Return the docstring of a function or a method, preceded by the signature that `inspect.signature` reads."""
     return text_signature(spelling, widest(group, name, method), method) + help_text(
         spelling, name, group, method
     )

@@ -50,7 +50,7 @@ _TURNED = {"floating": frozenset(("bool", *_INTEGERS)), "numeric": frozenset(("b
 
 
 class DTypesError(ValueError):
-    """Raised for an invalid value of the key. The loader adds file and line."""
+    """Raised for an invalid value of the key `dtypes`. The loader adds the file and the line to the message."""
 
 
 def dtypes_of(text: str) -> frozenset[str]:
@@ -68,7 +68,7 @@ def dtypes_of(text: str) -> frozenset[str]:
 
 
 def takes_float8(text: str) -> bool:
-    """Return whether float8 tensors are among these dtypes: all formats, or none."""
+    """Return whether a value of the key `dtypes` contains the float8 dtypes, which it contains all or not at all."""
     return dtypes_of(text).issuperset(FLOAT8)
 
 

@@ -98,7 +98,7 @@ class ForwardEmitter(DerivativeEmitter):
         ]
 
     def _forward_by_aux(self, form: Form, aux: Form) -> list[str]:
-        """Return the stage function of Dual for a rule that reads auxiliary results. It calls the form that has them."""
+        """Return the stage function of Dual for a rule that reads auxiliary results, from the form that returns them."""
         given = ", ".join(cpp_name(a.name) for a in form.schema.arguments)
         count = len(self.op.schema.returns)
         results = ", ".join(f"std::move(std::get<{i}>(all))" for i in range(count))
@@ -115,7 +115,7 @@ class ForwardEmitter(DerivativeEmitter):
         ]
 
     def _aux_of_rules(self, form: Form, rules: str | dict[str, Formula]) -> Form | None:
-        """Return the form with auxiliary results if a jvp formula reads one."""
+        """Return the form with auxiliary results if a jvp formula reads an auxiliary result, else None."""
         if isinstance(rules, str) or not any(
             use.name in self.op.aux for f in rules.values() for use in f.uses()
         ):

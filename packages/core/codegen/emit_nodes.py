@@ -1,4 +1,4 @@
-"""C++ of the nodes: the attributes that each saves, and the computation of gradients."""
+"""C++ of the nodes: the attributes that each node saves, and the computation of gradients."""
 
 from __future__ import annotations
 

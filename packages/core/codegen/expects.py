@@ -45,7 +45,7 @@ _OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "/"}
 
 
 class ExpectsError(ValueError):
-    """Raised for an invalid value of the key. The loader adds file and line."""
+    """Raised for an invalid value of the key `expects`. The loader adds the file and the line to the message."""
 
 
 def checks_of(op: Op) -> list[str]:

@@ -27,7 +27,7 @@ _FORM = re.compile(
 
 
 class LayoutError(ValueError):
-    """Raised for an invalid value of the key. The loader adds file and line."""
+    """Raised for an invalid value of the key `layout`. The loader adds the file and the line to the message."""
 
 
 def check_layout(op: Op) -> None:

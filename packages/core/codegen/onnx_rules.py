@@ -25,7 +25,7 @@ _NODES = (ast.Expression, ast.Call, ast.Name, ast.Load, ast.Constant, ast.UnaryO
 
 
 class OnnxRuleError(ValueError):
-    """Raised for an invalid value of the key. The loader adds file and line."""
+    """Raised for an invalid value of the key `onnx`. The loader adds the file and the line to the message."""
 
 
 def check_onnx(op: Op) -> None:

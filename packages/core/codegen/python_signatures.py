@@ -48,7 +48,7 @@ class Signature:
         return f"({', '.join(parts)}) -> {self.returns}"
 
     def untyped(self) -> str:
-        """ "(input, dim=0)"."""
+        """Return the signature without types, such as "(input, dim=0)"."""
         parts = [
             p.shown + (f"={p.parameter.default}" if p.parameter and p.parameter.default else "")
             for p in _parts(self.parameters)

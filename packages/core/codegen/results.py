@@ -45,7 +45,7 @@ _NODES = (
 
 
 class ResultError(ValueError):
-    """Raised for an invalid value of the key. The loader adds file and line."""
+    """Raised for an invalid value of the key `result`. The loader adds the file and the line to the message."""
 
 
 def check_result(op: Op) -> None:

@@ -11,7 +11,7 @@ from .argument_types import TYPES, Type
 
 
 class SchemaError(ValueError):
-    """Raised for an invalid signature. The loader adds file and line."""
+    """Raised for an invalid signature. The loader adds the file and the line to the message."""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ PATTERN = re.compile(r"\([^()]*(?:\([^()]*\)[^()]*)*\)(?: or \([^()]*(?:\([^()]*
 
 
 class ShapesError(ValueError):
-    """Raised for an invalid value of the key. The loader adds file and line."""
+    """Raised for an invalid value of the key `shapes`. The loader adds the file and the line to the message."""
 
 
 def result_names(op: Op) -> list[str]:

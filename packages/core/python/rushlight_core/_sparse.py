@@ -504,9 +504,13 @@ def to_sparse(
             raise RuntimeError(f"to_sparse(sparse_dim): must be None for layout {layout}, got {sparse_dim!r}")
         return _to_compressed("to_sparse", self, str(layout), blocksize, dense_dim)
     if blocksize is not None:
-        raise RuntimeError(f"to_sparse(blocksize): must be None for layout torch.sparse_coo, got {blocksize!r}")
+        raise RuntimeError(
+            f"to_sparse(blocksize): must be None for layout torch.sparse_coo, got {blocksize!r}"
+        )
     if dense_dim is not None:
-        raise RuntimeError(f"to_sparse(dense_dim): must be None for layout torch.sparse_coo, got {dense_dim!r}")
+        raise RuntimeError(
+            f"to_sparse(dense_dim): must be None for layout torch.sparse_coo, got {dense_dim!r}"
+        )
     return _C._sparse_to_coo(self, _default_sparse_dim(self) if sparse_dim is None else sparse_dim)
 
 

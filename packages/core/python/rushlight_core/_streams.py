@@ -159,7 +159,9 @@ class Event:
         interprocess: bool = False,
     ) -> None:
         if interprocess:
-            raise NotImplementedError("Event(interprocess): must be False, because events cannot be shared between processes")
+            raise NotImplementedError(
+                "Event(interprocess): must be False, because events cannot be shared between processes"
+            )
         where = _of(device)
         self.device: _device = _device(where.type)  # has no index until the event is recorded
         self._event: Any = (
@@ -204,7 +206,9 @@ class Event:
         """
         _check("elapsed_time(end_event)", end_event, Event)
         if self._event is None or end_event._event is None:
-            raise ValueError("elapsed_time: both events must be of a device with streams, but an event is of the CPU")
+            raise ValueError(
+                "elapsed_time: both events must be of a device with streams, but an event is of the CPU"
+            )
         return _C._elapsed_time(self._event, end_event._event)
 
     def __repr__(self) -> str:

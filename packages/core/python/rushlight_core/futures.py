@@ -53,7 +53,9 @@ class Future(Generic[T]):
     def _set(self, value: T | None, error: BaseException | None) -> None:
         with self._lock:
             if self._ready.is_set():
-                raise RuntimeError("Future: a result or an exception is already set, and can be set only once")
+                raise RuntimeError(
+                    "Future: a result or an exception is already set, and can be set only once"
+                )
             self._value, self._error = value, error
             callbacks, self._callbacks = self._callbacks, []
             self._ready.set()

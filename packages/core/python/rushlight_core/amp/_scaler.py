@@ -140,7 +140,9 @@ class GradScaler:
         self._check_used("step")
         stage, finite = self._stages.get(optimizer, (_READY, True))
         if stage == _STEPPED:
-            raise RuntimeError("GradScaler.step(optimizer): step() was called already since the last update()")
+            raise RuntimeError(
+                "GradScaler.step(optimizer): step() was called already since the last update()"
+            )
         if stage == _READY:
             self.unscale_(optimizer)
             finite = self._stages[optimizer][1]
