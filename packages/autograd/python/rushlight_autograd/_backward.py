@@ -57,17 +57,19 @@ def backward(
     Args:
         tensors: the tensors that are differentiated. A `GradientEdge` may be passed in place of a tensor; then its
             gradient must be passed too.
-        grad_tensors: a gradient of each tensor's shape, or None for tensors of one element.
-        retain_graph: whether to keep the graph for another call; `create_graph` by default.
+        grad_tensors: the gradient of each tensor in `tensors`, with the shape of the tensor. None means a gradient of 1,
+            and is allowed for tensors of one element.
+        retain_graph: whether to keep the graph, so that `backward` can be called on it again. The default is the value of
+            `create_graph`.
         create_graph: whether the gradients can themselves be differentiated.
         grad_variables: deprecated name of `grad_tensors`.
         inputs: the tensors whose `grad` receives the gradients; all leaves by default.
 
     Shape:
-        - Gradients: the shapes of their tensors.
+        - `grad_tensors`: the shapes of `tensors`.
 
     Raises:
-        RuntimeError: a tensor has no history, the graph was freed, or `inputs` is empty.
+        RuntimeError: a tensor in `tensors` has no graph, its graph was freed, or `inputs` is empty.
 
     Example:
         >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
@@ -152,8 +154,10 @@ def grad(
     Args:
         outputs: the tensors that are differentiated, one or several.
         inputs: the tensors, or `GradientEdge`s, whose gradients are returned.
-        grad_outputs: a gradient of each output's shape, or None for outputs of one element.
-        retain_graph: whether to keep the graph for another call; `create_graph` by default.
+        grad_outputs: the gradient of each output, with the shape of the output. None means a gradient of 1, and is
+            allowed for outputs of one element.
+        retain_graph: whether to keep the graph, so that gradients can be computed from it again. The default is the
+            value of `create_graph`.
         create_graph: whether the gradients can themselves be differentiated.
         only_inputs: must be True.
         allow_unused: return None for an input that the outputs do not depend on, instead of raising RuntimeError.
@@ -165,8 +169,8 @@ def grad(
         - `grad_outputs`: the shapes of the outputs. Gradients: the shapes of the inputs.
 
     Raises:
-        RuntimeError: an input is not used, a tensor has no history, or the graph was freed.
-        ValueError: the arguments contradict each other.
+        RuntimeError: an output does not depend on an input, has no graph, or its graph was freed, or `inputs` is empty.
+        ValueError: `only_inputs` is False, or `materialize_grads` is combined with `allow_unused=False`.
 
     Example:
         >>> x = torch.tensor([1.0, 2.0], requires_grad=True)

@@ -66,14 +66,14 @@ def gradcheck(
     Args:
         func: a function of tensors that returns a tensor or several; integer and bool outputs are ignored.
         inputs: the tensors, some of which require grad; there is a warning if these are not float64 or complex128.
-        eps: the difference between the arguments.
+        eps: the step of the differences: `func` is evaluated at x + eps and x - eps for each element x.
         atol: absolute tolerance.
         rtol: relative tolerance.
         raise_exception: raise GradcheckError for a wrong derivative; otherwise return False.
         nondet_tol: the largest allowed difference between two evaluations of a gradient.
         check_undefined_grad, check_grad_dtypes: have no effect.
-        check_batched_grad: also compare two gradients that are computed in one pass, as in `vmap`.
-        check_batched_forward_grad: also compare two tangents that are computed in one pass.
+        check_batched_grad: also check that gradients computed in one pass, as in `vmap`, equal separate gradients.
+        check_batched_forward_grad: also check that tangents computed in one pass equal separate tangents.
         check_forward_ad: also check forward mode.
         check_backward_ad: check reverse mode.
         fast_mode: compare one random combination of the elements instead of all.

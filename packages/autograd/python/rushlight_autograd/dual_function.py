@@ -24,7 +24,7 @@ def apply(function: type[Function], args: tuple[Any, ...], level: int) -> Any:
     name = function.__name__
     if len(found) != len(outputs):
         raise RuntimeError(
-            f"{name}: jvp returned {len(found)} tangent(s), forward {len(outputs)} output(s)\n"
+            f"{name}: jvp returned {len(found)} tangent(s), but forward returned {len(outputs)} output(s)\n"
             "hint: return one tangent, or None, per output"
         )
     duals = tuple(_dual(name, i, y, t, level) for i, (y, t) in enumerate(zip(outputs, found, strict=True)))

@@ -91,8 +91,8 @@ def vjp(
     """Return ``func(*inputs)``, and the product of a vector with the Jacobian of `func`, in reverse mode.
 
     Args:
-        func: a function of tensors that returns a tensor or a tuple of them.
-        inputs: a tensor or a tuple of them.
+        func: a function of tensors that returns a tensor or a tuple of tensors.
+        inputs: a tensor or a tuple of tensors.
         v: the vector; may be omitted if there is one output with one element.
         create_graph: whether the result can be differentiated again.
         strict: whether to raise RuntimeError if an output does not depend on an input.
@@ -159,8 +159,8 @@ def jacobian(
     """Return the Jacobian of a function.
 
     Args:
-        func: a function of tensors that returns a tensor or a tuple of them.
-        inputs: a tensor or a tuple of them.
+        func: a function of tensors that returns a tensor or a tuple of tensors.
+        inputs: a tensor or a tuple of tensors.
         create_graph: whether the result can be differentiated again.
         strict: whether to raise RuntimeError if an output does not depend on an input.
         vectorize: compute all rows (in forward mode, all columns) in one pass, as in `vmap`.
