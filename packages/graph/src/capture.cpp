@@ -678,7 +678,8 @@ Capture::~Capture() {
 void Capture::start() {
     const Level level = recorder_->level;
     RL_CHECK(!recorder, throw_runtime, "capture: another capture is under way on this thread");
-    RL_CHECK(!recorder_->started, throw_runtime, "capture: was started already");
+    RL_CHECK(!recorder_->started, throw_runtime,
+             "capture: this capture was started already, and can be started only once");
     RL_CHECK(!(dispatch_state.on & (bit(Stage::Autocast) | bit(Stage::Batch))), throw_not_implemented,
              "capture: cannot begin under autocast or inside of vmap\n"
              "hint: use autocast and vmap inside of the captured function");

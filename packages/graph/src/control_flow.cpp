@@ -187,7 +187,7 @@ std::vector<Tensor> capture_while_loop(const BlockFunction& cond_fn, const Block
 
 std::vector<Tensor> capture_scan(const BlockFunction& combine_fn, TensorList init, TensorList xs) {
     Recorder& r = recorder_for("scan");
-    RL_CHECK(!xs.empty(), throw_value, "scan(xs): needs a tensor");
+    RL_CHECK(!xs.empty(), throw_value, "scan(xs): must contain at least one tensor, got none");
     std::vector<Tensor> given(init.begin(), init.end());
     for (const Tensor& x : xs) {
         RL_CHECK(x.dim() > 0 && x.sizes()[0] == xs[0].sizes()[0] && x.sizes()[0] > 0, throw_value,

@@ -348,7 +348,7 @@ Program Program::generalize(const std::vector<Program>& programs, std::vector<Sy
             const Tensor &first = programs[0].constants()[i], &other = program.constants()[i];
             RL_CHECK(
                 first.impl()->data() == other.impl()->data() || ops::equal(first, other), throw_runtime,
-                "capture: constant '%s' changes with the sizes: a tensor that is created from Python data is a constant of the program\nhint: create it with an operator, such as arange",
+                "capture: the values of constant '%s' differ between captures with different sizes, but a program stores only one value of each constant\nhint: create the tensor with an operator, such as arange, instead of from Python data",
                 graph.constants[i].name.c_str());
         }
     const TensorList constants = programs[0].constants();

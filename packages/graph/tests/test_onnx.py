@@ -134,7 +134,7 @@ def test_a_result_may_come_twice_or_be_a_weight(function_module: Callable[..., A
 def test_exported_programs_are_exported(linear: Any) -> None:
     x = core.randn(4, 3)
     same(run(model_of(export(linear, (x,))), x), linear(x))
-    with pytest.raises(ValueError, match="an ExportedProgram has its own"):
+    with pytest.raises(ValueError, match="for an ExportedProgram, which already has dynamic shapes"):
         onnx.export(export(linear, (x,)), dynamic_shapes=({0: Dim("n")},))
 
 

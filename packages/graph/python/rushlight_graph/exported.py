@@ -210,7 +210,7 @@ def export(
     """
     if preserve_module_call_signature:
         raise NotImplementedError(
-            "export(preserve_module_call_signature): is not supported, since a program does not record modules"
+            "export(preserve_module_call_signature): must be empty, because a program does not contain calls of submodules"
         )
     if prefer_deferred_runtime_asserts_over_guards:
         raise NotImplementedError("export(prefer_deferred_runtime_asserts_over_guards): must be False")
@@ -286,7 +286,7 @@ def save(
         raise TypeError(f"export.save(ep): must be an ExportedProgram, got {type(ep).__name__}")
     if opset_version is not None or pickle_protocol != 2:
         raise NotImplementedError(
-            "export.save: the arguments opset_version and pickle_protocol are not supported"
+            "export.save(opset_version, pickle_protocol): must have their default values, None and 2"
         )
     program = ep.program
     if extra_files:
@@ -325,7 +325,9 @@ def load(
         {'note': 'a small one'}
     """
     if expected_opset_version is not None:
-        raise NotImplementedError("export.load(expected_opset_version): is not supported for these files")
+        raise NotImplementedError(
+            "export.load(expected_opset_version): must be None, because the files have no opset versions"
+        )
     path = isinstance(f, (str, os.PathLike))
     program = Program.load(os.fspath(f)) if path else Program.from_bytes(f.read())  # type: ignore[arg-type, union-attr]
     metadata = program.metadata()

@@ -225,7 +225,7 @@ def export(
         optimize: whether calls of constants are folded and repeated calls are computed once.
         verify: whether the results of onnxruntime for `args` are compared with the program's.
         keep_initializers_as_inputs: whether constants are also inputs with default values.
-        dynamo: must be True; the other arguments must have their defaults.
+        dynamo: must be True. Arguments that are not described here must have their default values.
 
     Returns:
         The model.
@@ -262,7 +262,7 @@ def export(
             raise NotImplementedError(f"onnx.export({name}): must have its default value")
     if dynamic_axes is not None:
         raise NotImplementedError(
-            "onnx.export(dynamic_axes): is not supported\nhint: mark the sizes with dynamic_shapes, as in"
+            "onnx.export(dynamic_axes): must be None\nhint: mark the sizes with dynamic_shapes, as in"
             ' {"x": {0: Dim("batch")}}'
         )
     opset = _DEFAULT_OPSET if opset_version is None else opset_version
@@ -274,7 +274,7 @@ def export(
     if isinstance(model, ExportedProgram):
         if dynamic_shapes is not None:
             raise ValueError(
-                "onnx.export(dynamic_shapes): must be None, since an ExportedProgram has its own"
+                "onnx.export(dynamic_shapes): must be None for an ExportedProgram, which already has dynamic shapes"
             )
         program = model
     else:
