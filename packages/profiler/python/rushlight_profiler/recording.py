@@ -106,7 +106,9 @@ class Recording:
         if metric != "self_cpu_time_total":
             raise ValueError(f"export_stacks(metric): must be 'self_cpu_time_total', got {metric!r}")
         if not self.header.metadata.get("with_stack"):
-            raise RuntimeError("export_stacks(): stacks were not recorded\nhint: profile(with_stack=True)")
+            raise RuntimeError(
+                "export_stacks(): stacks were not recorded\nhint: record with profile(with_stack=True)"
+            )
         sums: dict[str, float] = {}
         for event in self._events:
             if event.stack:
@@ -121,7 +123,7 @@ class Recording:
         [bytes...]]. Raises RuntimeError if memory was not recorded."""
         if not self.header.metadata.get("profile_memory"):
             raise RuntimeError(
-                "export_memory_timeline(): memory was not recorded\nhint: profile(profile_memory=True)"
+                "export_memory_timeline(): memory was not recorded\nhint: record with profile(profile_memory=True)"
             )
         if path.endswith(".html"):
             return self.export_html(path)

@@ -162,7 +162,7 @@ class profile:  # noqa: N801  PyTorch's name
         self.activities: set[ProfilerActivity] = _check_activities(activities)
         if with_modules:
             raise NotImplementedError(
-                "profile(with_modules): layers are not recorded\nhint: pass with_stack=True"
+                "profile(with_modules): must be False, because layers are not recorded\nhint: pass with_stack=True"
             )
         if not isinstance(buffer_events, int) or not 16 <= buffer_events <= 1 << 28:
             raise ValueError(

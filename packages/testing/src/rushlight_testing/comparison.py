@@ -87,7 +87,7 @@ def assert_close(
         AssertionError: 1 of 2 elements differ: the greatest difference is 0.5 at (1,) ...
     """
     if (rtol is None) != (atol is None):
-        raise ValueError("assert_close(rtol, atol): give both or neither")
+        raise ValueError("assert_close(rtol, atol): both or neither must be given, got only one")
 
     def fail(text: str, path: str) -> None:
         full = f"{text}\nat {path}" if path else text
@@ -171,7 +171,9 @@ def _tensor(x: Any) -> Tensor:
             return core.tensor(x, dtype=dtype)
     if hasattr(x, "__array__"):
         return core.as_tensor(x)
-    raise TypeError(f"assert_close(): cannot compare {type(x).__name__}")
+    raise TypeError(
+        f"assert_close(): must compare tensors, numbers, arrays, sequences or mappings, got {type(x).__name__}"
+    )
 
 
 def _difference(

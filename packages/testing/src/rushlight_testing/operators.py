@@ -100,8 +100,8 @@ def boxed(op: Op, sample: Sample, name: str | None = None, extra: tuple[Any, ...
     Args:
         op: the entry.
         sample: the arguments.
-        name: the name of the form, by default that of the entry.
-        extra: additional arguments, after those of the sample.
+        name: the name of the form, by default the name of the entry.
+        extra: additional arguments, which follow the arguments of the sample.
 
     Example:
         >>> op = next(op for op in operators() if op.name == "add")

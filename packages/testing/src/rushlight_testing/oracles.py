@@ -186,7 +186,7 @@ def _windows(
 
 
 def adaptive_pool(reduce: Callable[[Array], Any], x: Array, output_size: Any, pooled: int) -> Array:
-    """Return the windows [floor(i n / m), ceil((i + 1) n / m))."""
+    """Return `reduce` of each window i of m windows of n elements: the positions [floor(i n / m), ceil((i + 1) n / m))."""
     return _adaptive(reduce, x, _each(output_size, pooled))
 
 

@@ -48,7 +48,10 @@ def lu_factor(a: Array) -> tuple[Array, Array]:
 
 
 def ldl_factor(a: Array, hermitian: bool) -> tuple[Array, Array, Array]:
-    """Return L below the diagonal and D on it, the pivots 1, 2, ..., and zeros, for matrices that need no pivoting."""
+    """Return the LDL factors in one array (L below the diagonal, D on it), the pivots, and LAPACK's INFO, which is 0.
+
+    The pivots are 1, 2, ..., so the matrices must not need pivoting.
+    """
 
     def one(m: Array) -> Array:
         lower, middle, _ = scipy.linalg.ldl(m, hermitian=hermitian)
