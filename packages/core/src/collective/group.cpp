@@ -109,7 +109,9 @@ std::shared_ptr<CollectiveWork> ProcessGroup::submit(Collective what, bool async
     work->what_ = std::move(what);
     check_member();  // before the lock: another thread of the parent may have held it during the fork
     std::unique_lock lock(mutex_);
-    RL_CHECK(!closed_, throw_runtime, "ProcessGroup: the group was destroyed");
+    RL_CHECK(
+        !closed_, throw_runtime,
+        "ProcessGroup: the group was destroyed\nhint: call init_process_group() to create another group");
     raise_if_broken();
     prepare(*work);
     if (!async && queue_.empty() && !busy_) {

@@ -330,7 +330,9 @@ std::shared_ptr<CollectiveWork> ProcessGroup::post(const Tensor& tensor, int pee
     work->what_.where = where;
     check_member();
     std::unique_lock lock(mutex_);
-    RL_CHECK(!closed_, throw_runtime, "ProcessGroup: the group was destroyed");
+    RL_CHECK(
+        !closed_, throw_runtime,
+        "ProcessGroup: the group was destroyed\nhint: call init_process_group() to create another group");
     raise_if_broken();
     prepare_message(*work, tensor, peer, tag, sends);
     if (!messages_) messages_ = std::make_unique<Messages>(*this);

@@ -95,7 +95,8 @@ int64_t repeat_index_count(KernelContext& ctx, const View& repeats, int64_t size
                  static_cast<long long>(count[i]));
         if (repeats.numel != 1) fits = fits && !__builtin_add_overflow(total, count[i], &total);
     }
-    RL_CHECK(fits, throw_runtime, "repeat_interleave(repeats): the sum overflows");
+    RL_CHECK(fits, throw_runtime,
+             "repeat_interleave(repeats): the sum of the repeats overflows a 64-bit integer");
     return total;
 }
 void repeat_index(KernelContext& ctx, const View& out, const View& repeats, int64_t size) {

@@ -55,7 +55,9 @@ void check_weights(const T* weights, int64_t n, int64_t num_samples, bool replac
         total += weight;
         possible += weight > 0;
     }
-    RL_CHECK(total > 0, throw_runtime, "multinomial(input): the weights of a row sum to zero");
+    RL_CHECK(
+        total > 0, throw_runtime,
+        "multinomial(input): each row must have a positive weight, but the weights of a row sum to zero");
     RL_CHECK(replacement || possible >= num_samples, throw_runtime,
              "multinomial(num_samples): %lld samples cannot be drawn without replacement from %lld positive "
              "weights",

@@ -119,7 +119,7 @@ void count_parts(const View& out, const View& input, int64_t bins, double min, d
         }
     }
     RL_CHECK(std::isfinite(low) && std::isfinite(high), throw_runtime,
-             "histc(min, max): the range [%g, %g] is not finite", double(low), double(high));
+             "histc(min, max): the range must be finite, got [%g, %g]", double(low), double(high));
     if (low == high) {
         low -= 1;
         high += 1;

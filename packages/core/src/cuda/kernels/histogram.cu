@@ -160,7 +160,7 @@ struct Histc {
             queue_for_each(args, 1, CheckRange<C>{found, alarm_of(args.context)});
         } else {
             if (!(std::isfinite(given.low) && std::isfinite(given.high)))
-                fail(BackendStatus::Runtime, "histc(min, max): the range [%g, %g] is not finite",
+                fail(BackendStatus::Runtime, "histc(min, max): the range must be finite, got [%g, %g]",
                      double(given.low), double(given.high));
             if (given.low > given.high)
                 fail(BackendStatus::Runtime, "histc(min, max): min %g is larger than max %g",

@@ -82,9 +82,10 @@ Tensor prelu(const Tensor& input, const Tensor& weight) {
              to_string(weight.sizes()).c_str());
     if (weight.numel() == 1) return ops::_prelu(input, ops::reshape(weight, IntList()));
     int64_t channels = input.dim() > 1 ? input.size(1) : 1;
-    RL_CHECK(weight.numel() == channels && input.dim() > 0, throw_runtime,
-             "prelu(input, weight): an input of shape %s has %lld channels, weight has %lld numbers",
-             to_string(input.sizes()).c_str(), (long long)channels, (long long)weight.numel());
+    RL_CHECK(
+        weight.numel() == channels && input.dim() > 0, throw_runtime,
+        "prelu(weight): must have one number, or one for each of the %lld channels of an input of shape %s, got %lld",
+        (long long)channels, to_string(input.sizes()).c_str(), (long long)weight.numel());
     // The weight has one element for each channel and broadcasts over the dimensions after the channels.
     std::vector<int64_t> shape(static_cast<size_t>(std::max<int64_t>(input.dim() - 1, 1)), 1);
     shape[0] = channels;
@@ -114,7 +115,8 @@ Tensor product_of_pytorch(const Tensor& input, double low, double high, Generato
 
 Tensor rrelu(const Tensor& input, Scalar lower, Scalar upper, bool training, Generator* generator) {
     double low = lower.to<double>(), high = upper.to<double>();
-    RL_CHECK(low <= high, throw_runtime, "rrelu(lower, upper): lower %g is above upper %g", low, high);
+    RL_CHECK(low <= high, throw_runtime, "rrelu(lower, upper): lower must be at most upper, got %g and %g",
+             low, high);
     if (!training) return ops::leaky_relu(input, Scalar((low + high) / 2));
     const Generator& drawn = generator ? *generator : default_generator();
     const bool as_pytorch = drawn.stream() == RandomStream::Torch && input.device() == Device();
@@ -128,7 +130,7 @@ Tensor rrelu(const Tensor& input, Scalar lower, Scalar upper, bool training, Gen
 Tensor glu(const Tensor& input, int64_t dim) {
     RL_CHECK(input.dim() > 0, throw_runtime, "glu(input): must have at least 1 dimension, got a 0-d tensor");
     int64_t size = input.size(dim), half = size / 2;
-    RL_CHECK(size % 2 == 0, throw_runtime, "glu(input): dimension %lld has size %lld, needs an even size",
+    RL_CHECK(size % 2 == 0, throw_runtime, "glu(input): dimension %lld must have an even size, got %lld",
              (long long)dim, (long long)size);
     return ops::mul(ops::narrow(input, dim, 0, half), ops::sigmoid(ops::narrow(input, dim, half, half)));
 }

@@ -136,7 +136,7 @@ Tensor addbmm(const Tensor& input, const Tensor& batch1, const Tensor& batch2, S
              "addbmm(batch1, batch2): need 3 dimensions, got shapes %s and %s",
              to_string(batch1.sizes()).c_str(), to_string(batch2.sizes()).c_str());
     RL_CHECK(batch1.size(0) == batch2.size(0) && batch1.size(2) == batch2.size(1), throw_runtime,
-             "addbmm(batch1, batch2): shapes %s and %s cannot be multiplied",
+             "addbmm(batch1, batch2): must have shapes (b, n, m) and (b, m, p), got %s and %s",
              to_string(batch1.sizes()).c_str(), to_string(batch2.sizes()).c_str());
     // Joins the batch and the inner dimension, so that one matrix product sums over both.
     const int64_t inner = batch1.size(0) * batch1.size(2);

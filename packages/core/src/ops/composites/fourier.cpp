@@ -112,9 +112,10 @@ struct Positions {
         if (dim) {
             for (int64_t d : *dim) dims.push_back(dimension(op, input, d));
         } else if (s) {
-            RL_CHECK(static_cast<int64_t>(s->size()) <= ndim, throw_runtime,
-                     "fft.%s(s): got %zu lengths for a tensor of %lld dimensions", op, s->size(),
-                     (long long)ndim);
+            RL_CHECK(
+                static_cast<int64_t>(s->size()) <= ndim, throw_runtime,
+                "fft.%s(s): must hold at most one length for each of the %lld dimensions, got %zu lengths",
+                op, (long long)ndim, s->size());
             for (size_t i = 0; i < s->size(); ++i) dims.push_back(ndim - static_cast<int64_t>(s->size() - i));
         } else {
             dims.resize(static_cast<size_t>(ndim));
@@ -410,9 +411,10 @@ Tensor istft(const Tensor& input, int64_t n_fft, std::optional<int64_t> hop_leng
     RL_CHECK(!length || *length > 0, throw_runtime, "istft(length): must be positive, got %lld",
              (long long)length.value_or(0));
     const int64_t have = length ? std::min(*length, end - begin) : end - begin;
-    RL_CHECK(have > 0, throw_runtime,
-             "istft(input): none of its %lld samples is left after center=True removes n_fft / 2 samples",
-             (long long)total);
+    RL_CHECK(
+        have > 0, throw_runtime,
+        "istft(input): no samples of the signal are left: it has %lld samples, and center=True removes n_fft / 2 samples at each end",
+        (long long)total);
     signal = ops::narrow(signal, 1, begin, have);
     envelope = ops::narrow(envelope, 0, begin, have);
     if (envelope.device().type == DeviceType::CPU) {  // on other devices the check would wait for the device

@@ -226,7 +226,8 @@ Tensor chain_matmul(TensorList matrices) {
 Tensor matrix_power(const Tensor& input, int64_t n) {
     check_square("matrix_power", input);
     if (n < 0) {
-        RL_CHECK(n > INT64_MIN, throw_runtime, "linalg.matrix_power(n): %lld is too small", (long long)n);
+        RL_CHECK(n > INT64_MIN, throw_runtime, "linalg.matrix_power(n): must be greater than -2^63, got %lld",
+                 (long long)n);
         return matrix_power(ops::linalg_inv(input), -n);
     }
     if (n == 0)

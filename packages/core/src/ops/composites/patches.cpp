@@ -48,9 +48,10 @@ Tensor rearranged(const Tensor& input, std::vector<int64_t> split, int64_t parts
 Tensor pixel_shuffle(const Tensor& input, int64_t r) {
     check("pixel_shuffle", "upscale_factor", input, r);
     const int64_t channels = input.size(-3), height = input.size(-2), width = input.size(-1);
-    RL_CHECK(channels % (r * r) == 0, throw_runtime,
-             "pixel_shuffle(input): %lld channels are not a multiple of upscale_factor squared, %lld",
-             (long long)channels, (long long)(r * r));
+    RL_CHECK(
+        channels % (r * r) == 0, throw_runtime,
+        "pixel_shuffle(input): the number of channels, %lld, must be a multiple of upscale_factor squared, %lld",
+        (long long)channels, (long long)(r * r));
     int64_t n = 1;
     for (int64_t d = 0; d < input.dim() - 3; ++d) n *= input.sizes()[d];
     std::vector<int64_t> joined(input.sizes().begin(), input.sizes().end() - 3);

@@ -19,7 +19,8 @@ Tensor reshape_as(const Tensor& input, const Tensor& other) { return reshape(inp
 
 Tensor flatten(const Tensor& input, int64_t start_dim, int64_t end_dim) {
     int first = wrap_dim("flatten", start_dim, input.dim()), last = wrap_dim("flatten", end_dim, input.dim());
-    RL_CHECK(first <= last, throw_runtime, "flatten(start_dim, end_dim): start_dim %d comes after end_dim %d",
+    RL_CHECK(first <= last, throw_runtime,
+             "flatten(start_dim, end_dim): start_dim must not come after end_dim, got dimensions %d and %d",
              first, last);
     if (input.dim() > 0 && first == last) return input;
     int64_t sizes[kMaxDims];

@@ -67,7 +67,8 @@ bool from_right(bool right, std::optional<std::string_view> side) {
     RL_CHECK(*side == "left" || *side == "right", throw_runtime,
              "searchsorted(side): must be 'left' or 'right', got '%.*s'", static_cast<int>(side->size()),
              side->data());
-    RL_CHECK(!(right && *side == "left"), throw_runtime, "searchsorted(side): 'left' contradicts right=True");
+    RL_CHECK(!(right && *side == "left"), throw_runtime,
+             "searchsorted(side): must not be 'left' if right=True");
     return *side == "right";
 }
 

@@ -134,12 +134,12 @@ std::vector<Tensor> split_sizes(const Tensor& input, IntList sizes, int64_t dim)
     for (int64_t s : sizes) {
         RL_CHECK(s >= 0, throw_runtime, "split(split_size): sizes must not be negative, got %s",
                  to_string(sizes).c_str());
-        RL_CHECK(!__builtin_add_overflow(total, s, &total), throw_runtime, "split(split_size): %s overflows",
-                 to_string(sizes).c_str());
+        RL_CHECK(!__builtin_add_overflow(total, s, &total), throw_runtime,
+                 "split(split_size): the sum of %s overflows a 64-bit integer", to_string(sizes).c_str());
     }
     RL_CHECK(total == input.sizes()[d], throw_runtime,
-             "split(split_size): %s sums to %lld, but dimension %d has size %lld", to_string(sizes).c_str(),
-             (long long)total, d, (long long)input.sizes()[d]);
+             "split(split_size): the sum of %s is %lld, but must be the size of dimension %d, %lld",
+             to_string(sizes).c_str(), (long long)total, d, (long long)input.sizes()[d]);
     std::vector<Tensor> pieces;
     int64_t at = 0;
     for (int64_t s : sizes) {

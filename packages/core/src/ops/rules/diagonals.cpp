@@ -48,7 +48,9 @@ Outputs triangle_indices(const char* op, int64_t row, int64_t col, __int128 coun
              (long long)row, (long long)col);
     RL_CHECK(!requires_grad, throw_runtime,
              "%s(requires_grad): must be False, because integers have no gradient", op);
-    RL_CHECK(count <= INT64_MAX / 2, throw_runtime, "%s(row, col): too many elements", op);
+    RL_CHECK(count <= INT64_MAX / 2, throw_runtime,
+             "%s(row, col): the result would have too many elements, got %lld rows and %lld columns", op,
+             (long long)row, (long long)col);
     const int64_t shape[] = {2, static_cast<int64_t>(count)};
     Outputs outs;
     outs.add(shape, result, resolve(device.value_or(Device{})));

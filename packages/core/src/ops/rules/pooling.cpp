@@ -34,8 +34,8 @@ struct Windows {
         check_list("dilation", dilation, 1);
         for (int d = 0; d < pooled; ++d)
             RL_CHECK(2 * at(padding, d) <= at(kernel_size, d), throw_runtime,
-                     "%s(padding): %lld is more than half of the kernel's size %lld", op,
-                     (long long)at(padding, d), (long long)at(kernel_size, d));
+                     "%s(padding): must be at most half of the kernel size %lld, got %lld", op,
+                     (long long)at(kernel_size, d), (long long)at(padding, d));
     }
     int64_t count(int d, int64_t size, bool ceil_mode) const {
         RL_CHECK(size < int64_t{1} << 59, throw_runtime, "%s(input): a dimension of size %lld is too large",

@@ -28,8 +28,9 @@ void check_addend(const char* op, const Tensor& input, IntList product) {
     bool fits = input.dim() <= static_cast<int64_t>(product.size());
     for (int64_t d = 1; fits && d <= input.dim(); ++d)
         fits = input.size(-d) == 1 || input.size(-d) == product[product.size() - static_cast<size_t>(d)];
-    RL_CHECK(fits, throw_runtime, "%s(input): shape %s does not broadcast to the product's %s", op,
-             to_string(input.sizes()).c_str(), to_string(product).c_str());
+    RL_CHECK(fits, throw_runtime,
+             "%s(input): must broadcast to the shape of the product, got shape %s for a product of shape %s",
+             op, to_string(input.sizes()).c_str(), to_string(product).c_str());
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ NewTensor arange_start(Scalar start, Scalar end, Scalar step, std::optional<DTyp
     };
     if (floating && dtype == DType::Int64) {  // a range of integers: the numbers are truncated
         RL_CHECK(by == 0 || std::fabs(by) >= 1 || std::isnan(by), throw_value,
-                 "arange(step): %g becomes 0 in an integer dtype", by);
+                 "arange(step): must not be 0 in the integer dtype of the result, but %g becomes 0", by);
         start = whole("start", start), end = whole("end", end), step = whole("step", step);
         first = start.to<double>(), last = end.to<double>(), by = step.to<double>();
         floating = false;
@@ -73,7 +73,8 @@ NewTensor arange_start(Scalar start, Scalar end, Scalar step, std::optional<DTyp
                                     : static_cast<uint64_t>(a) - static_cast<uint64_t>(b);
         const uint64_t stride = s > 0 ? static_cast<uint64_t>(s) : -static_cast<uint64_t>(s);
         const uint64_t n = span / stride + (span % stride != 0);
-        RL_CHECK(n <= static_cast<uint64_t>(INT64_MAX), throw_runtime, "arange(): too many elements");
+        RL_CHECK(n <= static_cast<uint64_t>(INT64_MAX), throw_runtime,
+                 "arange(start, end, step): the number of elements overflows a 64-bit integer");
         return of_length(static_cast<int64_t>(n), result, device)
             .written_by(range_kernel, {Scalar(a), Scalar(s)});
     }

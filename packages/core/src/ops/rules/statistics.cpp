@@ -81,7 +81,7 @@ Outputs histc(const Tensor& input, int64_t bins, Scalar min, Scalar max) {
         const double most = input.dtype() == DType::Float64 ? std::numeric_limits<double>::max()
                                                             : std::numeric_limits<float>::max();
         RL_CHECK(std::abs(low) <= most && std::abs(high) <= most, throw_runtime,
-                 "histc(min, max): the range [%g, %g] is not finite", low, high);
+                 "histc(min, max): the range must be finite, got [%g, %g]", low, high);
         RL_CHECK(low <= high, throw_runtime, "histc(min, max): min %g is larger than max %g", low, high);
     }
     Outputs outs;

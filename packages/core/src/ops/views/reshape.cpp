@@ -126,7 +126,7 @@ ViewSpec expand(const Tensor& input, IntList size, bool) {
         if (want == -1 && d >= lead) want = have;
         RL_CHECK(
             want >= 0 && (want == have || have == 1), throw_runtime,
-            "expand(size): shape %s cannot be expanded to %s: dimension %d is %lld%s",
+            "expand(size): shape %s cannot be expanded to %s: dimension %d has size %lld%s",
             to_string(input.sizes()).c_str(), to_string(size).c_str(), d, (long long)have,
             want == -1 ? "\nhint: replace -1 by a number, because a new dimension has no size to keep" : "");
         v.push(want, d < lead || want != have ? 0 : input.strides()[d - lead]);
