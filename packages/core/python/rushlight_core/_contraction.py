@@ -29,7 +29,7 @@ def einsum(*args: Any) -> Tensor:
     Raises:
         ValueError: there is no operand, or a number is not below 52.
         TypeError: a list of dimensions is expected, and another object is given.
-        RuntimeError: the equation is not valid, or does not fit the operands.
+        RuntimeError: the equation is not valid, or does not match the operands.
 
     Example:
         >>> a, b = torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0], [4.0]])

@@ -89,9 +89,9 @@ def _edges(input: Tensor, bins: int, range: Any) -> Tensor:
     else:
         low, high = 0.0, 1.0
     if not (abs(low) < float("inf") and abs(high) < float("inf")):
-        raise RuntimeError(f"histogram(range): [{low}, {high}] is not finite")
+        raise RuntimeError(f"histogram(range): must be finite, got [{low}, {high}]")
     if low > high:
-        raise RuntimeError(f"histogram(range): its min {low} is larger than its max {high}")
+        raise RuntimeError(f"histogram(range): min must not be larger than max, got {low} and {high}")
     if low == high:
         low, high = low - 0.5, high + 0.5
     return _C.linspace(low, high, bins + 1, dtype=input.dtype, device=input.device)

@@ -490,7 +490,7 @@ def to_sparse(
         dense_dim: None or 0, because matrices in compressed layouts have no dense dimensions.
 
     Raises:
-        RuntimeError: an argument does not fit the layout, or blocks do not divide the matrix.
+        RuntimeError: an argument is not allowed for the layout, or the blocks do not divide the matrix.
     """
     if layout is not None and str(layout) == "torch.strided":
         for name, value in (("sparse_dim", sparse_dim), ("blocksize", blocksize), ("dense_dim", dense_dim)):

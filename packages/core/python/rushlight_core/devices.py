@@ -165,7 +165,8 @@ class DeviceProperties:
             the properties of the same names in CUDA.
         L2_cache_size, shared_memory_per_block, shared_memory_per_block_optin, shared_memory_per_multiprocessor: the
             sizes of the caches.
-        is_integrated, is_multi_gpu_board: bools.
+        is_integrated: whether the GPU shares the memory of the host.
+        is_multi_gpu_board: whether the board has several GPUs.
         uuid: a `uuid.UUID`.
     """
 

@@ -342,7 +342,7 @@ def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> PyTree:
         treespec: the structure.
 
     Raises:
-        ValueError: the number of leaves does not fit the structure.
+        ValueError: the number of leaves is not the number of leaves of the structure.
 
     Example:
         >>> leaves, spec = tree_flatten({"a": [1, 2]})

@@ -30,7 +30,7 @@ def array_namespace(self: Tensor, *, api_version: str | None = None) -> ModuleTy
 def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
     """Return a copy on `device`, or the tensor itself if it is there already; this is `Tensor.to_device`."""
     if stream is not None:
-        raise NotImplementedError("to_device(stream): only None is supported")
+        raise NotImplementedError(f"to_device(stream): must be None, got {stream!r}")
     return self.to(device)
 
 

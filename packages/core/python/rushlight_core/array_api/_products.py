@@ -72,6 +72,6 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """
     if x1.shape[axis] != x2.shape[axis]:
         raise ValueError(
-            f"vecdot(axis): the sizes of this axis differ: {x1.shape[axis]} and {x2.shape[axis]}"
+            f"vecdot(axis): x1 and x2 must have the same size along axis, got {x1.shape[axis]} and {x2.shape[axis]}"
         )
     return _linalg.vecdot(*same(x1, x2), dim=axis)

@@ -128,7 +128,7 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
         (tensor([0, 1]), tensor([1, 0]))
     """
     if x.ndim == 0:
-        raise ValueError("nonzero(x): must have at least one dimension")
+        raise ValueError("nonzero(x): must have at least one dimension, got a 0-d tensor")
     return tuple(_C.nonzero(x).unbind(1))
 
 
