@@ -29,7 +29,9 @@ void move_retained(Meta& m, Node* former) {
 }
 
 void retain_grad(const Tensor& t) {
-    RL_CHECK(t.requires_grad(), throw_runtime, "retain_grad(): this tensor does not require grad");
+    RL_CHECK(
+        t.requires_grad(), throw_runtime,
+        "retain_grad(): this tensor does not require grad\nhint: compute it from tensors that require grad");
     if (!grad_fn(t)) return;
     Meta& m = meta(t.impl());
     if (m.retains_grad()) return;

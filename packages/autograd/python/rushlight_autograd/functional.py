@@ -101,7 +101,7 @@ def vjp(
         - `v`: the shapes of the outputs. Product: the shapes of the inputs.
 
     Raises:
-        RuntimeError: shapes do not fit, or `strict` is not satisfied.
+        RuntimeError: `v` has wrong shapes, or `strict` is True and an output does not depend on an input.
 
     Example:
         >>> x = torch.tensor([1.0, 2.0])
@@ -129,7 +129,7 @@ def jvp(
         - `v`: the shapes of the inputs. Product: the shapes of the outputs.
 
     Raises:
-        RuntimeError: shapes do not fit, or `strict` is not satisfied.
+        RuntimeError: `v` has wrong shapes, or `strict` is True and an output does not depend on an input.
 
     Example:
         >>> x = torch.tensor([1.0, 2.0])
@@ -172,7 +172,8 @@ def jacobian(
           of tuples if there are several of both.
 
     Raises:
-        RuntimeError: `vectorize` is given together with `strict`, or `strict` is not satisfied.
+        RuntimeError: `vectorize` is given together with `strict`, or `strict` is True and an output does not depend on an
+            input.
         ValueError: `strategy` is unknown.
 
     Example:
@@ -294,7 +295,7 @@ def hessian(
           *input_j.shape).
 
     Raises:
-        RuntimeError: the output has several elements, or `strict` is not satisfied.
+        RuntimeError: the output has several elements, or `strict` is True and the output does not depend on an input.
 
     Example:
         >>> torch.autograd.functional.hessian(lambda x: (x**3).sum(), torch.tensor([1.0, 2.0]))
@@ -325,7 +326,8 @@ def vhp(
         - `v` and the product: the shapes of the inputs.
 
     Raises:
-        RuntimeError: the output has several elements, shapes do not fit, or `strict` is not satisfied.
+        RuntimeError: the output has several elements, `v` has wrong shapes, or `strict` is True and the output does not
+            depend on an input.
 
     Example:
         >>> torch.autograd.functional.vhp(lambda x: (x**3).sum(), torch.tensor([1.0, 2.0]), torch.tensor([1.0, 1.0]))
@@ -349,7 +351,8 @@ def hvp(
         - `v` and the product: the shapes of the inputs.
 
     Raises:
-        RuntimeError: the output has several elements, shapes do not fit, or `strict` is not satisfied.
+        RuntimeError: the output has several elements, `v` has wrong shapes, or `strict` is True and the output does not
+            depend on an input.
 
     Example:
         >>> torch.autograd.functional.hvp(lambda x: (x**3).sum(), torch.tensor([1.0, 2.0]), torch.tensor([1.0, 1.0]))

@@ -98,7 +98,9 @@ PyObject* method_register_hook(PyObject* self, PyObject* args, PyObject* kwargs)
     RL_CHECK(PyCallable_Check(callable), throw_type, "register_hook(hook): must be callable, not %s",
              Py_TYPE(callable)->tp_name);
     Tensor t = self_of(self);
-    RL_CHECK(t.requires_grad(), throw_runtime, "register_hook(): this tensor does not require grad");
+    RL_CHECK(
+        t.requires_grad(), throw_runtime,
+        "register_hook(): this tensor does not require grad\nhint: call requires_grad_() on the tensor first");
     auto hook = make_hook(callable, false);
     if (Ref<Node> node = grad_fn(t)) {
         add_hook(node->hooks().tensor_hooks, std::pair(meta(t.impl()).index, hook));

@@ -92,7 +92,7 @@ PyObject* py_unbatch(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     const BatchLevel& level = *current_batch_level();
     if (args[1] == Py_None) {
         RL_CHECK(!is_batched(t) || batched(t).innermost.get() != &level, throw_value,
-                 "vmap(out_dims=None): the result differs between examples");
+                 "vmap(out_dims): must not be None for a result that differs between examples");
         return check(wrap(t));
     }
     const int64_t dim = dim_of(args[1]);
