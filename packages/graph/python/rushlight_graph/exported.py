@@ -197,7 +197,7 @@ def export(
 
     Raises:
         TypeError: `mod` is not a module, or an argument is of a type that a program cannot hold.
-        ValueError: `dynamic_shapes` does not fit the arguments.
+        ValueError: `dynamic_shapes` does not match the structure or the sizes of the arguments.
         RuntimeError: a value is read, a tensor is written that is neither input, parameter nor buffer, or the module calls
             other operators with other sizes.
         NotImplementedError: the module uses a feature that cannot be captured yet, such as a device other than the CPU or a
