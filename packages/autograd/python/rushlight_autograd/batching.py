@@ -55,8 +55,8 @@ def vmap(
             memory and give the same results (except for random operators).
 
     Raises:
-        ValueError, IndexError: in_dims or out_dims do not fit, examples differ in number, there is nothing to batch, or the
-            function returns an object that is not a tensor.
+        ValueError, IndexError: `in_dims` or `out_dims` does not match the arguments or the results, arguments have
+            different numbers of examples, there is nothing to batch, or `func` returns an object that is not a tensor.
         RuntimeError: the function uses an operation that is not defined for many examples at once; the message says
             what to do instead.
 

@@ -339,7 +339,8 @@ def _checkpoint_by_hooks(
             nonlocal number
             if number == len(slots):
                 raise CheckpointError(
-                    "checkpoint(): the function saved more tensors when it was computed again"
+                    "checkpoint(): the function saved more tensors when it was computed again\n"
+                    "hint: the function must not depend on state that changes between the two computations"
                 )
             slot = slots[number]()
             number += 1
@@ -348,7 +349,8 @@ def _checkpoint_by_hooks(
                 if check and kind != slot.kind:
                     raise CheckpointError(
                         f"checkpoint(): tensor {number - 1} that the function saved was {slot.kind[1]} of shape"
-                        f" {slot.kind[0]}, and {kind[1]} of shape {kind[0]} when it was computed again"
+                        f" {slot.kind[0]}, and {kind[1]} of shape {kind[0]} when it was computed again\n"
+                        "hint: the function must not depend on state that changes between the two computations"
                     )
                 computed[slot] = tensor
             if early_stop and number == len(slots):

@@ -14,7 +14,7 @@ from .sinks import make_sink
 
 
 class MemoryPoint(NamedTuple):
-    """The amount of memory in use from a point in time on."""
+    """The amount of memory that is in use from a point in time until the next change."""
 
     time: float
     """Microseconds since the recording began."""

@@ -38,7 +38,7 @@ class ProfilerAction(Enum):
 
 
 class ProfilerActivity(IntEnum):
-    """The kind of activities to record: on the CPU, or on a device.
+    """A kind of activities that `profile` can record: on the CPU, or on a device.
 
     Example:
         >>> with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as prof:

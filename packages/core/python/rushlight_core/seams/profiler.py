@@ -85,7 +85,7 @@ class Event(NamedTuple):
     id: int
     """A number that is unique in the profile; 0 for memory."""
     parent: int
-    """The `id` of the innermost span that contains this one on its thread; 0 if there is none."""
+    """The `id` of the innermost span that contains this event on its thread; 0 if there is none."""
     sequence: int
     """The number of the graph node that the operator recorded, or of the node itself; 0 if there is none."""
     nbytes: int
@@ -106,7 +106,7 @@ class Header(NamedTuple):
     start_time: int
     """The time at which the profile began, in nanoseconds since 1970."""
     duration: int
-    """Nanoseconds."""
+    """The duration of the profile in nanoseconds."""
     threads: dict[int, str]
     """A dict from numbers of threads to their names; the main thread is the first."""
     dropped: int
@@ -132,4 +132,4 @@ class Sink(Protocol):
 
 
 SinkFactory = Callable[[str], Sink]
-"""The object in an entry point of the group: a function that takes a path and returns a sink that writes to it."""
+"""A function that takes a path and returns a sink that writes to it. Entry points of `rushlight.profiler` refer to it."""

@@ -27,7 +27,7 @@ class Size:
         self.expression: int = expression
 
     def _unsupported(self, *_: Any) -> NoReturn:
-        raise UnsupportedError("depends on a dynamic size")
+        raise UnsupportedError("an argument depends on a dynamic size, which is not supported")
 
     __index__: Callable[..., NoReturn] = _unsupported
     __int__: Callable[..., NoReturn] = _unsupported

@@ -397,7 +397,7 @@ class Lowering:
                     raise UnsupportedError("a view of two tensors is not supported")
                 arguments.append(indices)
             elif any(is_size(item) for item in _items(argument)):
-                raise UnsupportedError("depends on a dynamic size")
+                raise UnsupportedError("an argument depends on a dynamic size, which is not supported")
             else:
                 arguments.append(getattr(core, argument) if isinstance(argument, DTypeName) else argument)
         result = _call_boxed(node.op, *arguments)

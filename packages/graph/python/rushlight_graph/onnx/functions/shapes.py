@@ -110,7 +110,7 @@ def rearranged(b: Builder, call: Call) -> Val:
     if any(
         isinstance(item, Size) for part in arguments for item in (part if isinstance(part, list) else [part])
     ):
-        raise UnsupportedError("depends on a dynamic size")
+        raise UnsupportedError("an argument depends on a dynamic size, which is not supported")
     made = _call_boxed(call.name, positions, *arguments).contiguous()
     return b.op("Gather", b.flat(call.tensor("input")), b.constant(made), axis=0)
 
