@@ -67,8 +67,8 @@ def segment_reduce(
         raise RuntimeError(f"{name}(): lengths and offsets must be int64 or int32, got {given.dtype}")
     if given.dim() != axis + 1 or given.shape[:axis] != data.shape[:axis]:
         raise RuntimeError(
-            f"{name}(): lengths or offsets must have {axis + 1} dimensions, of which the first {axis} have the sizes of "
-            f"data, got shape {tuple(given.shape)} for data of shape {tuple(data.shape)} and axis {axis}"
+            f"{name}(): lengths or offsets must have the shape (*data.shape[:{axis}], n), got shape {tuple(given.shape)}"
+            f" for data of shape {tuple(data.shape)}"
         )
     if offsets is not None and offsets.shape[-1] == 0:
         raise RuntimeError(f"{name}(offsets): needs at least one number")

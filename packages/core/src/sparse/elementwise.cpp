@@ -265,7 +265,7 @@ Tensor pow(const TensorOrScalar& a, const TensorOrScalar& b) {
     if (b.is_tensor())
         refuse("pow", is_sparse_operand(a) ? a.tensor() : b.tensor(), "an exponent that is a tensor");
     RL_CHECK(!b.scalar().is_complex() && b.scalar().to<double>() > 0, throw_not_implemented,
-             "pow(exponent): must be a positive real number for a sparse tensor");
+             "pow(exponent): must be positive and real for a sparse tensor");
     const Tensor once = layout_of(a.tensor()) == Layout::Coo ? coalesce(a.tensor()) : a.tensor();
     return with_values(once, ops::pow(ops::_sparse_values(once), b.scalar()));
 }
