@@ -79,7 +79,8 @@ class Graph:
     def _add(self, box: _Box) -> int:
         if len(self.boxes) >= self.max_nodes:
             raise ValueError(
-                f"the graph has more than max_nodes={self.max_nodes} nodes\nhint: draw fewer outputs, or pass a larger max_nodes"
+                f"the graph has more than max_nodes={self.max_nodes} nodes\n"
+                "hint: draw fewer outputs, or pass a larger max_nodes"
             )
         self.boxes.append(box)
         return len(self.boxes) - 1

@@ -62,4 +62,5 @@ def arange(b: Builder, call: Call) -> Val:
 
 @exports("eye", "linspace", "logspace", "tril_indices", "triu_indices")
 def other(b: Builder, call: Call) -> Val:
-    raise UnsupportedError("an argument depends on a dynamic size, which is not supported")  # calls with fixed sizes are folded to constants
+    # Calls with fixed sizes are folded to constants.
+    raise UnsupportedError("an argument depends on a dynamic size, which is not supported")
