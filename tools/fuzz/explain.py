@@ -41,6 +41,7 @@ INDEPENDENT = "PyTorch's result is the same for other inputs"
 DEPENDENT = "PyTorch's result differs for other inputs"
 ZEROS = "PyTorch's derivative is finite although an intermediate derivative of PyTorch is not"
 TURNS = "the imaginary parts differ by multiples of 2 pi, and rushlight's lie between -pi and pi"
+NAN_INPUT = "an input of the program is NaN"
 NO_ELEMENTS = "the inputs with derivatives, or the results, have no elements"
 LARGE = 0.01  # times the inverse of a rounding error; larger numbers count as the inverse of nearly zero
 SIZE = 7  # replaces the sizes 0 and 1; no other dimension has this size
@@ -91,6 +92,7 @@ def _sentences(
         yield lambda: as_of_one_dtype(program, kind, ours, run), ONE_DTYPE
     if kind == "values":
         yield lambda: differs_by_turns(*both), TURNS
+        yield lambda: any(value != value for one in program.inputs for value in one.values), NAN_INPUT
     if kind == "tangent" and "(nan), not" in found.text:
         # A result whose inputs have no elements has a tangent of 0, which is multiplied by an infinite derivative.
         yield lambda: not any(one.values for one in program.inputs if moves(one)), NO_ELEMENTS

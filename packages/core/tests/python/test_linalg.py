@@ -327,3 +327,15 @@ def test_factors_of_lu_are_contiguous() -> None:
         factors = rl.linalg.lu(a)
         assert all(factor.is_contiguous() for factor in factors)
         assert rl.allclose(factors.P @ factors.L @ factors.U, a, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [rl.float32, rl.float64, rl.complex64, rl.complex128])
+@pytest.mark.parametrize("n", [2, 5, 20])
+def test_pivots_may_be_subnormal(n: int, dtype: rl.dtype) -> None:
+    """The reciprocal of a subnormal pivot is infinite, so rows are divided by the pivot."""
+    tiny = rl.finfo(dtype).tiny / 64
+    a = rl.triu(rl.ones(n, n, dtype=dtype)) * tiny
+    a[1:, 0] = tiny / 2
+    factors = rl.linalg.lu_factor_ex(a).LU
+    assert factors[1:, 0].tolist() == [0.5] * (n - 1)
+    assert rl.linalg.det(rl.tensor([[tiny, 0], [tiny, 0]], dtype=dtype)).item() == 0

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "cpu/linalg/matrices.h"
@@ -42,8 +43,13 @@ int64_t small_lu(int64_t m, int64_t n, T* a, int64_t row, int64_t column, int32_
         }
         if (best != j)
             for (int64_t c = 0; c < n; ++c) std::swap(a[j * row + c * column], a[best * row + c * column]);
-        const T scale = T(1) / *diagonal;
-        for (int64_t i = j + 1; i < m; ++i) a[i * row + j * column] = a[i * row + j * column] * scale;
+        if (size >= std::numeric_limits<Real<T>>::min()) {
+            const T scale = T(1) / *diagonal;
+            for (int64_t i = j + 1; i < m; ++i) a[i * row + j * column] = a[i * row + j * column] * scale;
+        } else {  // the reciprocal of a subnormal number may be infinite
+            const T pivot = *diagonal;
+            for (int64_t i = j + 1; i < m; ++i) a[i * row + j * column] = a[i * row + j * column] / pivot;
+        }
         for (int64_t c = j + 1; c < n; ++c) {
             const T factor = a[j * row + c * column];
             for (int64_t i = j + 1; i < m; ++i)
