@@ -25,7 +25,7 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
 
     Args:
         probs: the probability of 1.
-        logits: the log-odds of this probability, given in place of `probs`.
+        logits: ``log(probs / (1 - probs))``, given instead of `probs`.
         validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:

@@ -25,7 +25,7 @@ class Binomial(ProbsOrLogits):
     Args:
         total_count: the number of trials.
         probs: the probability of success.
-        logits: the log-odds of this probability, given in place of `probs`.
+        logits: ``log(probs / (1 - probs))``, given instead of `probs`.
         validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
@@ -98,7 +98,8 @@ class Binomial(ProbsOrLogits):
         total = int(self.total_count.max())
         if not bool((self.total_count == total).all()):
             raise NotImplementedError(
-                "Binomial.enumerate_support: total_count must be the same for the whole batch"
+                "Binomial.enumerate_support: total_count must be the same for the whole batch, "
+                f"got {int(self.total_count.min())} to {total}"
             )
         values = core.arange(1 + total, dtype=self._param.dtype, device=self._param.device)
         values = values.reshape(-1, *(1 for _ in self._batch_shape))

@@ -23,7 +23,7 @@ class Categorical(ProbsOrLogits):
 
     Args:
         probs: the probabilities, which are divided by their sum.
-        logits: unnormalised log-probabilities, given in place of `probs`.
+        logits: unnormalised log-probabilities, given instead of `probs`.
         validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
@@ -31,7 +31,7 @@ class Categorical(ProbsOrLogits):
         - Samples: (*sample_shape, *batch_shape), int64.
 
     Raises:
-        ValueError: `probs` and `logits` are both given or both missing, are 0-dimensional, or a probability is
+        ValueError: both or neither of `probs` and `logits` are given, the given tensor is 0-dimensional, or a probability is
             negative.
 
     Example:

@@ -41,7 +41,7 @@ class ConstraintRegistry:
         self._registry: dict[type, Factory] = {}
 
     def register(self, constraint: Any, factory: Factory | None = None) -> Any:
-        """Register `factory`, a function from a constraint of this class to a transform. If None, return a decorator.
+        """Register `factory`, which returns a transform to a given constraint. Return a decorator if `factory` is None.
 
         Raises:
             TypeError: the object is neither a constraint nor a class of constraints.

@@ -88,7 +88,7 @@ def _shown(kind: type) -> str:
 
 
 def _number(bound: Any) -> str:
-    return f"{bound:g}" if isinstance(bound, (int, float)) else "the bound"
+    return f"{bound:g}" if isinstance(bound, (int, float)) else f"{bound}"
 
 
 class _Dependent(Constraint):
@@ -101,13 +101,18 @@ class _Dependent(Constraint):
     @property
     def is_discrete(self) -> bool:
         if self._is_discrete is NotImplemented:
-            raise NotImplementedError(f"{self!r}: `is_discrete` of this constraint is not defined")
+            raise NotImplementedError(
+                f"{self!r}: `is_discrete` is not defined for this constraint, which depends on other "
+                "parameters"
+            )
         return self._is_discrete
 
     @property
     def event_dim(self) -> int:
         if self._event_dim is NotImplemented:
-            raise NotImplementedError(f"{self!r}: `event_dim` of this constraint is not defined")
+            raise NotImplementedError(
+                f"{self!r}: `event_dim` is not defined for this constraint, which depends on other parameters"
+            )
         return self._event_dim
 
     def __call__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> _Dependent:

@@ -26,7 +26,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
 
     Args:
         probs: the parameter, from 0 to 1, which is not the mean.
-        logits: the log-odds of `probs`, given in its place.
+        logits: ``log(probs / (1 - probs))``, given instead of `probs`.
         lims: the limits of an interval around 0.5. If `probs` is in this interval, the distribution is nearly uniform,
             and its moments and probabilities are computed from Taylor series.
         validate_args: whether to check the arguments; true by default, unless Python runs with -O.

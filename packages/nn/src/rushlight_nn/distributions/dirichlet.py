@@ -28,7 +28,7 @@ class Dirichlet(ExponentialFamily):
         - Samples: (*sample_shape, *batch_shape, K).
 
     Raises:
-        ValueError: a concentration is not positive, or there is no dimension.
+        ValueError: a concentration is not positive, or `concentration` is 0-dimensional.
 
     Example:
         >>> from rushlight.distributions import Dirichlet

@@ -79,7 +79,7 @@ class Distribution:
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Set whether arguments are checked by default."""
+        """Set whether distributions check their arguments if they are created without `validate_args`."""
         global _validate
         if not isinstance(value, bool):
             raise ValueError(f"set_default_validate_args(value): got {type(value).__name__}, needs a bool")
@@ -90,8 +90,8 @@ class Distribution:
         fits = constraint.check(value)
         if not bool(fits.all()):
             raise ValueError(
-                f"{type(self).__name__}({name}): must be {constraint._needs()}; {int((~fits).sum())} of {fits.numel()}"
-                f" elements violate this\nhint: {name} has shape {tuple(value.shape)} and must satisfy {constraint!r}"
+                f"{type(self).__name__}({name}): must be {constraint._needs()}, got {value!r}\n"
+                f"{int((~fits).sum())} of {fits.numel()} elements violate the constraint {constraint!r}"
             )
 
     def _validate_sample(self, value: Tensor) -> None:
@@ -155,7 +155,7 @@ class Distribution:
         return made
 
     def _extended_shape(self, sample_shape: Sequence[int] = ()) -> Size:
-        """Return the shape of samples."""
+        """Return the shape of samples: (*sample_shape, *batch_shape, *event_shape)."""
         return Size((*sample_shape, *self._batch_shape, *self._event_shape))
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:

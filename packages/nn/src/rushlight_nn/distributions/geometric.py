@@ -24,7 +24,7 @@ class Geometric(ProbsOrLogits):
 
     Args:
         probs: the probability of success.
-        logits: the log-odds of this probability, given in place of `probs`.
+        logits: ``log(probs / (1 - probs))``, given instead of `probs`.
         validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
@@ -32,7 +32,7 @@ class Geometric(ProbsOrLogits):
         - Samples: (*sample_shape, *batch_shape).
 
     Raises:
-        ValueError: both or neither of `probs` and `logits` are given, or a probability is not above 0 and at most 1.
+        ValueError: both or neither of `probs` and `logits` are given, or a probability is outside of (0, 1].
 
     Example:
         >>> from rushlight.distributions import Geometric

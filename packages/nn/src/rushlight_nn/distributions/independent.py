@@ -107,7 +107,8 @@ class Independent(Distribution):
     def enumerate_support(self, expand: bool = True) -> Tensor:
         if self.reinterpreted_batch_ndims > 0:
             raise NotImplementedError(
-                "Independent.enumerate_support: independent variables have too many combinations of values to list"
+                "Independent.enumerate_support: requires reinterpreted_batch_ndims=0, "
+                f"got {self.reinterpreted_batch_ndims}"
             )
         return self.base_dist.enumerate_support(expand)
 

@@ -24,7 +24,7 @@ class LogisticNormal(TransformedDistribution):
 
     Args:
         loc: means of the normal variables.
-        scale: their standard deviations.
+        scale: standard deviations of the normal variables.
         validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
@@ -32,7 +32,7 @@ class LogisticNormal(TransformedDistribution):
         - Samples: (*sample_shape, *batch_shape, K + 1).
 
     Raises:
-        ValueError: a scale is not positive, or there is no dimension.
+        ValueError: a scale is not positive.
 
     Example:
         >>> from rushlight.distributions import LogisticNormal

@@ -23,7 +23,7 @@ class MixtureSameFamily(Distribution):
 
     Args:
         mixture_distribution: a :class:`Categorical` over the components.
-        component_distribution: the distributions of the components, along the last dimension of its batch.
+        component_distribution: a batch of distributions, one for each component along the last batch dimension.
         validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
@@ -65,7 +65,8 @@ class MixtureSameFamily(Distribution):
         for size, other in zip(own, batch[:-1], strict=False):
             if size not in (1, other) and other != 1:
                 raise ValueError(
-                    f"MixtureSameFamily: the mixture has batch shape {own}, but the components have {batch[:-1]}"
+                    f"MixtureSameFamily(component_distribution): must have a batch shape that begins like the batch shape "
+                    f"{own} of mixture_distribution, got {batch}"
                 )
         self._num_component = batch[-1] if batch else 0
         if mixture_distribution._num_events != self._num_component:

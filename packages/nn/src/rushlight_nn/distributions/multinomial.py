@@ -28,7 +28,7 @@ class Multinomial(OverCategories):
     Args:
         total_count: the number of draws, an int.
         probs: the probabilities, which are divided by their sum.
-        logits: unnormalised log-probabilities, given in place of `probs`.
+        logits: unnormalised log-probabilities, given instead of `probs`.
         validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:

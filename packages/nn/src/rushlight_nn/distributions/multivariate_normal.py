@@ -25,13 +25,13 @@ class MultivariateNormal(Distribution):
     Args:
         loc: the mean.
         covariance_matrix: the covariance matrix.
-        precision_matrix: the inverse of the covariance matrix, given in its place.
-        scale_tril: the lower triangular Cholesky factor of the covariance matrix, given in its place. This choice
-            requires the least computation.
+        precision_matrix: the inverse of the covariance matrix, given instead of `covariance_matrix`.
+        scale_tril: the lower triangular Cholesky factor of the covariance matrix, given instead of `covariance_matrix`.
+            Passing `scale_tril` requires the least computation.
         validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
-        - `loc`: (*, n); the matrix: (*, n, n).
+        - `loc`: (*, n); the matrix that is given: (*, n, n).
         - Samples: (*sample_shape, *batch_shape, n).
 
     Raises:

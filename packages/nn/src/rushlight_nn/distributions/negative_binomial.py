@@ -26,7 +26,7 @@ class NegativeBinomial(ProbsOrLogits):
     Args:
         total_count: the number of failures, which need not be an integer.
         probs: the probability of success.
-        logits: the log-odds of this probability, given in place of `probs`.
+        logits: ``log(probs / (1 - probs))``, given instead of `probs`.
         validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
@@ -34,7 +34,7 @@ class NegativeBinomial(ProbsOrLogits):
         - Samples: (*sample_shape, *batch_shape).
 
     Raises:
-        ValueError: both or neither of `probs` and `logits` are given, a probability is not at least 0 and below 1, or
+        ValueError: both or neither of `probs` and `logits` are given, a probability is outside of [0, 1), or
             a count is negative.
 
     Example:

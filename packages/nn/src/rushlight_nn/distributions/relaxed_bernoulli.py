@@ -28,7 +28,7 @@ class LogitRelaxedBernoulli(ProbsOrLogits):
     Args:
         temperature: the temperature; samples approach the logits of zeros and ones as it decreases.
         probs: the probability, from 0 to 1.
-        logits: the log-odds of this probability, given in place of `probs`.
+        logits: ``log(probs / (1 - probs))``, given instead of `probs`.
         validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
@@ -87,7 +87,7 @@ class RelaxedBernoulli(Relaxed):
     Args:
         temperature: the temperature; samples approach zeros and ones as it decreases.
         probs: the probability, from 0 to 1.
-        logits: the log-odds of this probability, given in place of `probs`.
+        logits: ``log(probs / (1 - probs))``, given instead of `probs`.
         validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:

@@ -30,7 +30,7 @@ class ExpRelaxedCategorical(OverCategories):
     Args:
         temperature: the temperature; samples approach the logarithms of one-hot vectors as it decreases.
         probs: the probabilities, which are divided by their sum.
-        logits: unnormalised log-probabilities, given in place of `probs`.
+        logits: unnormalised log-probabilities, given instead of `probs`.
         validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
@@ -88,7 +88,7 @@ class RelaxedOneHotCategorical(Relaxed):
     Args:
         temperature: the temperature; samples approach one-hot vectors as it decreases.
         probs: the probabilities, which are divided by their sum.
-        logits: unnormalised log-probabilities, given in place of `probs`.
+        logits: unnormalised log-probabilities, given instead of `probs`.
         validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:

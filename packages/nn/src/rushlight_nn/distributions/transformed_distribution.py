@@ -21,12 +21,12 @@ __all__ = ["TransformedDistribution"]
 
 
 class TransformedDistribution(Distribution):
-    """The distribution of a variable after transforms.
+    """The distribution of a random variable to which transforms are applied.
 
-    The density is computed from the density of the base and the Jacobian determinants of the transforms.
+    The density is computed from the density of `base_distribution` and the Jacobian determinants of the transforms.
 
     Args:
-        base_distribution: the distribution of the variable.
+        base_distribution: the distribution of the variable before the transforms.
         transforms: a transform, or a list of transforms that are applied in this order.
         validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
@@ -36,7 +36,8 @@ class TransformedDistribution(Distribution):
         - Samples: (*sample_shape, *batch_shape, *event_shape).
 
     Raises:
-        ValueError: an argument is not a transform, or the base has fewer dimensions than the transforms need.
+        ValueError: an argument is not a transform, or samples of `base_distribution` have fewer dimensions than the
+            transforms need.
 
     Example:
         >>> from rushlight.distributions import ExpTransform, Normal, TransformedDistribution
@@ -65,8 +66,8 @@ class TransformedDistribution(Distribution):
         needed = whole.domain.event_dim
         if len(shape) < needed:
             raise ValueError(
-                f"{type(self).__name__}(base_distribution): its samples have {len(shape)} dimensions, "
-                f"the transforms need {needed}"
+                f"{type(self).__name__}(base_distribution): must have samples of at least {needed} dimensions, as the "
+                f"transforms require, got {len(shape)}"
             )
         # Expand the base if the transforms have parameters of larger shapes. If the transforms need events with more
         # dimensions, reinterpret batch dimensions of the base as event dimensions.

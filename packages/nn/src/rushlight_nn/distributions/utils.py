@@ -240,7 +240,7 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
     rows, columns = core.tril_indices(max(n, 0), max(n, 0), diag, device=vec.device)
     if rows.numel() != count:
         raise ValueError(
-            f"vec_to_tril_matrix(vec): {count} elements do not fill a triangle up to diagonal {diag}"
+            f"vec_to_tril_matrix(vec): got {count} elements, which do not fill a triangle up to diagonal {diag}"
         )
     matrix = vec.new_zeros((*vec.shape[:-1], n, n))
     index = (rows * n + columns).expand(vec.shape)

@@ -28,17 +28,17 @@ class Wishart(ExponentialFamily):
     Args:
         df: the degrees of freedom, a number above n - 1 that need not be an integer.
         covariance_matrix: the covariance matrix of the vectors.
-        precision_matrix: the inverse of the covariance matrix, given in its place.
-        scale_tril: the lower triangular Cholesky factor of the covariance matrix, given in its place.
+        precision_matrix: the inverse of the covariance matrix, given instead of `covariance_matrix`.
+        scale_tril: the lower triangular Cholesky factor of the covariance matrix, given instead of `covariance_matrix`.
         validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
-        - `df`: (*); the matrix: (*, n, n).
+        - `df`: (*); the matrix that is given: (*, n, n).
         - Samples: (*sample_shape, *batch_shape, n, n).
 
     Raises:
-        ValueError: none or several of the three matrices are given, the matrix is not positive definite, or `df` is too
-            small.
+        ValueError: none or several of the three matrices are given, the matrix is not positive definite, or `df` is not
+            above n - 1.
 
     Example:
         >>> from rushlight.distributions import Wishart
@@ -67,7 +67,9 @@ class Wishart(ExponentialFamily):
         self.__dict__[name] = matrix.expand(*batch, size, size)
         self._event_shape = core.Size((size, size))
         if bool((self.df <= size - 1).any()):
-            raise ValueError(f"Wishart(df): needs numbers above {size - 1}, the size of the matrices minus 1")
+            raise ValueError(
+                f"Wishart(df): needs numbers above {size - 1}, the size of the matrices minus 1, got {self.df.min().item()}"
+            )
         super().__init__(batch, (size, size), validate_args)
         self._unbroadcasted_scale_tril = factor_of(name, matrix)
 

@@ -45,7 +45,8 @@ def _dirichlet(p: Dirichlet, q: Dirichlet) -> Tensor:
 def _independent(p: Independent, q: Independent) -> Tensor:
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
         raise NotImplementedError(
-            "kl_divergence: Independent distributions must reinterpret the same number of dimensions"
+            "kl_divergence: Independent distributions must have the same reinterpreted_batch_ndims, "
+            f"got {p.reinterpreted_batch_ndims} and {q.reinterpreted_batch_ndims}"
         )
     return sum_rightmost(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
 
@@ -55,7 +56,8 @@ def _transformed(p: TransformedDistribution, q: TransformedDistribution) -> Tens
     # A transform that both distributions share does not change the divergence.
     if p.transforms != q.transforms or p.event_shape != q.event_shape:
         raise NotImplementedError(
-            f"kl_divergence: {type(p).__name__} and {type(q).__name__} have different transforms"
+            f"kl_divergence: {type(p).__name__} and {type(q).__name__} must have equal transforms and event shapes, "
+            f"got {p.transforms} and {q.transforms}, {tuple(p.event_shape)} and {tuple(q.event_shape)}"
         )
     return kl_divergence(p.base_dist, q.base_dist)
 

@@ -60,7 +60,7 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
         - Output: the batch shape.
 
     Raises:
-        NotImplementedError: no function is registered for such distributions.
+        NotImplementedError: no function is registered for the classes of `p` and `q`.
 
     Example:
         >>> from rushlight.distributions import kl_divergence, Normal

@@ -31,7 +31,7 @@ from .registry import register_kl
 def _exponential_family(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
     if type(p) is not type(q):
         raise NotImplementedError(
-            f"kl_divergence: not implemented for {type(p).__name__} and {type(q).__name__}, two exponential families\n"
+            f"kl_divergence: not implemented for {type(p).__name__} and {type(q).__name__}, different exponential families\n"
             "hint: register an implementation with register_kl"
         )
     params, normalizer, gradients = normalizer_with_gradients(p)
@@ -151,7 +151,8 @@ def _softplus(x: Tensor) -> Tensor:
 def _binomial(p: Binomial, q: Binomial) -> Tensor:
     if bool((p.total_count < q.total_count).any()):
         raise NotImplementedError(
-            "kl_divergence: Binomial distributions with q.total_count > p.total_count are not supported"
+            "kl_divergence: must have q.total_count <= p.total_count for Binomial distributions, "
+            f"got {q.total_count} and {p.total_count}"
         )
     result = p.total_count * (p.probs * (p.logits - q.logits) + _softplus(q.logits) - _softplus(p.logits))
     return core.where(p.total_count > q.total_count, math.inf, result)

@@ -23,7 +23,7 @@ class Transform:
     function defines `sign`.
 
     Args:
-        cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
+        cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
 
     Shape:
         - Output of `log_abs_det_jacobian`: (*), the input's shape without the dimensions of an event.
@@ -85,7 +85,7 @@ class Transform:
     @property
     def sign(self) -> Any:
         """1 if the function is increasing, -1 if it is decreasing."""
-        raise NotImplementedError(f"{type(self).__name__} does not define sign: it is not monotonic")
+        raise NotImplementedError(f"{type(self).__name__} does not define sign, because it is not monotonic")
 
     def with_cache(self, cache_size: int = 1) -> Transform:
         """Return the same transform with a cache of size `cache_size`."""
@@ -200,10 +200,10 @@ class ComposeTransform(Transform):
 
     Args:
         parts: the transforms; an empty list gives the identity.
-        cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
+        cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
 
     Shape:
-        - Input: as for the first transform. Output: as for the last transform.
+        - Input: a shape that the first transform accepts. Output: the shape of the last transform's output.
 
     Example:
         >>> from rushlight.distributions import AffineTransform, ComposeTransform, ExpTransform
@@ -321,7 +321,7 @@ class IndependentTransform(Transform):
     Args:
         base_transform: the transform whose batch dimensions are reinterpreted.
         reinterpreted_batch_ndims: number of dimensions that are added to an event.
-        cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
+        cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
 
     Shape:
         - Input and output: (*), any shape.
@@ -398,8 +398,8 @@ class ReshapeTransform(Transform):
 
     Args:
         in_shape: shape of the events.
-        out_shape: their new shape.
-        cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
+        out_shape: shape of the transformed events.
+        cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
 
     Shape:
         - Input: (*, *in_shape). Output: (*, *out_shape).

@@ -31,7 +31,7 @@ class ExpTransform(_Plain):
     """The transform ``y = exp(x)``.
 
     Args:
-        cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
+        cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
 
     Shape:
         - Input and output: (*), any shape.
@@ -62,7 +62,7 @@ class PowerTransform(Transform):
 
     Args:
         exponent: the exponent, a number or a tensor.
-        cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
+        cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
 
     Shape:
         - Input: (*). Output: (*), broadcast with the exponent.
@@ -112,7 +112,7 @@ class SigmoidTransform(_Plain):
     """The transform ``y = 1 / (1 + exp(-x))``, clamped to values strictly between 0 and 1.
 
     Args:
-        cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
+        cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
 
     Shape:
         - Input and output: (*), any shape.
@@ -145,7 +145,7 @@ class SoftplusTransform(_Plain):
     """The transform ``y = log(1 + exp(x))``.
 
     Args:
-        cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
+        cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
 
     Shape:
         - Input and output: (*), any shape.
@@ -175,7 +175,7 @@ class TanhTransform(_Plain):
     """The transform ``y = tanh(x)``.
 
     Args:
-        cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
+        cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
 
     Shape:
         - Input and output: (*), any shape.
@@ -206,7 +206,7 @@ class AbsTransform(_Plain):
     """The transform ``y = |x|``, which is not invertible; the inverse returns the positive number.
 
     Args:
-        cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
+        cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
 
     Shape:
         - Input and output: (*), any shape.
@@ -234,7 +234,7 @@ class AffineTransform(Transform):
         loc: the shift.
         scale: the factor.
         event_dim: the number of dimensions of an event, over which determinants are multiplied.
-        cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
+        cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
 
     Shape:
         - Input: (*). Output: (*), broadcast with `loc` and `scale`.
@@ -313,7 +313,7 @@ class CumulativeDistributionTransform(Transform):
 
     Args:
         distribution: the distribution.
-        cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
+        cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
 
     Shape:
         - Input and output: (*), any shape.

@@ -60,7 +60,7 @@ class CatTransform(_Joined):
         tseq: the transforms, one for each part.
         dim: the dimension.
         lengths: the lengths of the parts; 1 each by default.
-        cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
+        cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
 
     Shape:
         - Input and output: (*, sum of the lengths, *).
@@ -141,7 +141,7 @@ class StackTransform(_Joined):
     Args:
         tseq: the transforms, one for each part.
         dim: the dimension.
-        cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
+        cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
 
     Shape:
         - Input and output: (*, number of transforms, *).

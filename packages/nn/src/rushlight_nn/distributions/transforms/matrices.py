@@ -22,7 +22,7 @@ class LowerCholeskyTransform(_Plain):
     """The transform to lower triangular matrices whose diagonal is the exponential of the input's diagonal.
 
     Args:
-        cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
+        cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
 
     Shape:
         - Input and output: (*, n, n); the input's upper triangle is ignored.
@@ -48,7 +48,7 @@ class PositiveDefiniteTransform(_Plain):
     """The transform to positive definite matrices L Lᵀ, where L is the result of :class:`LowerCholeskyTransform`.
 
     Args:
-        cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
+        cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
 
     Shape:
         - Input and output: (*, n, n).
@@ -77,7 +77,7 @@ class CorrCholeskyTransform(_Plain):
     The hyperbolic tangents of the numbers are partial correlations, row by row (Lewandowski, Kurowicka and Joe 2009).
 
     Args:
-        cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
+        cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
 
     Shape:
         - Input: (*, n · (n - 1) / 2). Output: (*, n, n).

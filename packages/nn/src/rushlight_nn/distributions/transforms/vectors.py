@@ -20,7 +20,7 @@ class SoftmaxTransform(_Plain):
     """The transform ``y = exp(x) / sum(exp(x))``, which is not invertible; the inverse returns log(y).
 
     Args:
-        cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
+        cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
 
     Shape:
         - Input and output: (*, K).
@@ -53,7 +53,7 @@ class StickBreakingTransform(_Plain):
     are zero, the outputs are equal.
 
     Args:
-        cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
+        cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
 
     Shape:
         - Input: (*, K). Output: (*, K + 1).
