@@ -78,7 +78,9 @@ class _NoHooks(HookTable):
     __slots__ = ()
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        raise TypeError("this module has no hooks: register hooks with methods such as register_forward_hook")
+        raise TypeError(
+            "the table of hooks cannot be changed directly\nhint: call a method such as register_forward_hook"
+        )
 
 
 NO_HOOKS = _NoHooks()
@@ -178,7 +180,7 @@ def register_module_forward_hook(
 
 
 def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, grad_output)` for every module; see :meth:`Module.register_full_backward_pre_hook`.
+    """Call `hook(module, grad_output)` for every module when the gradients of its outputs are known.
 
     Args:
         hook: the function. A return value other than None replaces the gradients.
@@ -196,7 +198,7 @@ def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> Removabl
 
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, grad_input, grad_output)` for every module; see :meth:`Module.register_full_backward_hook`.
+    """Call `hook(module, grad_input, grad_output)` for every module when the gradients of its inputs are known.
 
     Args:
         hook: the function. A return value other than None replaces `grad_input`.
@@ -217,7 +219,7 @@ def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHan
 
 
 def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, grad_input, grad_output)` for every module.
+    """Call `hook(module, grad_input, grad_output)` for every module when the gradients of its inputs are known.
 
     This is an older name of :func:`register_module_full_backward_hook`. Hooks of the two functions cannot be combined.
 
@@ -287,7 +289,7 @@ def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> Remova
 
 
 def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, name, child)` when a module is registered in another one.
+    """Call `hook(module, name, child)` when a module is registered in another module.
 
     Args:
         hook: the function. A return value other than None is registered instead.
@@ -314,7 +316,7 @@ def passed_through(hooks: HookTable, module: Any, name: str, value: Any) -> Any:
 
 
 class Hooks:
-    """The part of Module that registers hooks and runs them."""
+    """The base class of Module that registers hooks and runs them."""
 
     # True on an instance once a hook is registered that must run when the module is called.
     _hooked = False
@@ -534,8 +536,8 @@ class BackwardGate:
             for hook in self._backward_hooks():
                 if hook(self.module, (None,) * self.count, current) is not None:
                     raise RuntimeError(
-                        f"backward hook of {type(self.module).__name__}: it returned gradients, "
-                        "but no input of the call requires a gradient"
+                        f"backward hook of {type(self.module).__name__}: must return None, because no input of the call "
+                        "requires a gradient, but the hook returned gradients"
                     )
         return tuple(current[i] for i in positions)
 

@@ -224,20 +224,27 @@ def _bags(name: str, input: Tensor, offsets: Tensor | None, include_last: bool) 
     if input.dim() == 2:
         if offsets is not None:
             raise ValueError(
-                f"{name}(offsets): must be None for a 2-dimensional input, whose rows are the bags"
+                f"{name}(offsets): must be None for a 2-dimensional input, whose rows are the bags, "
+                f"got a tensor of shape {tuple(offsets.shape)}"
             )
         count, length = input.shape
         return core.arange(count, device=input.device).unsqueeze(-1).expand(count, length).reshape(-1), count
     if input.dim() != 1:
         raise ValueError(f"{name}(input): got {input.dim()} dimensions, needs 1 or 2")
     if offsets is None or offsets.dim() != 1:
-        raise ValueError(f"{name}(offsets): an input of one dimension needs offsets of one dimension")
+        raise ValueError(
+            f"{name}(offsets): must have one dimension for an input of one dimension, "
+            f"got {'None' if offsets is None else tuple(offsets.shape)}"
+        )
     if offsets.numel() and int(offsets[0]) != 0:
         raise RuntimeError(f"{name}(offsets): must begin with 0, got {int(offsets[0])}")
     total = input.shape[0]
     if include_last:
         if offsets.numel() == 0:
-            raise RuntimeError(f"{name}(include_last_offset): needs at least one offset")
+            raise RuntimeError(
+                f"{name}(offsets): must have at least one element with include_last_offset=True, got "
+                "an empty tensor"
+            )
         if int(offsets[-1]) != total:
             raise RuntimeError(
                 f"{name}(offsets): must end with the number of indices, {total}, got {int(offsets[-1])}"

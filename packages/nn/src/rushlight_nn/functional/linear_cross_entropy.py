@@ -25,10 +25,11 @@ class LinearCrossEntropyOptions:
         batch_chunk_size: number of samples in a chunk. If None, `chunking_method` determines the number. If both are None,
             the whole batch is one chunk.
         chunking_method: "aspect_ratio" chooses chunks whose scores are about as large as the whole input, and
-            "aspect_ratio:N" chooses chunks that are N times smaller. "auto" is the same as "aspect_ratio:2".
-        acc_policy: "auto", "accurate", "balanced" or "compact". It has no effect, because gradients are accumulated in the
-            dtype that they have.
-        acc_dtype: accepted and ignored for the same reason.
+            "aspect_ratio:N" chooses chunks that are N times smaller than with "aspect_ratio". "auto" is the same as
+            "aspect_ratio:2".
+        acc_policy: "auto", "accurate", "balanced" or "compact". It has no effect, because gradients are accumulated in their
+            own dtype.
+        acc_dtype: accepted and ignored, because gradients are accumulated in their own dtype.
 
     Raises:
         ValueError: `chunking_method` or `acc_policy` is unknown, or `batch_chunk_size` is not positive.
@@ -106,7 +107,8 @@ def linear_cross_entropy(
 
     Args:
         input: the features.
-        linear_weight: weight of the linear layer. With dimensions d1, ..., there is a loss for each position in them.
+        linear_weight: weight of the linear layer. If it has the additional dimensions d1, ..., a loss is computed for each
+            index of these dimensions.
         target: classes, int64, or probabilities.
         linear_bias: bias of the linear layer.
         weight: a factor for each class, (C).
@@ -119,7 +121,8 @@ def linear_cross_entropy(
     Shape:
         - Input: (N, in_features) or (in_features).
         - `linear_weight`: (C, in_features) or (C, d1, ..., in_features); `linear_bias`: (C) or (C, d1, ...).
-        - Target: classes (N) or (N, d1, ...), or probabilities (N, C, d1, ...); without N where the input has none.
+        - Target: classes (N) or (N, d1, ...), or probabilities (N, C, d1, ...). N is missing if the input has no batch
+          dimension.
         - Output: (), or the shape of class targets with `reduction` "none".
 
     Raises:

@@ -39,7 +39,7 @@ def cross_entropy(
     Args:
         input: scores (logits), which need not be normalised.
         target: classes, int64, or probabilities of the input's dtype.
-        weight: a factor for each class. If the targets are classes, "mean" divides by the sum of their factors.
+        weight: a factor for each class. If the targets are classes, "mean" divides by the sum of the factors of the targets.
         size_average, reduce: deprecated; use `reduction`.
         ignore_index: a target class that is excluded from the loss; only for targets that are classes.
         reduction: "mean", "sum", or "none" for one value per target.

@@ -77,7 +77,7 @@ def margin_ranking_loss(
 
     Args:
         input1: the values that should be larger than `input2` where the target is 1, and smaller where it is -1.
-        input2: the values that `input1` is compared with.
+        input2: the values with which `input1` is compared.
         target: 1 and -1.
         margin: the smallest difference for which the loss is zero.
         size_average, reduce: deprecated; use `reduction`.
@@ -160,7 +160,7 @@ def triplet_margin_loss(
 
     Args:
         anchor, positive, negative: the vectors.
-        margin: how much farther from the anchor the negative must be than the positive for a loss of zero.
+        margin: the smallest difference d(anchor, negative) - d(anchor, positive) for which the loss is zero.
         p: order of the norm.
         eps: added to the differences.
         swap: use the distance between positive and negative if it is smaller than the distance between anchor and negative.
@@ -194,12 +194,12 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """Return the :func:`triplet_margin_loss` with another distance function.
+    """Return the :func:`triplet_margin_loss` with the distance that `distance_function` computes.
 
     Args:
         anchor, positive, negative: the samples.
         distance_function: a function of two tensors that returns their distances. Default: the norm of order 2.
-        margin: how much farther from the anchor the negative must be than the positive for a loss of zero.
+        margin: the smallest difference d(anchor, negative) - d(anchor, positive) for which the loss is zero.
         swap: use the distance between positive and negative if it is smaller than the distance between anchor and negative.
         reduction: "mean", "sum", or "none" for one value per triplet.
 
@@ -424,7 +424,7 @@ def multilabel_margin_loss(
 
     Args:
         input: the scores.
-        target: the target classes of each row, int64; -1 marks their end.
+        target: the target classes of each row, followed by -1 if they are fewer than C; int64.
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per sample.
 

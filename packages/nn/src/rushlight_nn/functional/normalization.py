@@ -37,7 +37,7 @@ def batch_norm(
         running_var: running variance of each channel; updated in place while training.
         weight: a factor for each channel.
         bias: a bias that is added to each channel.
-        training: use the statistics of the batch instead of the running ones.
+        training: use the statistics of the batch instead of the running statistics.
         momentum: the weight of the batch's statistics in the updated running statistics.
         eps: added to the variance. It must be positive if `training` is set, and otherwise not negative.
 
@@ -196,7 +196,7 @@ def instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Normalise each channel of each sample by itself (Ulyanov et al. 2016).
+    """Normalise each channel of each sample separately (Ulyanov et al. 2016).
 
     Args:
         input: the tensor.
@@ -204,7 +204,7 @@ def instance_norm(
         running_var: running variance of each channel; updated in place with `use_input_stats`.
         weight: a factor for each channel.
         bias: a bias that is added to each channel.
-        use_input_stats: use each sample's statistics instead of the running ones.
+        use_input_stats: use each sample's statistics instead of the running statistics.
         momentum: the weight of the statistics, averaged over the batch, in the updated running statistics.
         eps: added to the variance.
 

@@ -54,7 +54,8 @@ def max_pool1d(
         stride: distance between windows; `kernel_size` by default.
         padding: number of elements added at both ends, at most half of `kernel_size`.
         dilation: distance between the elements of a window.
-        ceil_mode: round the number of windows up instead of down, so that the last one may extend beyond the end.
+        ceil_mode: round the number of windows up instead of down, so that the last window may extend beyond the end of the
+            input.
         return_indices: also return the positions of the maxima, int64.
 
     Shape:
@@ -87,7 +88,8 @@ def max_pool2d(
         stride: distance between windows; `kernel_size` by default.
         padding: number of elements added at both ends, at most half of `kernel_size`.
         dilation: distance between the elements of a window.
-        ceil_mode: round the number of windows up instead of down, so that the last one may extend beyond the end.
+        ceil_mode: round the number of windows up instead of down, so that the last window may extend beyond the end of the
+            input.
         return_indices: also return the positions of the maxima in their H·W plane, int64.
 
     Shape:
@@ -121,7 +123,8 @@ def max_pool3d(
         stride: distance between windows; `kernel_size` by default.
         padding: number of elements added at both ends, at most half of `kernel_size`.
         dilation: distance between the elements of a window.
-        ceil_mode: round the number of windows up instead of down, so that the last one may extend beyond the end.
+        ceil_mode: round the number of windows up instead of down, so that the last window may extend beyond the end of the
+            input.
         return_indices: also return the positions of the maxima in their D·H·W volume, int64.
 
     Shape:
@@ -155,7 +158,8 @@ def avg_pool1d(
         kernel_size: length of the windows.
         stride: distance between windows; `kernel_size` by default.
         padding: number of zeros added at both ends, at most half of `kernel_size`.
-        ceil_mode: round the number of windows up instead of down, so that the last one may extend beyond the end.
+        ceil_mode: round the number of windows up instead of down, so that the last window may extend beyond the end of the
+            input.
         count_include_pad: whether the mean includes the zeros of the padding.
 
     Shape:
@@ -187,7 +191,8 @@ def avg_pool2d(
         kernel_size: size of the windows, an int or a pair for height and width. The same holds for `stride` and `padding`.
         stride: distance between windows; `kernel_size` by default.
         padding: number of zeros added at both ends, at most half of `kernel_size`.
-        ceil_mode: round the number of windows up instead of down, so that the last one may extend beyond the end.
+        ceil_mode: round the number of windows up instead of down, so that the last window may extend beyond the end of the
+            input.
         count_include_pad: whether the mean includes the zeros of the padding.
         divisor_override: divide by this number instead of the window's size.
 
@@ -222,7 +227,8 @@ def avg_pool3d(
             `padding`.
         stride: distance between windows; `kernel_size` by default.
         padding: number of zeros added at both ends, at most half of `kernel_size`.
-        ceil_mode: round the number of windows up instead of down, so that the last one may extend beyond the end.
+        ceil_mode: round the number of windows up instead of down, so that the last window may extend beyond the end of the
+            input.
         count_include_pad: whether the mean includes the zeros of the padding.
         divisor_override: divide by this number instead of the window's size.
 

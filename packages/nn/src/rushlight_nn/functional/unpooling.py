@@ -57,7 +57,7 @@ def max_unpool1d(
     padding: Any = 0,
     output_size: Any = None,
 ) -> Tensor:
-    """Place maxima at their former positions among zeros, which partially inverts :func:`max_pool1d`.
+    """Write the maxima of :func:`max_pool1d` at their positions in a tensor of zeros, which partially inverts the pooling.
 
     Args:
         input: the maxima.
@@ -90,7 +90,7 @@ def max_unpool2d(
     padding: Any = 0,
     output_size: Any = None,
 ) -> Tensor:
-    """Place maxima at their former positions among zeros, which partially inverts :func:`max_pool2d`.
+    """Write the maxima of :func:`max_pool2d` at their positions in a tensor of zeros, which partially inverts the pooling.
 
     Args:
         input: the maxima.
@@ -127,7 +127,7 @@ def max_unpool3d(
     padding: Any = 0,
     output_size: Any = None,
 ) -> Tensor:
-    """Place maxima at their former positions among zeros, which partially inverts :func:`max_pool3d`.
+    """Write the maxima of :func:`max_pool3d` at their positions in a tensor of zeros, which partially inverts the pooling.
 
     Args:
         input: the maxima.
@@ -181,7 +181,8 @@ def lp_pool1d(
         norm_type: the order p. Infinity gives the largest magnitude, minus infinity the smallest.
         kernel_size: length of the windows.
         stride: distance between windows; `kernel_size` by default.
-        ceil_mode: round the number of windows up instead of down, so that the last one may extend beyond the end.
+        ceil_mode: round the number of windows up instead of down, so that the last window may extend beyond the end of the
+            input.
 
     Shape:
         - Input: (N, C, L) or (C, L).
@@ -205,7 +206,8 @@ def lp_pool2d(
         norm_type: the order p. Infinity gives the largest magnitude, minus infinity the smallest.
         kernel_size: size of the windows, an int or a pair for height and width. The same holds for `stride`.
         stride: distance between windows; `kernel_size` by default.
-        ceil_mode: round the number of windows up instead of down, so that the last one may extend beyond the end.
+        ceil_mode: round the number of windows up instead of down, so that the last window may extend beyond the end of the
+            input.
 
     Shape:
         - Input: (N, C, H, W) or (C, H, W).
@@ -230,7 +232,8 @@ def lp_pool3d(
         norm_type: the order p. Infinity gives the largest magnitude, minus infinity the smallest.
         kernel_size: size of the windows, an int or a triple for depth, height and width. The same holds for `stride`.
         stride: distance between windows; `kernel_size` by default.
-        ceil_mode: round the number of windows up instead of down, so that the last one may extend beyond the end.
+        ceil_mode: round the number of windows up instead of down, so that the last window may extend beyond the end of the
+            input.
 
     Shape:
         - Input: (N, C, D, H, W) or (C, D, H, W).

@@ -50,8 +50,8 @@ def interpolate(
         mode: "nearest" rounds positions in the input down, and "nearest-exact" selects the element with the nearest centre.
             "linear" (sequences), "bilinear" and "bicubic" (images; Keys 1981) and "trilinear" (volumes) interpolate.
             "area" averages.
-        align_corners: align the centres of the corner elements of input and output, instead of their outer edges. It is
-            only allowed with the modes that interpolate.
+        align_corners: align the centres of the corner elements of input and output, instead of their outer edges. It is only
+            allowed with the modes "linear", "bilinear", "bicubic" and "trilinear".
         recompute_scale_factor: interpolate with the ratio of the rounded sizes instead of `scale_factor`.
         antialias: widen the filter if the output is smaller than the input; only for "bilinear" and "bicubic".
 
@@ -60,9 +60,10 @@ def interpolate(
         - Output: the input's shape with the sizes after C replaced by `size` or floor(input size · scale_factor).
 
     Raises:
-        ValueError: the arguments contradict each other.
+        ValueError: both or neither of `size` and `scale_factor` are given, their length is not the number of dimensions
+            after C, or an option does not fit the mode.
         TypeError: `size` contains a number that is not an integer.
-        RuntimeError: a size does not fit 64 bits.
+        RuntimeError: a size of the output does not fit 64 bits.
         NotImplementedError: the mode does not support this number of dimensions.
 
     Example:
@@ -144,10 +145,16 @@ def _sizes(
     """Return the sizes of the output, and the scale of each dimension. A scale of None selects the ratio of the sizes."""
     dims = len(old)
     if (size is None) == (scale_factor is None):
-        raise ValueError("interpolate(size, scale_factor): needs exactly one of them")
+        raise ValueError(
+            f"interpolate(size, scale_factor): exactly one of them must be given, got {size} and "
+            f"{scale_factor}"
+        )
     if size is not None:
         if recompute:
-            raise ValueError("interpolate(recompute_scale_factor): cannot be combined with a size")
+            raise ValueError(
+                "interpolate(recompute_scale_factor): must be False or None if a size is given, got "
+                f"{recompute}"
+            )
         sizes = list(size) if isinstance(size, (tuple, list)) else [size] * dims
         if len(sizes) != dims:
             raise ValueError(
@@ -163,7 +170,9 @@ def _sizes(
         )
     sizes = [math.floor(float(n) * float(f)) for n, f in zip(old, factors, strict=True)]
     if max(map(abs, sizes)) >= 2**63:
-        raise RuntimeError(f"interpolate(scale_factor): got {scale_factor}, the sizes do not fit 64 bits")
+        raise RuntimeError(
+            f"interpolate(scale_factor): got {scale_factor}, but the sizes of the output do not fit 64 bits"
+        )
     return sizes, [None] * dims if recompute else [float(f) for f in factors]
 
 
@@ -208,7 +217,7 @@ def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None)
     """Deprecated alias of :func:`interpolate` with mode "bilinear" and `align_corners=True`.
 
     Shape:
-        - Input and output: (N, C, H, W), with other H and W.
+        - Input: (N, C, H, W). Output: (N, C, H_out, W_out).
 
     Example:
         >>> F.upsample_bilinear(torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]]), size=(2, 3))[0, 0]
