@@ -64,7 +64,7 @@ class SELU(_InPlace):
     """The scaled exponential linear unit: ``scale · x`` where x > 0, else ``scale · alpha · (e^x - 1)``.
 
     With scale = 1.0507 and alpha = 1.6733, activations keep mean 0 and variance 1 through many layers
-    (Klambauer et al. 2017). Drop elements with :class:`AlphaDropout`, which preserves both.
+    (Klambauer et al. 2017). Drop elements with :class:`AlphaDropout`, which preserves the mean and the variance.
 
     Args:
         inplace: overwrite the input.
@@ -597,7 +597,8 @@ class Softmax(_AlongDim):
     """The softmax, ``e^x / sum(e^x)``, along one dimension.
 
     Args:
-        dim: the dimension along which the results add up to 1. If None, a dimension is chosen and a warning is issued.
+        dim: the dimension along which the results add up to 1. If None, it is 0 for tensors of 0, 1 or 3 dimensions and else
+            1, and a warning is issued.
 
     Shape:
         - Input and output: (*), any shape.
@@ -616,7 +617,8 @@ class Softmin(_AlongDim):
     """The softmax of the negated input, along one dimension.
 
     Args:
-        dim: the dimension along which the results add up to 1. If None, a dimension is chosen and a warning is issued.
+        dim: the dimension along which the results add up to 1. If None, it is 0 for tensors of 0, 1 or 3 dimensions and else
+            1, and a warning is issued.
 
     Shape:
         - Input and output: (*), any shape.
@@ -635,8 +637,8 @@ class LogSoftmax(_AlongDim):
     """The logarithm of the softmax along one dimension, computed without overflow.
 
     Args:
-        dim: the dimension along which the probabilities add up to 1. If None, a dimension is chosen and a warning is
-            issued.
+        dim: the dimension along which the probabilities add up to 1. If None, it is 0 for tensors of 0, 1 or 3 dimensions
+            and else 1, and a warning is issued.
 
     Shape:
         - Input and output: (*), any shape.

@@ -145,7 +145,8 @@ class MultiheadAttention(Module):
             attn_mask: (L, S) or (N · heads, L, S). A bool mask is True where attention is not allowed. A floating-point
                 mask is added to the scores.
             average_attn_weights: whether to average the returned weights over the heads.
-            is_causal: whether `attn_mask` is the causal mask. If True, its values may not be read.
+            is_causal: whether `attn_mask` is the causal mask. If True, the causal mask may be applied without reading
+                `attn_mask`.
 
         Returns:
             the result, of the query's shape; and the weights, (N, L, S), or (N, heads, L, S) if they are not averaged, or

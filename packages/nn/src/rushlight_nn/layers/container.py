@@ -95,7 +95,7 @@ class _Numbered(Module):
 
 
 class Sequential(_Numbered):
-    """A module that calls its modules one after the other, each with the output of the previous one.
+    """A module that calls its modules one after the other, each with the output of the module before it.
 
     Args:
         args: modules, or one OrderedDict from names to modules.

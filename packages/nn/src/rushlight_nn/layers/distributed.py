@@ -60,9 +60,10 @@ class DistributedDataParallel(Module, Joinable):
         bucket_cap_mb_list: must be None.
 
     Raises:
-        RuntimeError: there is no group, the ranks have different parameters or buffers, or no parameter requires a gradient.
-        ValueError: devices were given.
-        NotImplementedError: another argument is not supported.
+        RuntimeError: the default process group has not been initialized, the ranks have different parameters or buffers, or
+            no parameter requires a gradient.
+        ValueError: `device_ids` or `output_device` is given.
+        NotImplementedError: an argument that must be None or False has another value.
 
     Shape:
         - Inputs and outputs: the same as for `module`.
@@ -103,7 +104,10 @@ class DistributedDataParallel(Module, Joinable):
         super().__init__()
         Joinable.__init__(self)
         if device_ids or output_device is not None:
-            raise ValueError("DistributedDataParallel(device_ids, output_device): must be None")
+            raise ValueError(
+                "DistributedDataParallel(device_ids, output_device): must be None, "
+                f"got {device_ids} and {output_device}"
+            )
         for name, value in {
             "delay_all_reduce_named_params": delay_all_reduce_named_params,
             "param_to_hook_all_reduce": param_to_hook_all_reduce,
@@ -288,7 +292,8 @@ class DistributedDataParallel(Module, Joinable):
         Raises:
             RuntimeError: a hook is already registered, or a backward pass is running.
             TypeError: `hook` is not callable.
-            ValueError: the annotations of the hook name other types.
+            ValueError: the annotations of the hook name types other than `GradBucket` and
+                `torch.futures.Future[torch.Tensor]`.
 
         Example::
 

@@ -58,8 +58,8 @@ class Dropout2d(_Dropout):
         inplace: overwrite the input.
 
     Shape:
-        - Input and output: (N, C, H, W). An input with three dimensions is treated as (N, C, L) and causes a warning;
-          use :class:`Dropout1d` for it.
+        - Input and output: (N, C, H, W). An input with three dimensions is treated as (N, C, L) and causes a warning; use
+          :class:`Dropout1d` for such inputs.
 
     Raises:
         ValueError: `p` is not between 0 and 1.

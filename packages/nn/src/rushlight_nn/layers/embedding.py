@@ -158,7 +158,8 @@ class EmbeddingBag(Module):
         dtype: dtype of the table.
 
     Shape:
-        - Input: (B, n), each row a bag, or (n) with offsets (B) at which bags begin; int32 or int64.
+        - Input: (B, n), where each row is a bag, or (n) with `offsets` (B), the positions at which bags begin; int32 or
+          int64.
         - Output: (B, embedding_dim).
         - `weight`: (num_embeddings, embedding_dim).
 

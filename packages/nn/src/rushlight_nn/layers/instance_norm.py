@@ -50,7 +50,7 @@ class _InstanceNorm(_NormBase):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Instance normalisation of sequences: normalise each channel of each sample by itself (Ulyanov et al. 2016).
+    """Instance normalisation of sequences: normalise each channel of each sample separately (Ulyanov et al. 2016).
 
     Args:
         num_features: C, the number of channels.
@@ -79,7 +79,7 @@ class InstanceNorm1d(_InstanceNorm):
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Instance normalisation of images: normalise each channel of each sample by itself (Ulyanov et al. 2016).
+    """Instance normalisation of images: normalise each channel of each sample separately (Ulyanov et al. 2016).
 
     Args:
         num_features: C, the number of channels.
@@ -100,7 +100,7 @@ class InstanceNorm2d(_InstanceNorm):
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Instance normalisation of volumes: normalise each channel of each sample by itself (Ulyanov et al. 2016).
+    """Instance normalisation of volumes: normalise each channel of each sample separately (Ulyanov et al. 2016).
 
     Args:
         num_features: C, the number of channels.

@@ -65,7 +65,7 @@ class Joinable(ABC):
     @property
     @abstractmethod
     def join_device(self) -> core.device:
-        """The device of the tensors in the collectives of the context."""
+        """The device of the tensors in the collectives of the `Join` context."""
 
     @property
     @abstractmethod
@@ -91,7 +91,8 @@ class Join:
 
     Args:
         joinables: objects such as `DistributedDataParallel`, in the same order on all processes.
-        enable: whether the context has an effect. If False, all processes must have the same number of inputs.
+        enable: whether processes may have different numbers of inputs. If False, all processes must have the same number of
+            inputs.
         throw_on_early_termination: whether all processes raise RuntimeError as soon as the inputs of one process have
             ended.
         kwargs: passed to `join_hook` of each joinable.
@@ -126,9 +127,13 @@ class Join:
                 )
         group, device = joinables[0].join_process_group, joinables[0].join_device
         if any(joinable.join_process_group is not group for joinable in joinables):
-            raise ValueError("Using join context manager with multiple process groups")
+            raise ValueError(
+                "Join(joinables): Using join context manager with multiple process groups is not supported"
+            )
         if any(joinable.join_device != device for joinable in joinables):
-            raise ValueError("Using join context manager with multiple devices")
+            raise ValueError(
+                "Join(joinables): Using join context manager with multiple devices is not supported"
+            )
         self._joinables = list(joinables)
         self._hooks = [joinable.join_hook(**kwargs) for joinable in joinables]
         self._enable = enable

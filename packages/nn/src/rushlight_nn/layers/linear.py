@@ -94,10 +94,10 @@ class Linear(Module):
 
 
 class NonDynamicallyQuantizableLinear(Linear):
-    """A subclass of :class:`Linear` that programs which replace linear layers, for example to quantize, leave unchanged.
+    """A :class:`Linear` layer that programs for quantization must not replace.
 
-    :class:`MultiheadAttention` uses it as its last layer. It reads the parameters of this layer without calling the
-    layer, so that a replacement would have no effect.
+    :class:`MultiheadAttention` uses this class for its last layer `out_proj`. It reads the weight and bias of `out_proj`
+    without calling the layer, so a quantized layer in its place would not be called.
 
     Example:
         >>> nn.MultiheadAttention(4, 2).out_proj

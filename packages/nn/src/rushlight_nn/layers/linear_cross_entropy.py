@@ -23,7 +23,7 @@ class LinearCrossEntropyLoss(Module):
         bias: whether the linear layer has a bias.
         device: device of the parameters.
         dtype: dtype of the parameters.
-        reduction, weight, ignore_index, label_smoothing, options: see the function.
+        reduction, weight, ignore_index, label_smoothing, options: see :func:`rushlight_nn.functional.linear_cross_entropy`.
 
     Shape:
         - Input: (N, in_features) or (in_features).

@@ -224,8 +224,8 @@ class CrossEntropyLoss(_WeightedLoss):
     classes.
 
     Args:
-        weight: factors of the losses of the classes, (C). If targets are classes, "mean" divides by the sum of their
-            factors.
+        weight: factors of the losses of the classes, (C). If targets are classes, "mean" divides by the sum of the factors
+            of the targets.
         size_average, reduce: deprecated; use `reduction`.
         ignore_index: a target class that is excluded from the loss; only for targets that are classes.
         reduction: "mean", "sum", or "none" for one value per target.

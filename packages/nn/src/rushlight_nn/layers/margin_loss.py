@@ -117,7 +117,7 @@ class TripletMarginLoss(_Loss):
     The distance d(x, y) is the p-norm of x - y + eps over the last dimension.
 
     Args:
-        margin: how much farther from the anchor the negative should be than the positive.
+        margin: the smallest difference d(anchor, negative) - d(anchor, positive) for which the loss is zero.
         p: order of the norm.
         eps: added to the differences of the inputs.
         swap: whether to use the distance between positive and negative where it is smaller than d(anchor, negative).
@@ -166,7 +166,7 @@ class TripletMarginWithDistanceLoss(_Loss):
 
     Args:
         distance_function: a function of two tensors that returns their distances. Default: the Euclidean distance.
-        margin: how much farther from the anchor the negative should be than the positive.
+        margin: the smallest difference d(anchor, negative) - d(anchor, positive) for which the loss is zero.
         swap: whether to use the distance between positive and negative where it is smaller than d(anchor, negative).
         reduction: "mean", "sum", or "none" for one value per triplet.
 

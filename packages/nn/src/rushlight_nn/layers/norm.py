@@ -406,8 +406,8 @@ class RMSNorm(Module):
 class GroupNorm(Module):
     """Group normalisation: normalise each sample over groups of channels (Wu and He 2018).
 
-    With one group, all channels are normalised together. With as many groups as channels, each channel is normalised by
-    itself.
+    With one group, all channels are normalised together. With as many groups as channels, each channel is normalised
+    separately.
 
     Args:
         num_groups: number of groups, a divisor of `num_channels`.

@@ -61,7 +61,7 @@ class MaxPool1d(_MaxPool):
         padding: number of elements added at both ends, at most half of `kernel_size`.
         dilation: distance between the elements of a window.
         return_indices: whether to also return the positions of the maxima, int64, for :class:`MaxUnpool1d`.
-        ceil_mode: whether to round the number of windows up, so that the last window may extend beyond the end.
+        ceil_mode: whether to round the number of windows up, so that the last window may extend beyond the end of the input.
 
     Shape:
         - Input: (N, C, L) or (C, L).
@@ -89,7 +89,7 @@ class MaxPool2d(_MaxPool):
         dilation: distance between the elements of a window.
         return_indices: whether to also return the positions of the maxima in their H·W plane, int64, for
             :class:`MaxUnpool2d`.
-        ceil_mode: whether to round the number of windows up, so that the last window may extend beyond the end.
+        ceil_mode: whether to round the number of windows up, so that the last window may extend beyond the end of the input.
 
     Shape:
         - Input: (N, C, H, W) or (C, H, W).
@@ -121,7 +121,7 @@ class MaxPool3d(_MaxPool):
         dilation: distance between the elements of a window.
         return_indices: whether to also return the positions of the maxima in their D·H·W volume, int64, for
             :class:`MaxUnpool3d`.
-        ceil_mode: whether to round the number of windows up, so that the last window may extend beyond the end.
+        ceil_mode: whether to round the number of windows up, so that the last window may extend beyond the end of the input.
 
     Shape:
         - Input: (N, C, D, H, W) or (C, D, H, W).
@@ -144,7 +144,7 @@ class AvgPool1d(Module):
         kernel_size: length of the windows.
         stride: distance between windows; `kernel_size` by default.
         padding: number of zeros added at both ends, at most half of `kernel_size`.
-        ceil_mode: whether to round the number of windows up, so that the last window may extend beyond the end.
+        ceil_mode: whether to round the number of windows up, so that the last window may extend beyond the end of the input.
         count_include_pad: whether the zeros of the padding are included in the mean.
 
     Shape:
@@ -222,7 +222,7 @@ class AvgPool2d(_AvgPool):
         kernel_size: size of the windows, an int or a pair for height and width; likewise `stride` and `padding`.
         stride: distance between windows; `kernel_size` by default.
         padding: number of zeros added at both ends, at most half of `kernel_size`.
-        ceil_mode: whether to round the number of windows up, so that the last window may extend beyond the end.
+        ceil_mode: whether to round the number of windows up, so that the last window may extend beyond the end of the input.
         count_include_pad: whether the zeros of the padding are included in the mean.
         divisor_override: divide by this number instead of the window's size.
 
@@ -248,7 +248,7 @@ class AvgPool3d(_AvgPool):
             `padding`.
         stride: distance between windows; `kernel_size` by default.
         padding: number of zeros added at both ends, at most half of `kernel_size`.
-        ceil_mode: whether to round the number of windows up, so that the last window may extend beyond the end.
+        ceil_mode: whether to round the number of windows up, so that the last window may extend beyond the end of the input.
         count_include_pad: whether the zeros of the padding are included in the mean.
         divisor_override: divide by this number instead of the window's size.
 

@@ -77,11 +77,13 @@ class RNNBase(Module):
             if not isinstance(switch, bool):
                 raise TypeError(f"{name}({argument}): got {type(switch).__name__}, needs a bool")
         if proj_size and mode != "LSTM":
-            raise ValueError(f"{name}(proj_size): only an LSTM's states can be projected")
+            raise ValueError(
+                f"{name}(proj_size): must be 0 because only LSTM supports projections, got {proj_size}"
+            )
         if not 0 <= proj_size < hidden_size:
             raise ValueError(f"{name}(proj_size): got {proj_size}, needs less than hidden_size={hidden_size}")
         if isinstance(dropout, bool):
-            raise ValueError(f"{name}(dropout): got {dropout}, needs a probability")
+            raise ValueError(f"{name}(dropout): got {dropout}, needs a number from 0 to 1, not a bool")
         check_probability(name, dropout)
         if dropout > 0 and num_layers == 1:
             warnings.warn(

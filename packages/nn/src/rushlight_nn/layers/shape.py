@@ -44,7 +44,7 @@ class Unflatten(Module):
 
     Args:
         dim: the dimension to split.
-        unflattened_size: the new sizes of the dimension. One may be -1, which is then computed from the others.
+        unflattened_size: the new sizes of the dimension. One size may be -1; it is computed from the other sizes.
 
     Shape:
         - Input: (*, S, *) with S in dimension `dim`.

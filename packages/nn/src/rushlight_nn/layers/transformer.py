@@ -59,7 +59,8 @@ def set_fastpath_enabled(value: bool) -> None:
 class TransformerEncoderLayer(Module):
     """An encoder layer: self-attention and a two-layer network (Vaswani et al. 2017).
 
-    The result of each part is added to its input, and the sum is normalised.
+    The result of the attention is added to the input of the attention, and the sum is normalised. The network is applied in
+    the same way.
 
     Args:
         d_model: E, the number of features.
@@ -69,7 +70,7 @@ class TransformerEncoderLayer(Module):
         activation: "relu", "gelu" or a function of one tensor.
         layer_norm_eps: added to the variance in layer normalisation.
         batch_first: whether the batch is the first dimension, not the second.
-        norm_first: whether to normalise the input of each part instead of the sum.
+        norm_first: whether to normalise the inputs of the attention and of the network instead of the sums.
         bias: whether linear and normalisation layers have a bias.
         device: device of the parameters.
         dtype: dtype of the parameters.
@@ -248,8 +249,8 @@ def _parameters_read(layer: Module) -> Any:
 class TransformerDecoderLayer(Module):
     """A decoder layer: self-attention, attention to an encoder's result, and a two-layer network (Vaswani et al. 2017).
 
-    The result of each part is added to its input, and the sum is normalised. The arguments are the same as for
-    :class:`TransformerEncoderLayer`.
+    The result of each of these parts is added to the input of the part, and the sum is normalised. The arguments are the
+    same as for :class:`TransformerEncoderLayer`.
 
     Shape:
         - `tgt` and output: (T, N, E); (N, T, E) with `batch_first`; (T, E) without a batch.

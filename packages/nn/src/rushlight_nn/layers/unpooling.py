@@ -133,7 +133,7 @@ class LPPool1d(_LPPool):
         norm_type: the order p. For infinity, the result is the largest magnitude.
         kernel_size: length of the windows.
         stride: distance between windows; `kernel_size` by default.
-        ceil_mode: whether to round the number of windows up, so that the last window may extend beyond the end.
+        ceil_mode: whether to round the number of windows up, so that the last window may extend beyond the end of the input.
 
     Shape:
         - Input: (N, C, L) or (C, L).
@@ -154,7 +154,7 @@ class LPPool2d(_LPPool):
         norm_type: the order p. For infinity, the result is the largest magnitude.
         kernel_size: size of the windows, an int or a pair for height and width; likewise `stride`.
         stride: distance between windows; `kernel_size` by default.
-        ceil_mode: whether to round the number of windows up, so that the last window may extend beyond the end.
+        ceil_mode: whether to round the number of windows up, so that the last window may extend beyond the end of the input.
 
     Shape:
         - Input: (N, C, H, W) or (C, H, W).
@@ -176,7 +176,7 @@ class LPPool3d(_LPPool):
         norm_type: the order p. For infinity, the result is the largest magnitude.
         kernel_size: size of the windows, an int or a triple for depth, height and width; likewise `stride`.
         stride: distance between windows; `kernel_size` by default.
-        ceil_mode: whether to round the number of windows up, so that the last window may extend beyond the end.
+        ceil_mode: whether to round the number of windows up, so that the last window may extend beyond the end of the input.
 
     Shape:
         - Input: (N, C, D, H, W) or (C, D, H, W).

@@ -14,7 +14,7 @@ class Upsample(Module):
 
     Args:
         size: size of the output, an int or one number per dimension.
-        scale_factor: ratio of the output's size to the input's size. It replaces `size`.
+        scale_factor: ratio of the output's size to the input's size, given instead of `size`.
         mode: "nearest", "linear" (sequences), "bilinear" and "bicubic" (images) or "trilinear" (volumes).
         align_corners: whether the centres of the corner elements of input and output coincide, instead of their outer
             edges. It must be None for mode "nearest".
@@ -73,7 +73,7 @@ class UpsamplingNearest2d(Upsample):
 
     Args:
         size: size of the output, an int or a pair.
-        scale_factor: ratio of the output's size to the input's size. It replaces `size`.
+        scale_factor: ratio of the output's size to the input's size, given instead of `size`.
 
     Shape:
         - Input: (N, C, H, W).
@@ -96,7 +96,7 @@ class UpsamplingBilinear2d(Upsample):
 
     Args:
         size: size of the output, an int or a pair.
-        scale_factor: ratio of the output's size to the input's size. It replaces `size`.
+        scale_factor: ratio of the output's size to the input's size, given instead of `size`.
 
     Shape:
         - Input: (N, C, H, W).
