@@ -22,7 +22,7 @@ class EachParameter(StateOptimizer):
         """Update all parameters that have a gradient.
 
         Args:
-            closure: a function that computes the gradients and returns the loss. Its result is returned.
+            closure: a function that computes the gradients and returns the loss, which `step` returns.
         """
         loss = None if closure is None else self._evaluate(closure)
         states, check = self.state, self._check

@@ -34,7 +34,7 @@ class Adadelta(CountedSteps):
         differentiable: not supported.
 
     Shape:
-        - Parameters: (*), any shape. The tensors of their state have the same shape.
+        - Parameters: (*), any shape. Each tensor in the state is a scalar or has the shape of its parameter.
 
     Raises:
         ValueError: an argument is out of range.

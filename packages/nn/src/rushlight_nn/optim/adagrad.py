@@ -28,13 +28,13 @@ class Adagrad(CountedSteps):
         lr_decay: the learning rate of step t is lr / (1 + (t - 1) · lr_decay).
         weight_decay: weight_decay · parameter is added to the gradient; not supported with sparse gradients.
         initial_accumulator_value: the initial value of the sum.
-        eps: added to the root.
+        eps: added to the denominator for numerical stability.
         maximize: maximise the objective instead of minimising it.
         foreach, fused: accepted and ignored; a step is always one operator for all parameters.
         differentiable: not supported.
 
     Shape:
-        - Parameters: (*), any shape. The tensors of their state have the same shape.
+        - Parameters: (*), any shape. Each tensor in the state is a scalar or has the shape of its parameter.
 
     Raises:
         ValueError: an argument is out of range.

@@ -35,7 +35,7 @@ class Adam(Optimizer):
         params: tensors or parameter groups.
         lr: learning rate.
         betas: the decay rates of the running means of the gradient and of its square.
-        eps: added to the root.
+        eps: added to the denominator for numerical stability.
         weight_decay: weight_decay · parameter is added to the gradient; see `decoupled_weight_decay`.
         amsgrad: divide by the root of the largest v̂ so far (Reddi et al. 2018).
         maximize: maximise the objective instead of minimising it.
@@ -109,7 +109,7 @@ class Adam(Optimizer):
         """Update all parameters that have a gradient.
 
         Args:
-            closure: a function that computes the gradients and returns the loss. Its result is returned.
+            closure: a function that computes the gradients and returns the loss, which `step` returns.
         """
         loss = None if closure is None else self._evaluate(closure)
         calls, self._calls = self._calls, {}
@@ -232,7 +232,7 @@ class AdamW(Adam):
         params: tensors or parameter groups.
         lr: learning rate.
         betas: the decay rates of the running means of the gradient and of its square.
-        eps: added to the root.
+        eps: added to the denominator for numerical stability.
         weight_decay: the weight decay coefficient.
         amsgrad: divide by the root of the largest mean square so far (Reddi et al. 2018).
         maximize: maximise the objective instead of minimising it.

@@ -123,12 +123,12 @@ def adam(
 
     Args:
         params: the parameters.
-        grads: their gradients.
+        grads: the gradients of the parameters.
         exp_avgs: running means of the gradients.
-        exp_avg_sqs: running means of their squares.
-        max_exp_avg_sqs: the largest running means of squares so far; empty without `amsgrad`.
+        exp_avg_sqs: running means of the squared gradients.
+        max_exp_avg_sqs: the maxima of `exp_avg_sqs` over all steps; empty without `amsgrad`.
         state_steps: the number of steps of each parameter, float32; incremented by one.
-        The other arguments are the same as for the class; `foreach`, `fused` and `has_complex` have no effect.
+        The other arguments are the same as for :class:`Adam`; `foreach`, `fused` and `has_complex` have no effect.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
@@ -198,12 +198,12 @@ def adamw(
 
     Args:
         params: the parameters.
-        grads: their gradients.
+        grads: the gradients of the parameters.
         exp_avgs: running means of the gradients.
-        exp_avg_sqs: running means of their squares.
-        max_exp_avg_sqs: the largest running means of squares so far; empty without `amsgrad`.
+        exp_avg_sqs: running means of the squared gradients.
+        max_exp_avg_sqs: the maxima of `exp_avg_sqs` over all steps; empty without `amsgrad`.
         state_steps: the number of steps of each parameter, float32; incremented by one.
-        The other arguments are the same as for the class; `foreach`, `fused` and `has_complex` have no effect.
+        The other arguments are the same as for :class:`AdamW`; `foreach`, `fused` and `has_complex` have no effect.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
@@ -252,9 +252,9 @@ def sgd(
 
     Args:
         params: the parameters.
-        d_p_list: their gradients.
+        d_p_list: the gradients of the parameters.
         momentum_buffer_list: the momentum buffers; None is replaced by a new tensor.
-        The other arguments are the same as for the class; `foreach`, `fused` and `has_sparse_grad` have no effect.
+        The other arguments are the same as for :class:`SGD`; `foreach`, `fused` and `has_sparse_grad` have no effect.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter.
@@ -321,11 +321,11 @@ def sparse_adam(
 
     Args:
         params: the parameters.
-        grads: their gradients, sparse.
+        grads: the sparse gradients of the parameters.
         exp_avgs: running means of the gradients.
-        exp_avg_sqs: running means of their squares.
+        exp_avg_sqs: running means of the squared gradients.
         state_steps: the number of steps of each parameter, as ints that include this step.
-        The other arguments are the same as for the class.
+        The other arguments are the same as for :class:`SparseAdam`.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter.
@@ -374,10 +374,10 @@ def adagrad(
 
     Args:
         params: the parameters.
-        grads: their gradients.
+        grads: the gradients of the parameters.
         state_sums: sums of squared gradients.
         state_steps: the number of steps of each parameter, float32; incremented by one.
-        The other arguments are the same as for the class; `foreach`, `fused` and `has_complex` have no effect.
+        The other arguments are the same as for :class:`Adagrad`; `foreach`, `fused` and `has_complex` have no effect.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
@@ -437,11 +437,11 @@ def adadelta(
 
     Args:
         params: the parameters.
-        grads: their gradients.
+        grads: the gradients of the parameters.
         square_avgs: running means of squared gradients.
         acc_deltas: running means of squared steps.
         state_steps: the number of steps of each parameter, float32; incremented by one.
-        The other arguments are the same as for the class; `foreach`, `fused` and `has_complex` have no effect.
+        The other arguments are the same as for :class:`Adadelta`; `foreach`, `fused` and `has_complex` have no effect.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
@@ -489,11 +489,11 @@ def adamax(
 
     Args:
         params: the parameters.
-        grads: their gradients.
+        grads: the gradients of the parameters.
         exp_avgs: running means of the gradients.
         exp_infs: decaying maxima of the gradients' magnitudes.
         state_steps: the number of steps of each parameter, float32; incremented by one.
-        The other arguments are the same as for the class; `foreach`, `fused` and `has_complex` have no effect.
+        The other arguments are the same as for :class:`Adamax`; `foreach`, `fused` and `has_complex` have no effect.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
@@ -546,12 +546,12 @@ def nadam(
 
     Args:
         params: the parameters.
-        grads: their gradients.
+        grads: the gradients of the parameters.
         exp_avgs: running means of the gradients.
-        exp_avg_sqs: running means of their squares.
+        exp_avg_sqs: running means of the squared gradients.
         mu_products: the products of the momentum factors of all steps.
         state_steps: the number of steps of each parameter, float32; incremented by one.
-        The other arguments are the same as for the class; `foreach`, `fused` and `has_complex` have no effect.
+        The other arguments are the same as for :class:`NAdam`; `foreach`, `fused` and `has_complex` have no effect.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
@@ -603,11 +603,11 @@ def radam(
 
     Args:
         params: the parameters.
-        grads: their gradients.
+        grads: the gradients of the parameters.
         exp_avgs: running means of the gradients.
-        exp_avg_sqs: running means of their squares.
+        exp_avg_sqs: running means of the squared gradients.
         state_steps: the number of steps of each parameter, float32; incremented by one.
-        The other arguments are the same as for the class; `foreach`, `fused` and `has_complex` have no effect.
+        The other arguments are the same as for :class:`RAdam`; `foreach`, `fused` and `has_complex` have no effect.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
@@ -660,12 +660,12 @@ def rmsprop(
 
     Args:
         params: the parameters.
-        grads: their gradients.
+        grads: the gradients of the parameters.
         square_avgs: running means of squared gradients.
         grad_avgs: running means of gradients, if `centered`.
         momentum_buffer_list: the momentum buffers, if `momentum` is not zero.
         state_steps: the number of steps of each parameter, float32; incremented by one.
-        The other arguments are the same as for the class; `foreach`, `fused` and `has_complex` have no effect.
+        The other arguments are the same as for :class:`RMSprop`; `foreach`, `fused` and `has_complex` have no effect.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
@@ -718,11 +718,11 @@ def rprop(
 
     Args:
         params: the parameters.
-        grads: their gradients.
+        grads: the gradients of the parameters.
         prevs: the gradients of the previous step.
         step_sizes: lengths of the steps.
         state_steps: the number of steps of each parameter, float32; incremented by one.
-        The other arguments are the same as for the class; `foreach`, `fused` and `has_complex` have no effect.
+        The other arguments are the same as for :class:`Rprop`; `foreach`, `fused` and `has_complex` have no effect.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
@@ -773,12 +773,12 @@ def asgd(
 
     Args:
         params: the parameters.
-        grads: their gradients.
+        grads: the gradients of the parameters.
         axs: running averages of the parameters.
-        mus: for each parameter, the coefficient with which its new value enters the running average.
+        mus: for each parameter, the weight of its new value in the running average.
         etas: learning rates.
         state_steps: the number of steps of each parameter, float32; incremented by one.
-        The other arguments are the same as for the class; `foreach`, `fused` and `has_complex` have no effect.
+        The other arguments are the same as for :class:`ASGD`; `foreach`, `fused` and `has_complex` have no effect.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().

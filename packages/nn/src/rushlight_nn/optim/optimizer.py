@@ -28,7 +28,7 @@ _global_step_post_hooks = HookTable()
 def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(optimizer, args, kwargs)` before every step of every optimizer, before the optimizer's own hooks.
 
-    The hook may return another pair (args, kwargs).
+    If the hook returns a pair (args, kwargs), the step receives these arguments.
 
     Args:
         hook: the function.
@@ -160,7 +160,8 @@ class Optimizer:
         if any(named):
             if not all(named):
                 raise ValueError(
-                    f"{name}(params): item {named.index(False)} has no name, but others have one"
+                    f"{name}(params): item {named.index(False)} has no name, but other items have names\n"
+                    "hint: pass pairs of name and tensor for all items or for none"
                 )
             group["param_names"] = [p[0] for p in params]
             params = [p[1] for p in params]
@@ -182,7 +183,10 @@ class Optimizer:
             if not ids.isdisjoint(map(id, other["params"])):
                 raise ValueError(f"{name}: a parameter appears in more than one group")
             if ("param_names" in other) != ("param_names" in group):
-                raise ValueError(f"{name}: give names in all parameter groups or in none")
+                raise ValueError(
+                    f"{name}: must have names in all parameter groups or in none, but only some "
+                    "groups have names"
+                )
         # "params" first, and then the settings in the order of `defaults`, as they are printed.
         group["params"] = params
         self.param_groups.append({"params": params, **{k: v for k, v in group.items() if k != "params"}})
@@ -239,10 +243,11 @@ class Optimizer:
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Restore the state that :meth:`state_dict` returned.
 
-        Tensors are copied to the device and dtype of their parameter.
+        The tensors in the state of a parameter are converted to the device and dtype of the parameter.
 
         Raises:
-            ValueError: the parameter groups do not match the groups of the optimizer, which is then not changed.
+            ValueError: the parameter groups in the state do not match the groups of the optimizer. The optimizer is then not
+                changed.
         """
         state_dict = dict(state_dict)
         for hook in self._hooks("_load_state_dict_pre_hooks"):
@@ -312,7 +317,7 @@ class Optimizer:
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(optimizer, args, kwargs)` before every step, where `args` begins with the optimizer.
 
-        The hook may return another pair (args, kwargs).
+        If the hook returns a pair (args, kwargs), the step receives these arguments.
         """
         return self._add_step_hook("_step_pre_hooks", hook)
 
@@ -344,13 +349,13 @@ class Optimizer:
     def register_state_dict_post_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
-        """Call `hook(optimizer, state_dict)` after :meth:`state_dict`; the hook may return another state."""
+        """Call `hook(optimizer, state_dict)` after :meth:`state_dict`; a state that the hook returns is used instead."""
         return self._add_hook("_state_dict_post_hooks", hook, prepend)
 
     def register_load_state_dict_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
-        """Call `hook(optimizer, state_dict)` before a state is loaded; the hook may return another state."""
+        """Call `hook(optimizer, state_dict)` before a state is loaded; a state that the hook returns is used instead."""
         return self._add_hook("_load_state_dict_pre_hooks", hook, prepend)
 
     def register_load_state_dict_post_hook(

@@ -23,7 +23,7 @@ class RAdam(CountedSteps):
         params: tensors or parameter groups.
         lr: learning rate.
         betas: the decay rates of the running means of the gradient and of its square.
-        eps: added to the root.
+        eps: added to the denominator for numerical stability.
         weight_decay: weight_decay · parameter is added to the gradient; see `decoupled_weight_decay`.
         decoupled_weight_decay: subtract lr · weight_decay · parameter from the parameter instead, as :class:`AdamW` does.
         maximize: maximise the objective instead of minimising it.
@@ -33,7 +33,7 @@ class RAdam(CountedSteps):
         differentiable: not supported.
 
     Shape:
-        - Parameters: (*), any shape. The tensors of their state have the same shape.
+        - Parameters: (*), any shape. Each tensor in the state is a scalar or has the shape of its parameter.
 
     Raises:
         ValueError: an argument is out of range.

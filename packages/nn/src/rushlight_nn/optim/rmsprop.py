@@ -25,7 +25,7 @@ class RMSprop(CountedSteps):
         params: tensors or parameter groups.
         lr: learning rate.
         alpha: the decay rate of the running mean.
-        eps: added to the root.
+        eps: added to the denominator for numerical stability.
         weight_decay: weight_decay · parameter is added to the gradient.
         momentum: factor of the previous step direction, which is added to the current direction.
         centered: subtract the squared running mean of the gradient from v.
@@ -36,7 +36,7 @@ class RMSprop(CountedSteps):
         differentiable: not supported.
 
     Shape:
-        - Parameters: (*), any shape. The tensors of their state have the same shape.
+        - Parameters: (*), any shape. Each tensor in the state is a scalar or has the shape of its parameter.
 
     Raises:
         ValueError: an argument is out of range.

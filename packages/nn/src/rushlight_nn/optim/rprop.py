@@ -32,7 +32,7 @@ class Rprop(CountedSteps):
         differentiable: not supported.
 
     Shape:
-        - Parameters: (*), any shape. The tensors of their state have the same shape.
+        - Parameters: (*), any shape. Each tensor in the state is a scalar or has the shape of its parameter.
 
     Raises:
         ValueError: `lr` is negative or `etas` are out of range.
@@ -63,7 +63,7 @@ class Rprop(CountedSteps):
         refuse("Rprop", differentiable=differentiable)
         check_settings("Rprop", lr=lr)
         if not 0.0 < etas[0] < 1.0 < etas[1]:
-            raise ValueError(f"Rprop(etas): got {etas}, needs a number below 1 and a number above 1")
+            raise ValueError(f"Rprop(etas): got {etas}, needs a number between 0 and 1, and a number above 1")
         defaults = {
             "lr": lr,
             "etas": etas,

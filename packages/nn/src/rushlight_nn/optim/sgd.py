@@ -23,7 +23,7 @@ class SGD(Optimizer):
     Args:
         params: tensors or parameter groups.
         lr: learning rate.
-        momentum: the factor of the previous b.
+        momentum: the factor by which b of the last step is multiplied.
         dampening: the fraction by which the gradient is reduced when it is added to b.
         weight_decay: weight_decay · parameter is added to the gradient.
         nesterov: use gradient + momentum · b instead of b in the step (Sutskever et al. 2013).
@@ -85,7 +85,7 @@ class SGD(Optimizer):
         """Update all parameters that have a gradient.
 
         Args:
-            closure: a function that computes the gradients and returns the loss. Its result is returned.
+            closure: a function that computes the gradients and returns the loss, which `step` returns.
         """
         loss = None if closure is None else self._evaluate(closure)
         with core.no_grad():

@@ -26,7 +26,7 @@ class SparseAdam(Optimizer):
         params: dense tensors with sparse gradients, or parameter groups of them.
         lr: learning rate.
         betas: the decay rates of the running means of the gradient and of its square.
-        eps: added to the root.
+        eps: added to the denominator for numerical stability.
         maximize: maximise the objective instead of minimising it.
 
     Raises:
@@ -70,7 +70,7 @@ class SparseAdam(Optimizer):
         """Update all parameters that have a gradient.
 
         Args:
-            closure: a function that computes the gradients and returns the loss. Its result is returned.
+            closure: a function that computes the gradients and returns the loss, which `step` returns.
 
         Raises:
             RuntimeError: a gradient is dense.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def get_swa_avg_fn() -> Callable[[Tensor, Tensor, Any], Tensor]:
     """Return a function that computes the plain mean of weights (Izmailov et al. 2018).
 
-    Its arguments are the mean so far, the new value, and the number of values in the mean. All have the same shape.
+    The function takes the mean so far, the new value of the same shape, and the number of values in the mean.
 
     Example:
         >>> average = torch.optim.swa_utils.get_swa_avg_fn()
@@ -39,7 +39,7 @@ def get_swa_avg_fn() -> Callable[[Tensor, Tensor, Any], Tensor]:
 def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Tensor, Tensor, Any], Tensor]:
     """Return a function that computes an exponential moving average, ``decay · average + (1 - decay) · new``.
 
-    Its arguments are the average so far, the new value, and a number that is ignored. All have the same shape.
+    The function takes the average so far, the new value of the same shape, and a number that is ignored.
 
     Args:
         decay: the weight of the old average, from 0 to 1.
@@ -281,7 +281,7 @@ class SWALR(LRScheduler):
     def get_lr(self) -> list[float]:
         """Return the next rates, which depend on the current rates and the number of calls of `step`.
 
-        The argument `epoch` of `step` has no effect on them.
+        The argument `epoch` of `step` has no effect on the rates.
         """
         step = self._step_count - 1
         if self.anneal_epochs == 0:

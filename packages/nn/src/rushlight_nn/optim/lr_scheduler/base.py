@@ -108,7 +108,7 @@ class LRScheduler:
         return self._last_lr
 
     def step(self, epoch: int | None = None) -> None:
-        """Advance by one epoch and set the rates. The deprecated `epoch` selects another epoch."""
+        """Advance by one epoch and set the rates. The deprecated argument `epoch` selects the epoch to continue from."""
         if self._step_count == 1 and self.optimizer._step_count == 0:
             warnings.warn(
                 f"{type(self).__name__}.step() was called before the optimizer's first step: "
@@ -122,7 +122,9 @@ class LRScheduler:
             rates = self.get_lr()
         else:
             warnings.warn(
-                "LRScheduler.step(epoch): the argument is deprecated", DeprecationWarning, stacklevel=2
+                "LRScheduler.step(epoch): the argument is deprecated\nhint: call step() without arguments",
+                DeprecationWarning,
+                stacklevel=2,
             )
             self.last_epoch = epoch
             rates = self.get_lr() if closed_form is None else closed_form()
@@ -138,5 +140,5 @@ class LRScheduler:
         return {key: value for key, value in self.__dict__.items() if key not in self._unsaved}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore the state that :meth:`state_dict` returned. The learning rates are part of the optimizer's state."""
+        """Restore the state that :meth:`state_dict` returned. The optimizer's `load_state_dict` restores the rates."""
         self.__dict__.update(state_dict)

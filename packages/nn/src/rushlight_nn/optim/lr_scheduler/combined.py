@@ -23,7 +23,10 @@ def _check(name: str, schedulers: Sequence[Any], optimizer: Any) -> None:
                 f"hint: call step(metric) of the {kind} yourself"
             )
         if scheduler.optimizer is not optimizer:
-            raise ValueError(f"{name}(schedulers): entry {position} belongs to another optimizer")
+            raise ValueError(
+                f"{name}(schedulers): entry {position} must be a scheduler of the given optimizer, "
+                "but has another optimizer"
+            )
 
 
 def _counting(scheduler: Any) -> Iterator[Any]:

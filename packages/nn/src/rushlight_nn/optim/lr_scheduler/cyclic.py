@@ -123,7 +123,7 @@ class CyclicLR(LRScheduler):
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore the state that :meth:`state_dict` returned. The learning rates are part of the optimizer's state."""
+        """Restore the state that :meth:`state_dict` returned. The optimizer's `load_state_dict` restores the rates."""
         state = dict(state_dict)
         attributes = state.pop("_scale_fn_custom", None)
         super().load_state_dict(state)

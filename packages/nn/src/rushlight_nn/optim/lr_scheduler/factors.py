@@ -172,12 +172,12 @@ class MultiStepLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """A schedule that multiplies the rate by `factor` before epoch `total_iters`, and restores the original rate then.
+    """A schedule that multiplies the rate by `factor` before epoch `total_iters`, and then restores the rate.
 
     Args:
         optimizer: the optimizer whose learning rates are set.
         factor: the factor, from 0 to 1.
-        total_iters: the epoch in which the original rate is restored.
+        total_iters: the epoch in which the rate without the factor is restored.
         last_epoch: the number of the last completed epoch, to continue a schedule; -1 starts a new schedule.
 
     Raises:
@@ -400,7 +400,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     Args:
         optimizer: the optimizer whose learning rates are set.
         T_0: number of epochs of the first period.
-        T_mult: the factor by which each period is longer than the previous one.
+        T_mult: the factor by which each period is longer than the period before it.
         eta_min: the lowest rate.
         last_epoch: the number of the last completed epoch, to continue a schedule; -1 starts a new schedule.
 

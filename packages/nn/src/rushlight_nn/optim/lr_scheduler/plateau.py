@@ -16,7 +16,7 @@ class ReduceLROnPlateau(LRScheduler):
 
     Args:
         optimizer: the optimizer whose learning rates are set.
-        mode: "min" if a smaller metric is better, "max" if a larger one is.
+        mode: "min" if a smaller metric is better, "max" if a larger metric is better.
         factor: the factor, below 1.
         patience: number of epochs without an improvement before the rate is reduced.
         threshold: the smallest improvement over the best metric that counts.
@@ -92,7 +92,7 @@ class ReduceLROnPlateau(LRScheduler):
         return a < best * (1 - self.threshold) if self.mode == "min" else a > best * (1 + self.threshold)
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Record `metrics`, the metric of an epoch. Reduce the rates if it has not improved for too many epochs."""
+        """Record `metrics`, the metric of an epoch. Reduce the rates if the metric has not improved for too many epochs."""
         current = float(metrics)
         self.last_epoch: int = self.last_epoch + 1 if epoch is None else epoch
         if self.is_better(current, self.best):
