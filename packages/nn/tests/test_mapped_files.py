@@ -356,13 +356,13 @@ def test_a_shard_that_is_no_file_is_refused(large, tmp_path):
     shard = tmp_path / "net-00002-of-00004.safetensors"
     shard.unlink()
     os.mkfifo(shard)
-    with pytest.raises(CheckpointError, match="it is a pipe or a device"):
+    with pytest.raises(CheckpointError, match="the path is a pipe or a device"):
         load(path)
-    with pytest.raises(CheckpointError, match=r"net-00002.*it is a pipe or a device"):
+    with pytest.raises(CheckpointError, match=r"net-00002.*the path is a pipe or a device"):
         load(shard)
     shard.unlink()
     shard.mkdir()
-    with pytest.raises(CheckpointError, match=r"'net-00002-of-00004\.safetensors': it is a directory"):
+    with pytest.raises(CheckpointError, match=r"'net-00002-of-00004\.safetensors': the path is a directory"):
         load(path)
     with pytest.raises(IsADirectoryError):
         save(large, tmp_path, max_shard_size=500)

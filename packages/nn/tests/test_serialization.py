@@ -453,7 +453,7 @@ def test_a_header_whose_length_looks_like_a_pickle(length):
 def test_missing_files_are_missing(tmp_path):
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "none")
-    with pytest.raises(CheckpointError, match="it is a directory, not a file"):
+    with pytest.raises(CheckpointError, match="the path is a directory, not a file"):
         load(tmp_path)
     with pytest.raises(FileNotFoundError):
         save(1, tmp_path / "no" / "folder")

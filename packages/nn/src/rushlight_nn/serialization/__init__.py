@@ -55,7 +55,7 @@ def save(
             split into several safetensors files with an index, as Hugging Face's libraries do.
 
     Raises:
-        TypeError: `obj` contains a value of another type. The message gives the path of the value and a remedy.
+        TypeError: `obj` contains a value of an unsupported type. The message gives the path of the value and a remedy.
         ValueError: `format` is unknown, or cannot be combined with other arguments.
         OSError: the file cannot be written.
 
@@ -184,7 +184,7 @@ def _read(source: Source, map_location: Any, verify: bool | None) -> Any:
     if pytorch.is_legacy(start):
         if source.mapping is not None or verify:
             raise FormatError(
-                "it has the layout of PyTorch before 1.6, which has neither the alignment for mmap nor the checksums "
+                "the file has the layout of PyTorch before 1.6, which has neither the alignment for mmap nor the checksums "
                 "for verify=True\n"
                 "hint: convert the file with save(load(path), path)"
             )

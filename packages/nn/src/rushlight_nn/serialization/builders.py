@@ -107,7 +107,9 @@ class Described:
 
     def __init__(self, name: str, fields: Any) -> None:
         if fields is not None and not (isinstance(fields, list) and all(type(f) is str for f in fields)):
-            raise FormatError(f"the class {name!r:.80} is described in a way that cannot be read")
+            raise FormatError(
+                f"the description of the class {name!r:.80} must be None or a list of the names of its fields"
+            )
         self.name = name
         self.fields = fields
 
@@ -115,7 +117,7 @@ class Described:
         """Return the value that represents an instance of the class."""
         count = 1 if self.fields is None else len(self.fields)
         if len(arguments) != count:
-            raise FormatError(f"a {self.name:.80} has {len(arguments)} values, needs {count}")
+            raise FormatError(f"a {self.name:.80} must be built from {count} values, got {len(arguments)}")
         return arguments[0] if self.fields is None else tuple_class(self.name, tuple(self.fields))(*arguments)
 
 
@@ -147,14 +149,16 @@ def check_geometry(shape: Any, strides: Any, offset: Any) -> None:
     for values in (shape, strides, (offset,)):
         if not isinstance(values, (tuple, list)) or len(values) > MAX_DIMENSIONS:
             raise FormatError(
-                f"the sizes, strides or offset of a tensor cannot be read, or it has more than {MAX_DIMENSIONS} dimensions"
+                f"the sizes and the strides of a tensor must be tuples or lists of at most {MAX_DIMENSIONS} numbers"
             )
         if not all(type(v) is int and 0 <= v < 2**62 for v in values):
             raise FormatError(
                 "a tensor has a size, stride or offset that is not an integer from 0 to 2**62 - 1"
             )
     if len(shape) != len(strides):
-        raise FormatError(f"a tensor has {len(shape)} sizes and {len(strides)} strides")
+        raise FormatError(
+            f"a tensor must have as many strides as sizes, got {len(strides)} strides and {len(shape)} sizes"
+        )
     count = 1
     for size in shape:
         count *= size
@@ -195,9 +199,14 @@ def check_bools(storage: Any) -> None:
 
 def _check_flags(tensor: Tensor, requires_grad: Any) -> bool:
     if type(requires_grad) is not bool:
-        raise FormatError("a tensor's requires_grad is neither true nor false")
+        raise FormatError(
+            f"requires_grad of a tensor must be True or False, got {type(requires_grad).__name__}"
+        )
     if requires_grad and not (tensor.is_floating_point() or tensor.is_complex()):
-        raise FormatError(f"a tensor of dtype {tensor.dtype} requires grad")
+        raise FormatError(
+            f"a tensor of dtype {tensor.dtype} has requires_grad=True, but only floating-point and complex tensors "
+            "can require gradients: the file was altered"
+        )
     return requires_grad
 
 
@@ -268,7 +277,7 @@ def rebuild_tensor_v3(
 
 def rebuild_parameter(data: Any, requires_grad: Any, hooks: Any, state: Any = None) -> Parameter:
     if not isinstance(data, Tensor):
-        raise FormatError("a parameter must be built from a tensor")
+        raise FormatError(f"a parameter must be built from a tensor, got {type(data).__name__}")
     parameter = Parameter(data.detach(), requires_grad=_check_flags(data, requires_grad))
     if state:
         _set_attributes(parameter, state)
@@ -307,7 +316,7 @@ def rebuild_typed(budget: Budget, function: Any, kind: Any, arguments: Any, stat
 
 def refuse_quantized(*arguments: Any) -> NoReturn:
     raise FormatError(
-        "it holds a quantized tensor, which rushlight does not have\nhint: save tensor.dequantize()"
+        "the file holds a quantized tensor, which rushlight does not have\nhint: save tensor.dequantize()"
     )
 
 
@@ -318,30 +327,32 @@ def layout(name: Any) -> Any:
         **{str(each): each for each in COMPRESSED},
     }
     if name not in found:
-        raise FormatError(f"it holds a tensor of layout {name!r:.80}, which rushlight does not have")
+        raise FormatError(f"the file holds a tensor of layout {name!r:.80}, which rushlight does not have")
     return found[name]
 
 
 def device(*arguments: Any) -> Any:
     if not arguments or len(arguments) > 2 or type(arguments[0]) is not str:
-        raise FormatError("a device has no name")
+        raise FormatError("a device must be built from its name and, optionally, its index")
     return core.device(*arguments)
 
 
 def size(values: Any = ()) -> Any:
     if not isinstance(values, (tuple, list)) or not all(type(v) is int for v in values):
-        raise FormatError("a size must be built from ints")
+        raise FormatError("a torch.Size must be built from a tuple or list of ints")
     return core.Size(values)
 
 
 def _set_attributes(value: Any, state: Any) -> None:
     """Set the attributes in the dictionary `state` on `value`. Refuse names of attributes of its class."""
     if not isinstance(state, dict):
-        raise FormatError(f"a {type(value).__name__} has a state that is not a dictionary")
+        raise FormatError(
+            f"the state of a {type(value).__name__} must be a dictionary, got {type(state).__name__}"
+        )
     for name in state:
         if type(name) is not str or name.startswith("__") or hasattr(type(value), name):
             raise FormatError(
-                f"a {type(value).__name__} has the attribute {name!r:.80}, which is not allowed"
+                f"the state of a {type(value).__name__} sets {name!r:.80}, which is not a name of an instance attribute"
             )
     vars(value).update(state)
 
@@ -365,7 +376,9 @@ def _pairs(keys: Keys, items: Any) -> Any:
     if not isinstance(items, (list, tuple)) or not all(
         isinstance(p, (list, tuple)) and len(p) == 2 for p in items
     ):
-        raise FormatError("a dictionary must be built from pairs")
+        raise FormatError(
+            f"a dictionary must be built from a list or tuple of pairs, got {type(items).__name__}"
+        )
     keys.check(key for key, _ in items)
     return items
 
@@ -389,14 +402,14 @@ def plain_frozenset(keys: Keys, items: Any = ()) -> Any:
 
 def _checked(keys: Keys, items: Any) -> Any:
     if not isinstance(items, (list, tuple)):
-        raise FormatError("a set must be built from a list")
+        raise FormatError(f"a set must be built from a list or tuple, got {type(items).__name__}")
     keys.check(items)
     return items
 
 
 def plain_list(items: Any = ()) -> Any:
     if not isinstance(items, (list, tuple)):
-        raise FormatError("a list must be built from a list")
+        raise FormatError(f"a list or deque must be built from a list or tuple, got {type(items).__name__}")
     return list(items)
 
 
@@ -406,13 +419,13 @@ def plain_deque(items: Any = (), maxlen: Any = None) -> Any:
 
 def encode(text: Any, encoding: Any = "latin1") -> bytes:
     if type(text) is not str or encoding not in ("latin1", "latin-1"):
-        raise FormatError("bytes must be built from a string in latin-1")
+        raise FormatError("bytes must be built from a string and the encoding latin-1")
     return text.encode("latin-1")
 
 
 def plain_bytes(data: Any = b"") -> bytes:
     if type(data) is not bytes:
-        raise FormatError("bytes must be built from bytes")
+        raise FormatError(f"bytes must be built from bytes or a string, got {type(data).__name__}")
     return data
 
 
@@ -440,7 +453,7 @@ def plain_range(*arguments: Any) -> range:
 
 def namespace(*arguments: Any) -> Namespace:
     if arguments:
-        raise FormatError("a Namespace has positional arguments")
+        raise FormatError(f"a Namespace must be built without arguments, got {len(arguments)}")
     return Namespace()
 
 
@@ -494,7 +507,7 @@ def _octets(data: Any, count: int) -> bytes:
 
 def _zone(zone: Any) -> Any:
     if zone is not None and type(zone) is not datetime.timezone:
-        raise FormatError("a time zone must be a datetime.timezone")
+        raise FormatError(f"a time zone must be a datetime.timezone, got {type(zone).__name__}")
     return zone
 
 
@@ -511,7 +524,7 @@ class DtypeType:
 
 def numpy_dtype(name: Any, align: Any = False, copy: Any = True) -> Any:
     if type(name) is not str or not name[:1].isalpha() or len(name) > 12:
-        raise FormatError("an array has a dtype that cannot be read")
+        raise FormatError("a NumPy dtype must be built from the name of a numeric dtype")
     import numpy
 
     # Create a new object, because its byte order is set afterwards.
@@ -547,11 +560,15 @@ def _fill_array(array: Any, state: Any) -> None:
     import numpy
 
     if type(state) is not tuple or len(state) != 5:
-        raise FormatError("an array has a state that cannot be read")
+        raise FormatError(
+            "the state of an array must be a tuple of a version, a shape, a dtype, an order and bytes"
+        )
     _, shape, dtype, fortran, data = state
     check_geometry(shape, [0] * len(shape) if isinstance(shape, (tuple, list)) else None, 0)
     if not isinstance(dtype, numpy.dtype) or type(data) is not bytes or type(fortran) is not bool:
-        raise FormatError("an array has a state that cannot be read")
+        raise FormatError(
+            "the state of an array must be a tuple of a version, a shape, a dtype, an order and bytes"
+        )
     count = dtype.itemsize
     for n in shape:
         count *= n
@@ -564,7 +581,7 @@ def _fill_array(array: Any, state: Any) -> None:
 
 def _fill_dtype(dtype: Any, state: Any) -> None:
     if type(state) is not tuple or len(state) < 3 or state[1] not in ("<", ">", "|", "="):
-        raise FormatError("a NumPy dtype has a state that cannot be read")
+        raise FormatError("the state of a NumPy dtype must be a tuple that contains the byte order")
     if dtype.itemsize > 1:
         dtype.__setstate__((3, state[1], None, None, None, -1, -1, 0))
 
@@ -577,7 +594,7 @@ def packed_sequence(*arguments: Any) -> Any:
 
     kinds = (Tensor, type(None))
     if not 1 <= len(arguments) <= 4 or not all(isinstance(value, kinds) for value in arguments):
-        raise FormatError("a PackedSequence must be built from tensors")
+        raise FormatError("a PackedSequence must be built from one to four tensors")
     return PackedSequence(*arguments)
 
 
@@ -830,7 +847,7 @@ class Names:
             _set_attributes(value, state)
         elif kind is Namespace:
             if not isinstance(state, dict) or any(type(k) is not str or k.startswith("__") for k in state):
-                raise FormatError("a Namespace has a state that is not a dictionary of names")
+                raise FormatError("the state of a Namespace must be a dictionary from names to values")
             vars(value).update(state)
         elif (numpy := sys.modules.get("numpy")) and isinstance(value, (numpy.ndarray, numpy.dtype)):
             if isinstance(state, tuple) and state and isinstance(state[-1], bytes):

@@ -185,7 +185,7 @@ def restore(document: dict[str, Any], stored: dict[str, Tensor], map_location: A
     except StructureError as error:
         raise FormatError(str(error)) from None
     except RecursionError:
-        raise FormatError("the description of its structure is nested too deeply") from None
+        raise FormatError("the description of the file's structure is nested too deeply") from None
 
 
 def read_document(metadata: dict[str, Any], budget: Budget) -> dict[str, Any]:
@@ -200,16 +200,16 @@ def read_document(metadata: dict[str, Any], budget: Budget) -> dict[str, Any]:
         "total_size",
         f"{_KEY}.crc32",
     }:
-        raise FormatError("its metadata were altered")
+        raise FormatError("the metadata of the file were altered")
     if not isinstance(text, str) or metadata.get(f"{_KEY}.crc32") != str(
         crc32(text.encode("utf-8", "replace"))
     ):
-        raise FormatError("the description of its structure was altered: its checksum does not match")
+        raise FormatError("the description of the file's structure was altered: its checksum does not match")
     document = container.parse_json(text, budget)
     del text
     if document.get("version") != _VERSION:
         raise FormatError(
-            f"it has version {document.get('version')} of the format, needs {_VERSION}\n"
+            f"the file has version {document.get('version')} of the format, needs {_VERSION}\n"
             "hint: upgrade rushlight-nn"
         )
     descriptions: Any = document.get("tensors")
@@ -219,7 +219,7 @@ def read_document(metadata: dict[str, Any], budget: Budget) -> dict[str, Any]:
         "root" in document and isinstance(descriptions, list) and all(isinstance(t, dict) for t in tables)
     )
     if not complete or not all(isinstance(d, dict) and isinstance(d.get("name"), str) for d in descriptions):
-        raise FormatError("the description of its structure is incomplete")
+        raise FormatError("the description of the file's structure is incomplete")
     return document
 
 
@@ -259,7 +259,10 @@ class _Restorer:
             tensor = sharing.view_of(tensor, description["view"])
         grad = bool(description.get("requires_grad"))
         if grad and not (tensor.is_floating_point() or tensor.is_complex()):
-            raise FormatError(f"tensor {name!r:.80} of dtype {tensor.dtype} requires grad")
+            raise FormatError(
+                f"tensor {name!r:.80} of dtype {tensor.dtype} has requires_grad=True, but only floating-point and "
+                "complex tensors can require gradients: the file was altered"
+            )
         if description.get("class") == "Parameter":
             return Parameter(tensor, requires_grad=grad)
         if description.get("class") == "Buffer":

@@ -156,14 +156,14 @@ def read_header(source: Source, budget: Budget) -> tuple[dict[str, str], list[En
         FormatError: the file is not a valid safetensors file.
     """
     if source.size < 8:
-        raise FormatError("it is shorter than any checkpoint: truncated, or not a checkpoint")
+        raise FormatError("the file is shorter than any checkpoint: truncated, or not a checkpoint")
     count = int.from_bytes(source.read(0, 8), "little")
     if count > min(source.size - 8, MAX_HEADER_BYTES):
-        raise FormatError(f"truncated, or not a checkpoint: its header would have {count} bytes")
+        raise FormatError(f"truncated, or not a checkpoint: the header would have {count} bytes")
     header = parse_json(source.read(8, count), budget)
     metadata = header.pop("__metadata__", None) or {}
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
-        raise FormatError("its metadata are not strings")
+        raise FormatError("the metadata of the file are not strings")
     entries = [_read_entry(name, description, 8 + count) for name, description in header.items()]
     entries.sort(key=lambda entry: (entry.begin, entry.size))
     position = 8 + count
@@ -175,7 +175,7 @@ def read_header(source: Source, budget: Budget) -> tuple[dict[str, str], list[En
         position += entry.size
     if position != source.size:
         raise FormatError(
-            f"truncated or altered: it has {source.size} bytes, but its tensors end at byte {position}"
+            f"truncated or altered: the file has {source.size} bytes, but the tensors end at byte {position}"
         )
     return metadata, entries
 

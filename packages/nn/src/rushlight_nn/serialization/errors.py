@@ -70,4 +70,6 @@ class Budget:
         """
         self.left -= nbytes
         if self.left < 0:
-            raise FormatError(f"its objects need much more memory than the {self.size} bytes of the file")
+            raise FormatError(
+                f"the objects in the file need much more memory than the {self.size} bytes of the file"
+            )

@@ -327,8 +327,9 @@ class Pickler:
                 state = {**state, "persistent": value.persistent, "_is_buffer": True}  # type: ignore[attr-defined]
             elif kind is not Tensor and not trust.is_allowed(kind):
                 raise TypeError(
-                    f"save: {self.path_text} is of the tensor subclass {kind.__qualname__}\n"
-                    "hint: save a plain tensor, such as tensor.detach()"
+                    f"save: cannot save {self.path_text}: its class {kind.__qualname__} is a tensor subclass that is not "
+                    "allowed\nhint: save a plain tensor, tensor.as_subclass(torch.Tensor), or call "
+                    f"add_safe_globals([{kind.__name__}])"
                 )
             self.name("torch._tensor", "_rebuild_from_type_v2")
             self.out += b"("

@@ -102,7 +102,7 @@ class _Storages:
         is_named = type(key) is tuple and len(key) > 0 and type(key[0]) is str
         if is_named and key[0] == "module":
             raise FormatError(
-                "it holds a whole module\nhint: load the module in PyTorch and save its state_dict()"
+                "the file holds a whole module, which is code\nhint: load the module in PyTorch and save its state_dict()"
             )
         if not is_named or key[0] != "storage" or len(key) not in (5, 6):
             raise FormatError("a persistent id in a pickle does not refer to a storage")
@@ -205,13 +205,13 @@ def read_archive(source: Source, map_location: Any, verify: bool, budget: Budget
     prefix = _prefix(entries)
     if f"{prefix}constants.pkl" in entries:
         raise FormatError(
-            "it is a TorchScript program, which holds code\n"
-            "hint: save its state in PyTorch: torch.save(torch.jit.load(path).state_dict(), new)"
+            "the file is a TorchScript program, which holds code\n"
+            "hint: save the state of the program in PyTorch: torch.save(torch.jit.load(path).state_dict(), new)"
         )
     if f"{prefix}byteorder" in entries:
         order = archive.read_entry(source, entries[f"{prefix}byteorder"])
         if order != b"little":
-            raise FormatError(f"it has the byte order {order[:20]!r}, needs b'little'")
+            raise FormatError(f"the file has the byte order {order[:20]!r}, needs b'little'")
     pickle = archive.read_entry(source, entries[f"{prefix}data.pkl"])
     storages = _ArchivedStorages(source, entries, prefix, map_location, verify)
     machine = Machine(pickle, Names(storages, budget, _classes(source, entries, prefix, budget)), budget)
@@ -245,7 +245,7 @@ def _prefix(entries: dict[str, archive.Entry]) -> str:
     folders = {name.removesuffix("data.pkl") for name in found if name.count("/") <= 1}
     if len(folders) != 1:
         raise FormatError(
-            "it is a zip archive, but not a file of PyTorch, which has exactly one entry data.pkl"
+            "the file is a zip archive, but not a file of PyTorch, which has exactly one entry data.pkl"
         )
     return folders.pop()
 
@@ -312,7 +312,7 @@ def unknown_names(source: Source, budget: Budget) -> list[str]:
             machine.load()
         return _names_in(machine.data[machine.position :], names, _LISTED)
     if not is_archive(start):
-        raise FormatError("it is not a file of PyTorch")
+        raise FormatError("the file is not a file of PyTorch")
     entries = archive.read_directory(source, budget)
     prefix = _prefix(entries)
     names = Names(_no_storage, budget, _classes(source, entries, prefix, budget))
@@ -327,7 +327,8 @@ def _explain(names: list[str]) -> str:
     names = [name if name.isprintable() else ascii(name) for name in names]
     shown = ", ".join(name[:100] for name in names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
     text = (
-        f"it needs classes or functions that are not allowed: {shown}. None of them was called, and weights_only=False does"
+        f"the file needs classes or functions that are not allowed: {shown}. None of them was called, "
+        "and weights_only=False does"
         " not allow them\n"
         "hint: "
     )
@@ -367,7 +368,7 @@ class _FollowingStorages(_Storages):
     def make(self, name: str, device: str, nbytes: int, itemsize: int, dtype: Any) -> Any:
         self.left -= nbytes
         if self.left < 0:
-            raise FormatError("truncated: its storages are larger than the file")
+            raise FormatError("truncated: the storages are larger than the file")
         if name in self.hosts:
             raise FormatError(f"storage {name!r:.80} is on two devices")
         host = core.empty(nbytes, dtype=core.uint8, device="cpu").untyped_storage()
@@ -399,7 +400,10 @@ def _read_legacy(source: Source, data: bytes, map_location: Any, budget: Budget)
         raise FormatError(f"the version of its legacy layout is not {LEGACY_VERSION}")
     numbers = machine.load()
     if not isinstance(numbers, dict) or numbers.get("little_endian") is not True:
-        raise FormatError("it was written on a machine with another byte order")
+        raise FormatError(
+            "the file was written on a machine with another byte order, and only little-endian files "
+            "can be read"
+        )
     with bytes_come_later() as deferred:
         value = run(machine)
     keys = machine.load()
@@ -408,7 +412,7 @@ def _read_legacy(source: Source, data: bytes, map_location: Any, budget: Budget)
         or not all(type(k) is str for k in keys)
         or sorted(keys) != sorted(storages.hosts)
     ):
-        raise FormatError("the list of its storages was altered")
+        raise FormatError("the list of the storages in the file was altered")
     position = machine.position
     for key in keys:
         host = storages.hosts[key]

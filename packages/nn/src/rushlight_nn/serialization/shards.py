@@ -254,7 +254,7 @@ def _parse(source: Source, budget: Budget) -> tuple[dict[str, Any], dict[str, st
     index = container.parse_json(source.read(0, source.size), budget)
     names, metadata = index.get("weight_map"), index.get("metadata", {})
     if not isinstance(names, dict) or not isinstance(metadata, dict):
-        raise FormatError("it is JSON, but not an index of shards: it has no weight_map")
+        raise FormatError("the file is JSON, but not an index of shards: the entry weight_map is missing")
     for name in names.values():
         if (
             not isinstance(name, str)
@@ -277,7 +277,10 @@ def read(source: Source, map_location: Any, verify: bool | None, budget: Budget)
     """
     metadata, names = _parse(source, budget)
     if source.descriptor < 0:
-        raise FormatError("it is an index of shards in the same folder: pass its path to load()")
+        raise FormatError(
+            "the open file is an index, and the shards that it lists are found by its path\nhint: "
+            "pass its path to load()"
+        )
     files = sorted(set(names.values()))
     folder = os.path.dirname(source.name)
     document = checkpoint.read_document(metadata, budget) if checkpoint.is_described(metadata) else None
@@ -312,7 +315,7 @@ def _read_shard(
     try:
         source = Source(path, mapping)
     except FileNotFoundError:
-        raise FormatError(f"its shard {files[number]!r:.80} is missing") from None
+        raise FormatError(f"the shard {files[number]!r:.80} of the index is missing") from None
     except FormatError as error:
         raise FormatError(f"in its shard {files[number]!r:.80}: {error}") from None
     with source:
@@ -323,7 +326,9 @@ def _read_shard(
                 checked = verify if verify is not None else mapping is None
                 found = pytorch.read_archive(source, map_location, checked, budget)
                 if not isinstance(found, dict):
-                    raise FormatError("it does not contain a dictionary of tensors")
+                    raise FormatError(
+                        f"the file must contain a dictionary of tensors, got {type(found).__name__}"
+                    )
             elif document is None and pytorch.is_legacy(start) and mapping is None and not verify:
                 found = pytorch.read_legacy(source, map_location, budget)
             else:

@@ -59,9 +59,9 @@ class Source:
             if not stat.S_ISREG(about.st_mode):
                 self.close()
                 raise FormatError(
-                    "it is a directory, not a file"
+                    "the path is a directory, not a file"
                     if stat.S_ISDIR(about.st_mode)
-                    else "it is a pipe or a device, not a regular file\nhint: open it, and load the open file"
+                    else "the path is a pipe or a device, not a regular file\nhint: open the path, and load the open file"
                 )
             self.size: int = about.st_size
             return
@@ -108,7 +108,7 @@ class Source:
             FormatError: the file is shorter.
         """
         if begin < 0 or count < 0 or begin + count > self.size:
-            raise FormatError(f"truncated: it has {self.size} bytes, but {begin + count} are needed")
+            raise FormatError(f"truncated: the file has {self.size} bytes, but {begin + count} are needed")
         if self._memory is not None:
             return bytes(self._memory[begin : begin + count])
         buffer = bytearray(count)
@@ -124,7 +124,7 @@ class Source:
             checked: whether to compute the checksum.
         """
         if begin < 0 or count < 0 or begin + count > self.size:
-            raise FormatError(f"truncated: it has {self.size} bytes, but {begin + count} are needed")
+            raise FormatError(f"truncated: the file has {self.size} bytes, but {begin + count} are needed")
         if self.mapping is not None and count and begin % alignment == 0:
             view = self._mapped()[begin : begin + count]
             if checked:
@@ -139,7 +139,7 @@ class Source:
         """Fill `storage` with the bytes that begin at byte `begin`."""
         if begin + storage.nbytes() > self.size:
             raise FormatError(
-                f"truncated: it has {self.size} bytes, but {begin + storage.nbytes()} are needed"
+                f"truncated: the file has {self.size} bytes, but {begin + storage.nbytes()} are needed"
             )
         if storage.nbytes():
             self._fill(memoryview(storage), begin)

@@ -127,8 +127,8 @@ class Encoder:
     def _number(self, tensor: Tensor, path: str, named: bool) -> int:
         if type(tensor) not in (Tensor, Parameter, Buffer):
             raise TypeError(
-                f"save: {path or 'the tensor'} is of the tensor subclass {type(tensor).__qualname__}\n"
-                "hint: save a plain tensor, such as tensor.detach()"
+                f"save: cannot save {path or 'the tensor'}: its class {type(tensor).__qualname__} is a tensor subclass, "
+                "which safetensors files cannot contain\nhint: save a plain tensor, tensor.as_subclass(torch.Tensor)"
             )
         number = self._numbers.get(id(tensor))
         if number is None:
@@ -203,10 +203,12 @@ def decode(node: Any, tensor: Callable[[int], Tensor]) -> Any:
     if tag in ("ndarray", "scalar"):
         array = tensor(node.get("number")).detach().cpu().numpy()
         if tag == "scalar" and array.ndim:
-            raise StructureError("a number is stored as an array with dimensions")
+            raise StructureError(
+                f"a number must be stored as an array without dimensions, got {array.ndim} dimensions"
+            )
         return array if tag == "ndarray" else array[()]
     if not isinstance(tag, str):
-        raise StructureError("the class of a value is not a string")
+        raise StructureError(f"the class of a value must be a string, got {type(tag).__name__}")
     if tag in _SEQUENCES:
         items = decode(node.get("items"), tensor)
         if tag in ("set", "frozenset") and isinstance(items, list):
@@ -224,7 +226,7 @@ def _make(tag: str, make: Callable[[], Any]) -> Any:
         return make()
     except values.UnknownTag:
         raise StructureError(
-            f"it holds a {tag!r:.80}, which this version of rushlight-nn does not support"
+            f"the file holds a {tag!r:.80}, which this version of rushlight-nn does not support"
         ) from None
     except (
         LookupError,

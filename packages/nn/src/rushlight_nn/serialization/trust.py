@@ -40,7 +40,7 @@ def add_safe_globals(safe_globals: Sequence[Any]) -> None:
             "module.name".
 
     Raises:
-        TypeError: an element is neither a class or function nor such a pair.
+        TypeError: an element is not a class, a function, or a pair of one of these and a name.
 
     Example:
         >>> class Settings:
@@ -84,7 +84,7 @@ class safe_globals:  # noqa: N801
             "module.name".
 
     Raises:
-        TypeError: an element is neither a class or function nor such a pair.
+        TypeError: an element is not a class, a function, or a pair of one of these and a name.
 
     Example:
         >>> class Settings:
