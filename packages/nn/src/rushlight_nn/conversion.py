@@ -27,7 +27,7 @@ def set_overwrite_module_params_on_conversion(value: bool) -> None:
     """Set whether conversions of modules, such as `to`, create new parameters and leave the previous ones unchanged.
 
     Args:
-        value: if False, which is the default, parameters remain the same objects. They also remain the same objects
+        value: if False, which is the default, parameters remain the same objects. Parameters also remain the same objects
             while :func:`set_swap_module_params_on_conversion` is on.
 
     Example:

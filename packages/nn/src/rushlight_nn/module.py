@@ -154,7 +154,7 @@ class Module(Traversal, Hooks, State):
                 raise
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute the output of the module. Subclasses must define this method if they are called."""
+        """Compute the output of the module. A module that is called must define this method."""
         raise NotImplementedError(f"{type(self).__name__} does not define forward")
 
     # Attributes ---------------------------------------------------------------------------------------------
@@ -396,7 +396,7 @@ class Module(Traversal, Hooks, State):
         return self._apply(lambda tensor: tensor.cpu())
 
     def cuda(self, device: Any = None) -> Self:
-        """Move parameters and buffers to a GPU: the current one, or the one with the index `device`."""
+        """Move parameters and buffers to the GPU `device`, or to the current GPU if `device` is None."""
         if device is None:
             return self.to("cuda")
         return self.to(f"cuda:{device}" if isinstance(device, int) else device)

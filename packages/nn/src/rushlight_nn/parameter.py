@@ -324,7 +324,8 @@ class UninitializedBuffer(UninitializedTensorMixin, Buffer):
 def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
     """Return the arguments among `kwargs` that functions such as `empty` accept. Layers pass them on to create tensors.
 
-    These are `device`, `dtype` and `memory_format`. They may also be given in a dictionary `factory_kwargs`.
+    The accepted arguments are `device`, `dtype` and `memory_format`, which may also be given in a dictionary
+    `factory_kwargs`.
 
     Args:
         kwargs: keyword arguments.

@@ -169,8 +169,8 @@ class State:
         Args:
             state_dict: a state, as returned by :meth:`state_dict`.
             strict: whether missing and unexpected keys are an error.
-            assign: whether to use the tensors of the state themselves in the module instead of copying from them; dtype
-                and device become the state's.
+            assign: whether to use the tensors of the state themselves in the module instead of copying from them; the
+                entries of the module then have the dtypes and devices of the state.
 
         Returns:
             the missing and the unexpected keys.
@@ -298,7 +298,8 @@ class State:
             elif is_lazy(current) or is_lazy(value):
                 if not is_lazy(current):
                     error_msgs.append(
-                        f"{key}: has no shape yet in the state, but shape {tuple(current.shape)} in the module"
+                        f"{key}: is uninitialized and has no shape yet in the state, but has shape "
+                        f"{tuple(current.shape)} in the module"
                     )
                 elif not is_lazy(value):
                     run(lambda name=name, value=value: self._load_entry(name, value, assign))

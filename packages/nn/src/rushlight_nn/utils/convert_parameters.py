@@ -29,7 +29,7 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     devices = {str(p.device) for p in flat}
     if len(devices) > 1:
         raise TypeError(
-            f"parameters_to_vector(parameters): got devices {', '.join(sorted(devices))}, needs one"
+            f"parameters_to_vector(parameters): must be on one device, got {', '.join(sorted(devices))}"
         )
     return core.cat(flat)
 

@@ -51,9 +51,9 @@ def fuse_conv_bn_weights(
         transpose: whether the convolution is transposed, so that the output channels are the second dimension of its weight.
 
     Shape:
-        - `conv_w`: (out, in, *kernel), or (in, out, *kernel) if transposed; the others: (out).
-        - Output: the shapes of `conv_w` and of the bias, (out). Each has the `requires_grad` of `conv_w` or `conv_b`, and
-          the bias has False if `conv_b` is None.
+        - `conv_w`: (out, in, *kernel), or (in, out, *kernel) if transposed; all other tensors: (out).
+        - Output: a weight of the shape of `conv_w`, and a bias (out). The weight has the `requires_grad` of `conv_w`. The
+          bias has the `requires_grad` of `conv_b`, or False if `conv_b` is None.
 
     Example:
         >>> weight, bias = nn.utils.fuse_conv_bn_weights(
@@ -76,7 +76,7 @@ def fuse_linear_bn_weights(
     The arguments are the same as for :func:`fuse_conv_bn_weights`.
 
     Shape:
-        - `linear_w`: (out, in); the others: (out).
+        - `linear_w`: (out, in); all other tensors: (out).
         - Output: (out, in) and (out).
 
     Example:
@@ -120,7 +120,8 @@ def fuse_linear_bn_eval(linear: Layer, bn: Module) -> Layer:
         bn: a batch normalisation with running statistics.
 
     Raises:
-        RuntimeError: a layer is in training mode, or `bn` has no running statistics or another number of features.
+        RuntimeError: a layer is in training mode, `bn` has no running statistics, or `linear` and `bn` have different
+            numbers of features.
 
     Example:
         >>> linear, bn = nn.Linear(3, 8).eval(), nn.BatchNorm1d(8).eval()
@@ -141,7 +142,9 @@ def _joined(function: str, layer: Layer, bn: Module, shape: list[int]) -> Layer:
     if layer.training or bn.training:
         raise RuntimeError(f"{function}: both layers must be in evaluation mode\nhint: call eval() first")
     if bn.running_mean is None or bn.running_var is None:
-        raise RuntimeError(f"{function}(bn): must have running statistics")
+        raise RuntimeError(
+            f"{function}(bn): must have running statistics, but running_mean or running_var is None"
+        )
     result = deepcopy(layer)
     result.weight, result.bias = _fused(
         result.weight, result.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias, shape

@@ -52,8 +52,8 @@ def cached() -> Iterator[None]:
 class ParametrizationList(ModuleList):
     """The sequence of parametrizations that computes a tensor from `original`.
 
-    Each module takes the result of the previous one. If the first module takes several tensors, they are called `original0`,
-    `original1` and so on.
+    Each module takes the result of the module before it. If the first module takes several tensors, they are called
+    `original0`, `original1` and so on.
 
     Args:
         modules: the modules to call, in this order.
@@ -109,7 +109,7 @@ class ParametrizationList(ModuleList):
                 if not isinstance(part, Tensor):
                     raise ValueError(
                         f"parametrization: right_inverse of {type(modules[0]).__name__} returned "
-                        f"{type(part).__name__} at {i}, needs a tensor"
+                        f"{type(part).__name__} as item {i}, needs a tensor"
                     )
                 if isinstance(original, Parameter):
                     part = Parameter(part.detach(), original.requires_grad)
@@ -415,7 +415,7 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
 def transfer_parametrizations_and_params(
     from_module: Module, to_module: Module, tensor_name: str | None = None
 ) -> Module:
-    """Parametrize a module like another one, and copy the original tensors.
+    """Parametrize the tensors of `to_module` as in `from_module`, and copy the original tensors.
 
     Both modules share the parametrizations.
 

@@ -72,7 +72,7 @@ class BasePruningMethod(ABC):
     ) -> BasePruningMethod:
         """Prune the parameter `name` of `module`. Further arguments are passed to the class.
 
-        `importance_scores`, a tensor of the parameter's shape, is compared instead of the parameter.
+        If `importance_scores`, a tensor of the parameter's shape, is given, the pruned part is chosen from the scores.
         """
         method: BasePruningMethod = cls(*args, **kwargs)
         method._tensor_name = name
@@ -138,7 +138,7 @@ def method_of(module: Module, name: str) -> tuple[int | None, BasePruningMethod 
 
 
 class PruningContainer(BasePruningMethod):
-    """A sequence of pruning methods. Each of them prunes elements that the previous ones have not pruned.
+    """A sequence of pruning methods. Each method prunes elements that the methods before it have not pruned.
 
     Args:
         args: pruning methods for one parameter, or an iterable of them.
@@ -148,7 +148,7 @@ class PruningContainer(BasePruningMethod):
 
     Raises:
         TypeError: an argument is not a pruning method.
-        ValueError: a method is for another parameter, or its `PRUNING_TYPE` is unknown.
+        ValueError: the methods prune different parameters, or the `PRUNING_TYPE` of a method is unknown.
 
     Example:
         >>> layer = nn.utils.prune.random_unstructured(nn.Linear(4, 2), "weight", amount=2)
@@ -173,7 +173,7 @@ class PruningContainer(BasePruningMethod):
 
         Raises:
             TypeError: the argument is not a pruning method.
-            ValueError: the method is for another tensor.
+            ValueError: the method prunes another tensor than this container.
         """
         if not isinstance(method, BasePruningMethod):
             raise TypeError(
@@ -414,7 +414,7 @@ class CustomFromMask(BasePruningMethod):
         - Parameter and mask: (*), the same shape.
 
     Raises:
-        ValueError: the shape of the mask is not the parameter's.
+        ValueError: the mask does not have the parameter's shape.
 
     Example:
         >>> layer = nn.Linear(2, 2)
@@ -453,7 +453,7 @@ def _count(amount: int | float, size: int) -> int:
     count = int(amount) if isinstance(amount, numbers.Integral) else round(amount * size)
     if count > size:
         raise ValueError(
-            f"prune(amount): got {amount}, needs at most {size}, the number of elements or channels left"
+            f"prune(amount): got {amount}, needs at most {size}, the number of elements or channels that are not pruned yet"
         )
     return count
 

@@ -86,7 +86,10 @@ def spectral_norm(
     if weight is None:
         raise ValueError(f"spectral_norm(name): {type(module).__name__} has no parameter {name!r}")
     if is_lazy(weight):
-        raise ValueError(f"spectral_norm(name): {name!r} has no shape yet\nhint: call the module once before")
+        raise ValueError(
+            f"spectral_norm(name): {name!r} has no shape yet\nhint: call the module once before "
+            "spectral_norm()"
+        )
     if dim is None:
         dim = 1 if isinstance(module, _TransposedConvolution) else 0
     hook = SpectralNorm(name, n_power_iterations, dim, eps)

@@ -197,7 +197,7 @@ def stack_module_state(
 def replace_all_batch_norm_modules_(root: Module) -> Module:
     """Remove the running statistics of all batch normalisation layers of a module, in place.
 
-    In `vmap`, every example would update the same statistics.
+    With running statistics, all examples inside `vmap` would update the same statistics.
 
     Args:
         root: the module, which is returned.

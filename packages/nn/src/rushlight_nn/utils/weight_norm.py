@@ -36,7 +36,7 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
 
     The norm and the direction are the parameters `name_g` and `name_v`.
     :func:`rushlight_nn.utils.parametrizations.weight_norm` does the same without a hook, and computes the weight whenever
-    it is read. This function exists for programs and state dicts that use its older parameter names.
+    it is read. This function exists for programs and state dicts that use the parameter names `name_g` and `name_v`.
 
     Args:
         module: the module, which is returned.
@@ -61,7 +61,9 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
     if weight is None:
         raise ValueError(f"weight_norm(name): {type(module).__name__} has no parameter {name!r}")
     if is_lazy(weight):
-        raise ValueError(f"weight_norm(name): {name!r} has no shape yet\nhint: call the module once before")
+        raise ValueError(
+            f"weight_norm(name): {name!r} has no shape yet\nhint: call the module once before weight_norm()"
+        )
     hook = WeightNorm(name, dim)
     del module._parameters[name]
     values = weight.detach()
