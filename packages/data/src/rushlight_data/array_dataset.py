@@ -16,8 +16,8 @@ __all__ = ["ArrayDataset"]
 class ArrayDataset(Dataset[tuple[Any, ...]]):
     """A dataset of NumPy arrays with the same first dimension. A sample is a tuple with one row of each array.
 
-    A path selects the array in that ".npy" file, which is mapped to memory: only the rows that are used are read, and
-    the pages are shared by all workers. The default collation reads a whole batch at once.
+    An array may be given as the path of a ".npy" file. The file is mapped to memory: only the rows that are used are read,
+    and all workers share the pages. The default collation reads a whole batch at once.
 
     Arguments:
         arrays: arrays, or paths of ".npy" files.

@@ -37,7 +37,7 @@ def default_collate(batch: Sequence[Any]) -> Any:
     item and keep their type if it can be constructed; a plain tuple becomes a list.
 
     Raises:
-        TypeError: for other types.
+        TypeError: for samples of other types.
         RuntimeError: for tensors of different shapes and sequences of different lengths.
 
     Example:
@@ -60,7 +60,7 @@ def collate(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -
         collate_fn_map: collate functions by type.
 
     Raises:
-        TypeError: for types without a rule.
+        TypeError: for samples of types without a rule.
 
     Example:
         >>> collate([{1, 2}, {3}], collate_fn_map={set: lambda batch, collate_fn_map: set.union(*batch)})
@@ -91,7 +91,7 @@ def collate(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -
         if isinstance(first, numpy.ndarray):
             if first.dtype.kind not in "biufc":
                 raise TypeError(
-                    f"default_collate(batch): arrays of dtype {first.dtype} cannot become tensors"
+                    f"default_collate(batch): arrays must have a numeric or bool dtype, got {first.dtype}"
                 )
             return stack([core.as_tensor(array) for array in batch])
         if isinstance(first, (numpy.bool_, numpy.number)):

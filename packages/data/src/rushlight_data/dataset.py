@@ -1,6 +1,6 @@
 """Datasets, which provide samples.
 
-A map-style dataset has `__getitem__` and usually `__len__`; an iterable one has `__iter__`. Two optional
+A map-style dataset has `__getitem__` and usually `__len__`; an iterable-style dataset has `__iter__`. Two optional
 methods read several samples at once: `__getitems__(indices)` returns a list of samples, and
 `__getbatch__(indices)` returns the batch into which the default collation would combine them. A dataset that
 sets `draws_random = False` declares that reading a sample draws no random numbers; the loader then does not
@@ -300,7 +300,7 @@ def random_split(
         lengths: the lengths of the subsets, which add up to the length of the dataset, or fractions that add up to 1.
             With fractions, a subset has `floor(fraction * len(dataset))` samples, and the remaining samples go to the
             first subsets, one each.
-        generator: the generator from which the order is drawn; None selects core's global one.
+        generator: the generator from which the order is drawn; None selects the default generator.
 
     Raises ValueError if a fraction is not between 0 and 1, or if the lengths do not add up.
 
@@ -356,8 +356,8 @@ def read_samples(dataset: Any, indices: list[Any], begin: Begin = None) -> list[
 def batch_method(dataset: Any) -> Callable[[Sequence[int]], Any] | None:
     """Return `dataset.__getbatch__`, or None if it cannot be used.
 
-    It cannot be used if a subclass overrides `__getitem__` or `__getitems__` without overriding
-    `__getbatch__`. A dataset that wraps another one may set `__getbatch__` to None."""
+    The method cannot be used if a subclass overrides `__getitem__` or `__getitems__` without overriding
+    `__getbatch__`. A dataset that wraps another dataset may set `__getbatch__` to None."""
     for kind in type(dataset).__mro__:
         if "__getbatch__" in vars(kind):
             return dataset.__getbatch__

@@ -15,7 +15,7 @@ class DatasetFolder(Dataset[tuple[Any, Any]]):
     """A dataset of files in one folder per class. A sample is a tuple of the result of `loader` and the number of the class.
 
     The folders of `root` are the classes, which are numbered in the order of their sorted names. The files of a class are
-    those below its folder, in sorted order. The interface is the same as for `torchvision.datasets.DatasetFolder`.
+    all files below its folder, in sorted order. The interface is the same as for `torchvision.datasets.DatasetFolder`.
 
     Arguments:
         root: path of the folder.
@@ -25,7 +25,7 @@ class DatasetFolder(Dataset[tuple[Any, Any]]):
         transform: a function that is applied to the result of `loader`.
         target_transform: a function that is applied to the number of the class.
         is_valid_file: a function that takes a path and returns whether the file is a sample; used instead of `extensions`.
-        allow_empty: whether folders without samples are classes. Otherwise they raise FileNotFoundError.
+        allow_empty: whether folders without samples are classes. If False, such a folder raises FileNotFoundError.
 
     Raises ValueError unless one of `extensions` and `is_valid_file` is passed, and FileNotFoundError if there are no
     classes or a class has no samples. An exception that is raised while a sample is read has a note with the path of the
@@ -96,7 +96,9 @@ class DatasetFolder(Dataset[tuple[Any, Any]]):
     ) -> list[tuple[str, int]]:
         """Return the tuples (path, number of the class) of all samples. A subclass may override this.
 
-        Raises ValueError and FileNotFoundError as the class does."""
+        Raises ValueError unless one of `extensions` and `is_valid_file` is passed, and FileNotFoundError if a class has no
+        samples.
+        """
         if (not extensions) == (is_valid_file is None):
             raise ValueError(
                 f"{cls.__name__}(extensions, is_valid_file): exactly one of them must be passed, "

@@ -138,7 +138,9 @@ class MapFetcher(Fetcher):
         try:
             samples = read_samples(self.dataset, indices, begin)
             if len(samples) != len(indices):
-                raise ValueError(f"__getitems__ returned {len(samples)} samples for {len(indices)} indices")
+                raise ValueError(
+                    f"__getitems__(indices): must return one sample for each of {len(indices)} indices, got {len(samples)}"
+                )
         except BaseException as error:
             if current >= 0:
                 self._record_failure(task, indices[current])

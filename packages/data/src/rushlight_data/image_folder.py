@@ -27,7 +27,7 @@ class ImageFolder(DatasetFolder):
         loader: a function that reads the image at a path. Default: Pillow, which must be installed.
         is_valid_file: a function that takes a path and returns whether the file is an image. Default: checks for the
             extension of an image format, such as ".jpg" or ".png".
-        allow_empty: whether folders without images are classes. Otherwise they raise FileNotFoundError.
+        allow_empty: whether folders without images are classes. If False, such a folder raises FileNotFoundError.
 
     Raises FileNotFoundError if there are no classes or a class has no images. An exception that is raised while a sample is
     read has a note with the path of the image.

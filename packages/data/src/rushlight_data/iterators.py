@@ -213,8 +213,8 @@ class WorkersIterator(LoaderIterator):
     Each batch of a map-style dataset is assigned to the worker with the fewest pending tasks; the contents of
     a batch do not depend on the worker. For an iterable dataset, the batches come from the lanes in turn.
 
-    An exception of the dataset, the sampler or `collate_fn` in a worker is raised by `next()`. It raises LoaderTimeout if no
-    batch arrives within the loader's `timeout`, and WorkerExited if a worker ends unexpectedly.
+    An exception of the dataset, the sampler or `collate_fn` in a worker is raised by `next()`. `next()` raises LoaderTimeout
+    if no batch arrives within the loader's `timeout`, and WorkerExited if a worker ends unexpectedly.
 
     Example::
 

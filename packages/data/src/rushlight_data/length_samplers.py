@@ -64,8 +64,8 @@ class BucketBatchSampler(_LengthBatches):
         bucket_size: number of indices per bucket, a multiple of `batch_size`. Larger buckets have less padding and
             less randomness. Default: `100 * batch_size`.
         shuffle: whether to shuffle. Otherwise the buckets are taken in the order of the dataset.
-        drop_last: whether to drop the last batch if it has fewer indices.
-        generator: the generator from which the seed is drawn; None selects core's global one.
+        drop_last: whether to drop the last batch if it has fewer than `batch_size` indices.
+        generator: the generator from which the seed is drawn; None selects the default generator.
 
     Raises TypeError or ValueError for arguments of the wrong type or value.
 
@@ -121,7 +121,7 @@ class TokenBatchSampler(_LengthBatches):
         max_tokens: the largest number of elements of a padded batch.
         max_batch_size: largest number of indices per batch. Default: no limit.
         shuffle: whether to shuffle. Otherwise the batches are in the order of their lengths.
-        generator: the generator from which the seed is drawn; None selects core's global one.
+        generator: the generator from which the seed is drawn; None selects the default generator.
 
     Raises TypeError or ValueError for arguments of the wrong type or value, such as a sample that is longer than
     `max_tokens`.

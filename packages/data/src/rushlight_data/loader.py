@@ -51,18 +51,18 @@ class DataLoader(Generic[T_co]):
         dataset: a map-style dataset (`__getitem__`, `__len__`) or an `IterableDataset`.
         batch_size: number of samples per batch; None disables batching.
         shuffle: whether to read the samples in a new random order in each epoch.
-        sampler: an iterable of indices that determines the order; excludes `shuffle`.
-        batch_sampler: an iterable of lists of indices; excludes `batch_size`, `shuffle`, `sampler` and
+        sampler: an iterable of indices that determines the order; cannot be combined with `shuffle`.
+        batch_sampler: an iterable of lists of indices; cannot be combined with `batch_size`, `shuffle`, `sampler` and
             `drop_last`.
         num_workers: number of workers; 0 reads in the calling process.
         collate_fn: a function that makes a batch from a list of samples. Default: `default_collate`, or
             `default_convert` without batching.
         pin_memory: whether to copy batches to page-locked memory, which makes copies to a GPU asynchronous.
-        drop_last: whether to drop the last batch if it has fewer samples.
+        drop_last: whether to drop the last batch if it has fewer than `batch_size` samples.
         timeout: seconds to wait for a batch from the workers; 0 waits without limit.
         worker_init_fn: a function that each worker calls with its number when it starts.
-        multiprocessing_context: a context or the name of a start method; None selects the default one.
-        generator: the generator from which seeds are drawn; None selects core's global one.
+        multiprocessing_context: a context or the name of a start method; None selects the default start method.
+        generator: the generator from which seeds are drawn; None selects the default generator.
         prefetch_factor: number of batches read ahead per worker. Default: 2.
         persistent_workers: whether to keep the workers between epochs. With None, worker processes of a map-style dataset
             are kept as long as the loader can verify that the objects copied to them have not changed; otherwise each epoch
@@ -77,18 +77,19 @@ class DataLoader(Generic[T_co]):
             None, once per worker as in PyTorch, so that values depend on the worker. See Note [Streams]. Not
             in PyTorch.
         transport: how batches are sent: "shared_memory", "pickling", "threads", a
-            `rushlight_core.seams.transport.Transport`, or None for the fastest one installed. Not in PyTorch.
+            `rushlight_core.seams.transport.Transport`, or None for the fastest transport that is installed. Not in PyTorch.
         progress: whether to show a progress bar on the standard error stream. Not in PyTorch.
         report: whether to write a line at the end of each epoch. It states whether the training loop waited for the
             workers or the workers waited for the loop, and suggests a remedy. Not in PyTorch.
 
     Raises:
-        TypeError: if an argument is of another type.
-        ValueError: if arguments exclude each other or are out of range.
+        TypeError: if an argument has the wrong type.
+        ValueError: if arguments cannot be combined or are out of range.
 
     An exception in the dataset is raised by `next()` with its own class. Its notes name the sample, and with
     workers its `__cause__` is a `WorkerError`; iteration can continue after it. If a worker exits, `next()`
-    raises `WorkerExited` and the iteration ends. If no batch arrives in time, it raises `LoaderTimeout`.
+    raises `WorkerExited` and the iteration ends. If no batch arrives within `timeout` seconds, `next()` raises
+    `LoaderTimeout`.
 
     Example:
         >>> dataset = torch.utils.data.TensorDataset(torch.arange(10.0).reshape(5, 2), torch.arange(5))
@@ -220,7 +221,7 @@ class DataLoader(Generic[T_co]):
     def __iter__(self) -> LoaderIterator:
         """Begin an epoch, or continue from the state that `load_state_dict` has loaded.
 
-        With `persistent_workers=True`, this ends the previous iterator."""
+        With `persistent_workers=True`, earlier iterators of this loader can no longer be used."""
         progress, order = self._begin_epoch()
         if self.num_workers == 0:
             return SerialIterator(self, progress, order, self._make_fetcher())
@@ -302,7 +303,9 @@ class DataLoader(Generic[T_co]):
         """Continue from a state in the next iteration.
 
         Raises ValueError if the state does not fit this loader, for example because of another batch size or dataset. If a
-        sampler without `state_dict` returns another order than before, the next iteration raises ValueError."""
+        sampler without `state_dict` returns another order than when the state was saved, the next iteration raises
+        ValueError.
+        """
         state = check(state_dict, self)
         load_generator_state(self.generator, state.get("generator"))
         self._resume = dict(state)

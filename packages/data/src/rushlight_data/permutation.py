@@ -101,12 +101,12 @@ def _hash(values: core.Tensor, key: int) -> core.Tensor:
 class PermutationSampler(_Seeded):
     """Samples the indices of `data_source` in random order, in constant memory.
 
-    `RandomSampler` stores its order, 8 bytes per index. This sampler computes it (see `Permutation`), so that an
+    `RandomSampler` stores its order, 8 bytes per index. This sampler computes the order (see `Permutation`), so that an
     epoch over billions of indices begins, or is resumed, at once.
 
     Arguments:
         data_source: the dataset.
-        generator: the generator from which the seed is drawn; None selects core's global one.
+        generator: the generator from which the seed is drawn; None selects the default generator.
 
     Example:
         >>> sampler = PermutationSampler(range(10**10))

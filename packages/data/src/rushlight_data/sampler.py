@@ -2,8 +2,8 @@
 
 Any iterable of indices is a sampler. The classes of this module can also start at any position (`iter_from`)
 and save their order in a few bytes (`state_dict`), so that a loader is resumed without iterating over the
-indices again. A random order is a function of one 63-bit seed, which is drawn from the generator, by default
-core's global one, when an iteration begins.
+indices again. A random order is a function of one 63-bit seed, which is drawn from the generator, by default the default
+generator of core, when an iteration begins.
 
 Note [Orders of PyTorch]
 In the random stream "torch", samplers have the same orders as in PyTorch. PyTorch's samplers draw directly from a
@@ -199,7 +199,7 @@ class RandomSampler(_Seeded):
         replacement: whether to draw each index independently. Otherwise no index is repeated before all have
             been drawn.
         num_samples: number of indices per iteration. Default: the length of `data_source`.
-        generator: the generator from which the seed is drawn; None selects core's global one.
+        generator: the generator from which the seed is drawn; None selects the default generator.
 
     Raises TypeError or ValueError for arguments of the wrong type or sign.
 
@@ -272,7 +272,7 @@ class SubsetRandomSampler(_Seeded):
 
     Arguments:
         indices: the indices.
-        generator: the generator from which the seed is drawn; None selects core's global one.
+        generator: the generator from which the seed is drawn; None selects the default generator.
 
     Example:
         >>> sorted(SubsetRandomSampler([7, 2, 5]))
@@ -308,7 +308,7 @@ class WeightedRandomSampler(_Seeded):
         weights: one non-negative number per index; not all are zero.
         num_samples: number of indices per iteration.
         replacement: whether an index can be drawn more than once.
-        generator: the generator from which the seed is drawn; None selects core's global one.
+        generator: the generator from which the seed is drawn; None selects the default generator.
 
     Raises ValueError if `weights` is not one-dimensional.
 
@@ -424,10 +424,10 @@ class DistributedSampler(Sampler[int]):
         rank: number of the calling process, from 0 to `num_replicas - 1`; None selects the rank in the group.
         shuffle: whether to shuffle the indices.
         seed: seed of the order, the same in all processes.
-        drop_last: whether to drop the last indices instead of repeating the first ones.
+        drop_last: whether to drop the last indices instead of repeating the first indices.
 
-    Raises ValueError if `rank` is out of range, and RuntimeError if there is no process group and one of the numbers is not
-    given.
+    Raises ValueError if `rank` is out of range, and RuntimeError if there is no process group and `num_replicas` or `rank`
+    is not given.
 
     Example:
         >>> [list(DistributedSampler("abcde", num_replicas=2, rank=rank, shuffle=False)) for rank in (0, 1)]
@@ -449,7 +449,7 @@ class DistributedSampler(Sampler[int]):
             group = default_group()
             if group is None:
                 raise RuntimeError(
-                    "DistributedSampler(num_replicas, rank): both are required, since there is no process group\n"
+                    "DistributedSampler(num_replicas, rank): both must be given if there is no process group\n"
                     "Pass the number of processes and of this process, or call init_process_group() first."
                 )
             num_replicas = group.size() if num_replicas is None else num_replicas

@@ -111,7 +111,9 @@ def _check_streams(state: dict[str, Any], loader: DataLoader[Any]) -> None:
     streams, iterable, lanes = state.get("streams") or [], loader._iterable, loader._lanes()
     if iterable and len(streams) != lanes:
         if lanes != max(loader.num_workers, 1):
-            raise _error(f"the state is of a stream with {len(streams)} lanes, but this stream has {lanes}")
+            raise _error(
+                f"the state was saved for a stream with {len(streams)} lanes, but this stream has {lanes}"
+            )
         raise _error(
             f"the state was saved with {len(streams)} workers, but this loader has {loader.num_workers}\n"
             "Each worker reads its own part of an iterable dataset: resume with the same number of workers, or use a "
@@ -119,7 +121,8 @@ def _check_streams(state: dict[str, Any], loader: DataLoader[Any]) -> None:
         )
     if bool(streams) != iterable:
         raise _error(
-            f"the state is from a loader with {'a map-style' if iterable else 'an iterable-style'} dataset"
+            f"the state was saved for {'a map-style' if iterable else 'an iterable-style'} dataset, but the dataset of this "
+            f"loader is {'iterable-style' if iterable else 'map-style'}"
         )
 
 
@@ -136,7 +139,7 @@ def _check_arguments(state: dict[str, Any], loader: DataLoader[Any]) -> None:
             )
     if type(sampler_of(loader)) in (RandomSampler, SequentialSampler) and state["batches"] > len(loader):
         raise _error(
-            f"the state was saved after {state['batches']} batches, but an epoch of this loader has {len(loader)}"
+            f"the state was saved after {state['batches']} batches, but an epoch of this loader has only {len(loader)}"
         )
 
 

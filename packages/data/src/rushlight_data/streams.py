@@ -248,11 +248,13 @@ class MixStream(Stream[T]):
     Arguments:
         streams: the streams.
         weights: a positive number per stream; a stream is chosen with a probability proportional to it.
-        stop: when a lane ends: with "all", after all streams have ended in this lane; with "first", after the first one.
+        stop: when a lane ends: with "all", after all streams have ended in this lane; with "first", after one stream has
+            ended.
 
     The number of lanes is the smallest number of lanes of any stream.
 
-    Raises TypeError if an item of `streams` is not a `Stream`, and ValueError for other arguments out of range.
+    Raises TypeError if an item of `streams` is not a `Stream`, and ValueError if there are no streams, or if `weights` or
+    `stop` is not valid.
 
     Example:
         >>> letters, digits = ShardStream(["abc"], read=iter), ShardStream(["123"], read=iter)

@@ -26,7 +26,7 @@ def read_tar(
             of other files stays bytes.
 
     Raises `tarfile.ReadError` for a file that is damaged, and ValueError if a sample has two files with the same key.
-    Errors, also those of decoders, have a note with the path of the tar file.
+    All errors, including errors of decoders, have a note with the path of the tar file.
 
     Example:
         >>> import io, tarfile

@@ -147,7 +147,9 @@ class ThreadTransport:
     ) -> Any:
         """Return a daemon thread, not yet started. `context` must be None, since no process is started."""
         if context is not None:
-            raise ValueError("DataLoader(multiprocessing_context): must be None for transport 'threads'")
+            raise ValueError(
+                f"DataLoader(multiprocessing_context): must be None for transport 'threads', got {context!r}"
+            )
         return _ThreadWorker(target, args, name)
 
     def empty(self, size: Sequence[int], dtype: core.dtype) -> core.Tensor | None:

@@ -179,7 +179,7 @@ class WorkerPool:
     def start_epoch(
         self, seed: int, lanes: Sequence[tuple[int, Any]] = (), batch_size: int | None = None
     ) -> None:
-        """Begin an epoch in all workers and cancel the tasks of the previous one.
+        """Begin an epoch in all workers and cancel the tasks of the previous epoch.
 
         `lanes` has, for each lane of an iterable dataset, the number of batches already read and its state."""
         self.generation += 1
