@@ -85,7 +85,7 @@ def JoinableQueue(maxsize: int = 0) -> _JoinableQueue:
 
 
 def SimpleQueue() -> _SimpleQueue:
-    """Return a queue that is a pipe with a lock at each end; `put` waits while the pipe is full.
+    """Return a queue that is a pipe for any number of writers and readers; `put` waits while the pipe is full.
 
     Example:
         >>> import rushlight.multiprocessing as mp
@@ -106,8 +106,8 @@ def Pool(
 ) -> Any:
     """Return a pool of processes. Arguments and results may contain tensors.
 
-    The processes share the threads of this process: each begins with an equal part of `get_num_threads()`, unless
-    OMP_NUM_THREADS is set.
+    Each new process starts with the parent's number of threads divided by the number of processes, at least 1. If the
+    environment variable OMP_NUM_THREADS is set, it determines the number instead.
 
     Arguments:
         processes: number of processes; the number of processors by default.

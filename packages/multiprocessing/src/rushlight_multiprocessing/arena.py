@@ -387,7 +387,9 @@ def _claim_slot(fd: int, size: int) -> tuple[int, mmap.mmap]:
             except BlockingIOError:
                 continue
         else:
-            raise RuntimeError(f"more than {SLOTS} processes use the tensors of one process at the same time")
+            raise RuntimeError(
+                f"at most {SLOTS} processes can use the tensors of one process at the same time"
+            )
         length = _table_bytes(size)
         table = _map(fd, length, size + slot * length)
         table.madvise(mmap.MADV_REMOVE)  # the table of a process that has ended

@@ -66,8 +66,8 @@ class Process(_WithTensors, standard.Process):
     """A process that is started by the default start method; its arguments may contain tensors.
 
     A process started by 'spawn' or 'forkserver' begins with the parent's number of threads divided by the number of living
-    children of the parent, including the new one, unless OMP_NUM_THREADS is set. Call `set_num_threads` in the process for
-    another number. A forked process computes with its main thread only.
+    children of the parent, including the new one, unless OMP_NUM_THREADS is set. Call `set_num_threads` in the process to
+    set another number. A forked process computes with its main thread only.
 
     Example::
 

@@ -31,7 +31,7 @@ class ProcessException(Exception):  # noqa: N818 (PyTorch's name)
 
 
 class ProcessRaisedException(ProcessException):
-    """Raised when the function raises an exception in a process.
+    """Raised when the function that `spawn` runs in a process raises an exception.
 
     The message contains the traceback. `__cause__` is the exception itself if it can be pickled.
 

@@ -169,7 +169,7 @@ class Ledger:
                     continue
                 break
             else:
-                raise RuntimeError(f"more than {SLOTS} processes use a queue at the same time")
+                raise RuntimeError(f"at most {SLOTS} processes can use one queue at the same time")
             self._free(word, _LOST)
             self._slot = word
             self._words[_COUNT] = max(self._words[_COUNT], (word - _FIRST) // 2 + 1)

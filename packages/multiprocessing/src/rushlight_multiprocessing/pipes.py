@@ -183,7 +183,8 @@ class Connection(standard.Connection):
             if len(lock_fds) != count:
                 raise OSError(
                     errno.EMFILE,
-                    f"{count - len(lock_fds)} file descriptors of a message were lost: too many open files",
+                    f"{count - len(lock_fds)} file descriptors of a message were lost, because this "
+                    "process has too many open files: raise the limit, for example with `ulimit -n`",
                 )
             body = memoryview(message)[_HEADER.size :]
             table = count * _ARENA.size

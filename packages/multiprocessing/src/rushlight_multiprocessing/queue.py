@@ -162,7 +162,7 @@ class Queue:
     def join_thread(self) -> None:
         """Wait until all objects have been sent. Call `close` first; raises ValueError otherwise."""
         if not self._closed:
-            raise ValueError(f"{self!r} is open: close() it before join_thread()")
+            raise ValueError(f"{self!r} is open: call close() before join_thread()")
         if self._join is not None:
             self._join()
 

@@ -172,8 +172,8 @@ def spawn(
 
     When one process fails, the others are ended, and ProcessRaisedException (the function raised an exception) or
     ProcessExitedException (the process was killed or exited) is raised. Tensors in `args` are shared, not copied. The
-    processes end when the calling process ends for any reason. Each process begins with an equal part of the threads of the
-    calling process, unless OMP_NUM_THREADS is set.
+    processes end when the calling process ends for any reason. Each process starts with the calling process's number of
+    threads divided by `nprocs`, at least 1, unless the environment variable OMP_NUM_THREADS is set.
 
     Arguments:
         fn: the function.
@@ -182,7 +182,7 @@ def spawn(
         join: whether to wait for the processes. Otherwise a `ProcessContext` is returned, with which they can be joined
             later.
         daemon: whether the processes end with the calling process.
-        start_method: must be "spawn"; see `start_processes` for others.
+        start_method: must be "spawn"; use `start_processes` for other start methods.
 
     Example::
 

@@ -8,9 +8,9 @@ import rushlight_core as core
 
 
 def share_of_threads(processes: int) -> int | None:
-    """Return how many of this process's threads each of several new processes gets, at least 1.
+    """Return this process's number of threads divided by the number of new processes, at least 1.
 
-    Return None if the environment variable OMP_NUM_THREADS is set, which then chooses the number in each process."""
+    Return None if the environment variable OMP_NUM_THREADS is set, which then determines the number of threads."""
     if "OMP_NUM_THREADS" in os.environ:
         return None
     return max(1, core.get_num_threads() // processes)

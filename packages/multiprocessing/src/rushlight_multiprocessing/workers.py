@@ -38,10 +38,11 @@ class Pool(standard.Pool):
     """A pool of processes; see `rushlight_multiprocessing.Pool`.
 
     A process that ends before it returns a result is replaced, and ProcessExitedException is raised for its task.
-    If three processes in a row end before they ask for a task, the exception is raised for all tasks.
+    If three processes in a row end before they receive a task, the exception is raised for all tasks.
 
-    The processes share the threads of this process: each begins with an equal part of `get_num_threads()`, unless
-    OMP_NUM_THREADS is set. Call `set_num_threads` in the `initializer` for another number.
+    Each new process starts with the parent's number of threads divided by the number of processes, at least 1. If the
+    environment variable OMP_NUM_THREADS is set, it determines the number instead. Call `set_num_threads` in the
+    `initializer` to set another number.
 
     Example::
 
@@ -181,7 +182,7 @@ class _Tasks:
     def started(self, worker: _Worker) -> int:
         """Return a word for a new process."""
         if not self._free_words:
-            raise ValueError(f"a pool can have at most {_MAX_PROCESSES} processes")
+            raise ValueError(f"Pool(processes): must be at most {_MAX_PROCESSES}")
         word = self._free_words.popleft()
         self.words.values[word] = _STARTING
         self._workers[word] = worker

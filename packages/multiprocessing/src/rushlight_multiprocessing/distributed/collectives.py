@@ -57,7 +57,10 @@ def _op(op: Any, function: str) -> str:
 def root_of(group: Group, member: ProcessGroup, given: int | None, in_group: int | None, name: str) -> int:
     """Return the root's rank in the group, from the argument `name` or from its form `group_<name>`."""
     if given is not None and in_group is not None:
-        raise ValueError(f"{name} and group_{name} are mutually exclusive")
+        raise ValueError(
+            f"{name} and group_{name} are mutually exclusive: pass only one of them, got {given} and "
+            f"{in_group}"
+        )
     if in_group is not None:
         return in_group
     return get_group_rank(member, 0 if given is None else given)
@@ -672,7 +675,7 @@ def all_to_all_single(
         ("input_split_sizes", input_split_sizes),
     ):
         if sizes and len(set(sizes)) > 1:
-            raise NotImplementedError(f"{name}({argument}): parts of different sizes are not supported")
+            raise NotImplementedError(f"{name}({argument}): must be None or equal sizes, got {list(sizes)}")
     outputs = _pieces(check_tensor(output, name, "output"), member.size(), name, "output")
     inputs = _pieces(check_tensor(input, name, "input").contiguous(), member.size(), name, "input")
     return _run(member, "all_to_all", async_op, inputs, outputs)
@@ -702,7 +705,7 @@ def barrier(
         >>> dist.destroy_process_group()
     """
     if device_ids is not None:
-        raise RuntimeError("barrier(device_ids): must be None for the backend shm")
+        raise RuntimeError(f"barrier(device_ids): must be None for the backend shm, got {device_ids}")
     if (member := find_member(group, "barrier")) is None:
         return None
     if not async_op:

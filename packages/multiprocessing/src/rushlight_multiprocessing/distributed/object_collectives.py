@@ -30,7 +30,7 @@ def broadcast_object_list(
         device: must be None or the CPU.
         group: a group; None selects the group of all processes.
 
-    Raises RuntimeError if an object cannot be pickled, on every rank.
+    Raises RuntimeError on every rank if an object cannot be pickled.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -62,7 +62,7 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Group = None) -> 
         obj: the object of this rank.
         group: a group; None selects the group of all processes.
 
-    Raises ValueError if the list has another length.
+    Raises ValueError if the list does not have one element for each rank.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -97,7 +97,7 @@ def gather_object(
         dst: the destination's rank in the group of all processes; or pass `group_dst`, its rank in `group`.
         group: a group; None selects the group of all processes.
 
-    Raises ValueError if the list has another length.
+    Raises ValueError if the list does not have one element for each rank.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -136,7 +136,7 @@ def scatter_object_list(
         src: the source's rank in the group of all processes; or pass `group_src`, its rank in `group`.
         group: a group; None selects the group of all processes.
 
-    Raises ValueError if a list has another length.
+    Raises ValueError if the output list is empty, or the input list on rank `src` does not have one object for each rank.
 
     Example:
         >>> import rushlight.distributed as dist

@@ -64,12 +64,12 @@ class Store:
         return value
 
     def add(self, key: str, amount: int) -> int:
-        """Add to the number of a key, which begins at 0, and return the sum."""
+        """Add `amount` to the number that is the value of a key, at first 0, and return the sum."""
         total: int = self._call("add", key, amount)
         return total
 
     def append(self, key: str, value: str | bytes) -> None:
-        """Append to the value of a key."""
+        """Append `value` to the value of a key."""
         self._call("append", key, _bytes(value))
 
     def check(self, keys: Sequence[str]) -> bool:
@@ -78,7 +78,7 @@ class Store:
         return there
 
     def compare_set(self, key: str, expected_value: str | bytes, desired_value: str | bytes) -> bytes:
-        """Set a key to the desired value if it has the expected one, or if it is missing and "" is expected.
+        """Set a key to `desired_value` if its value is `expected_value`, or if it is missing and `expected_value` is "".
 
         Return the value that the key has afterwards."""
         value: bytes = self._call("compare_set", key, _bytes(expected_value), _bytes(desired_value))
@@ -286,10 +286,10 @@ class TCPStore(Store):
     Arguments:
         host_name: the host of the process that serves the store.
         port: the port of that process. If the serving process passes 0, a free port is selected; see the attribute `port`.
-        world_size: the number of processes, or None; with `wait_for_workers` the serving process waits for them.
+        world_size: the number of processes for `wait_for_workers`; None to wait for none.
         is_master: whether this process serves the store.
         timeout: how long to wait for the server and for keys.
-        wait_for_workers: whether to return only when `world_size` processes have connected.
+        wait_for_workers: whether the constructor waits, in the serving process, until `world_size` processes have connected.
         multi_tenant: has no effect: a second store in one process with the same port raises an error.
         master_listen_fd: a listening socket to use.
         use_libuv: has no effect.

@@ -185,11 +185,11 @@ def get_process_group_ranks(group: Any) -> list[int]:
 
 
 def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
-    """Convert a rank in the group of all processes to the rank in a group. Raises ValueError if it is not in the group.
+    """Convert a rank in the group of all processes to the rank in a group. Raises ValueError if the group lacks it.
 
     Arguments:
         group: the group.
-        global_rank: the number in the group of all processes.
+        global_rank: the rank in the group of all processes.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -205,11 +205,11 @@ def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
 
 
 def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
-    """Convert a rank in a group to the rank in the group of all processes. Raises ValueError if it is not in the group.
+    """Convert a rank in a group to the rank in the group of all processes. Raises ValueError if the group lacks it.
 
     Arguments:
         group: the group.
-        group_rank: the number in the group.
+        group_rank: the rank in `group`.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -400,7 +400,7 @@ def new_group(
     """Make a group of some of the processes. All processes must make the same groups in the same order.
 
     Arguments:
-        ranks: numbers in the group of all processes; None selects all.
+        ranks: ranks in the group of all processes; None selects all processes.
         timeout: how long a collective of the group waits for other ranks; by default 30 minutes.
         backend: as for `init_process_group`.
         pg_options, device_id: must be None.
@@ -410,7 +410,7 @@ def new_group(
         sort_ranks: whether ranks in the group follow the order of the ranks in the group of all processes, rather
             than the order of `ranks`.
 
-    Return the group, or `GroupMember.NON_GROUP_MEMBER` in a process that is not in it.
+    Return the group, or `GroupMember.NON_GROUP_MEMBER` in a process that is not in the group.
 
     Raises ValueError for invalid arguments and NotImplementedError for `use_local_synchronization`.
 
