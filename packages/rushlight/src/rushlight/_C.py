@@ -13,7 +13,10 @@ from rushlight_nn.module import _parse_to as _parse
 
 class _Traced:
     def __init__(self, *args: Any) -> None:
-        raise NotImplementedError(f"{type(self).__name__}(): there is no tracer of programs")
+        raise NotImplementedError(
+            f"{type(self).__name__}(): cannot be created, because there is no tracer of programs; "
+            "the class exists for annotations"
+        )
 
 
 class Graph(_Traced):

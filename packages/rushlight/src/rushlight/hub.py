@@ -75,7 +75,7 @@ def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, pro
         progress: has no effect: no progress is shown.
 
     Raises:
-        RuntimeError: the file has another SHA-256.
+        RuntimeError: the SHA-256 of the file does not begin with the required digits.
 
     Example::
 
@@ -123,7 +123,7 @@ def load_state_dict_from_url(
         weights_only: has no effect: files that contain more than data raise an error in any case.
 
     Raises:
-        RuntimeError: the file has another SHA-256.
+        RuntimeError: the SHA-256 of the file does not begin with the required digits.
 
     Example::
 

@@ -73,7 +73,7 @@ class SobolEngine:
         """Return the next 2^m points, which are balanced in all dimensions.
 
         Raises:
-            ValueError: points were drawn before, and their number is not a power of two that is a multiple of 2^m.
+            ValueError: points were drawn before, and `num_generated` is not a power of two that is at least 2^m.
         """
         n = 2**m
         if self.num_generated & (self.num_generated - 1) or (self.num_generated and self.num_generated % n):
@@ -84,7 +84,7 @@ class SobolEngine:
         return self.draw(n, out, dtype)
 
     def reset(self) -> SobolEngine:
-        """Reset the state."""
+        """Return to the first point of the sequence."""
         self._sequence.reset()
         self.num_generated = 0
         return self

@@ -18,4 +18,4 @@ class OptimizedModule(Module):
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise NotImplementedError("OptimizedModule(): there is no compiler")
+        raise NotImplementedError("OptimizedModule(): cannot be created, because there is no compiler")

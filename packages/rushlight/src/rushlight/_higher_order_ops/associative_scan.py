@@ -54,7 +54,10 @@ def associative_scan(
         )
     leaves, spec = tree_flatten(xs)
     if not leaves or len({leaf.shape[dim] for leaf in leaves}) != 1:
-        raise ValueError("associative_scan(xs): needs tensors that have the same size in dimension dim")
+        raise ValueError(
+            f"associative_scan(xs): must have tensors of the same size in dimension {dim}, "
+            f"got shapes {[tuple(leaf.shape) for leaf in leaves]}"
+        )
 
     def combine(left: list[Tensor], right: list[Tensor]) -> list[Tensor]:
         results = tree_flatten(combine_fn(tree_unflatten(left, spec), tree_unflatten(right, spec)))[0]

@@ -157,7 +157,7 @@ def install() -> None:
     if other is not None and other is not rushlight:
         raise RuntimeError(
             f"as_torch.install(): torch is imported already, from {getattr(other, '__file__', None)}\n"
-            "hint: call it before anything imports torch, or run the program by `python -m rushlight.as_torch`"
+            "hint: call install() before anything imports torch, or run the program by `python -m rushlight.as_torch`"
         )
     for name in [name for name in sys.modules if name == "torch" or name.startswith("torch.")]:
         del sys.modules[name]  # rushlight itself, which the program has put there

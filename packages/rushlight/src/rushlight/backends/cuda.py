@@ -28,8 +28,8 @@ class _Products:
     """Switches of matrix products on GPUs.
 
     Attributes:
-        allow_tf32: whether float32 factors may be rounded to TF32, which has 10 bits of mantissa; False at first.
-            Setting it has the same effect as `set_float32_matmul_precision`.
+        allow_tf32: whether float32 factors may be rounded to TF32, which has 10 bits of mantissa; False by default.
+            Setting `allow_tf32` has the same effect as `set_float32_matmul_precision`.
         allow_fp16_reduced_precision_reduction, allow_bf16_reduced_precision_reduction: stored; sums are computed in float32
         in any case.
     """
@@ -192,7 +192,8 @@ def sdp_kernel(
     """Set the switches for attention within a block. PyTorch replaced this function by `nn.attention.sdpa_kernel`.
 
     Args:
-        enable_flash, enable_math, enable_mem_efficient, enable_cudnn: values for the block; the previous ones are restored.
+        enable_flash, enable_math, enable_mem_efficient, enable_cudnn: values for the block; the previous values are
+            restored.
 
     Example:
         >>> with torch.backends.cuda.sdp_kernel(enable_flash=False):

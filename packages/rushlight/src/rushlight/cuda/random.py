@@ -24,7 +24,7 @@ __all__ = [
 
 
 def manual_seed(seed: int) -> None:
-    """Seed the random numbers of the GPU. All devices share one random stream, so this seeds the CPU too.
+    """Seed the random numbers of the GPU. All devices share one random stream, so this function also seeds the CPU.
 
     Does nothing if there is no GPU.
 

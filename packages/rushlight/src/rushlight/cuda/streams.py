@@ -130,7 +130,7 @@ def set_stream(stream: core.Stream | None) -> None:
 
 
 def default_stream(device: Any = None) -> Stream:
-    """Return the stream that a GPU uses before another one is selected.
+    """Return the stream that a GPU uses before another stream is selected.
 
     Args:
         device: an index or a device; by default the current GPU.

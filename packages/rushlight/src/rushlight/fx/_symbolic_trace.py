@@ -32,7 +32,7 @@ _tracing = threading.RLock()
 
 
 def wrap(fn_or_name: str | Callable[..., Any]) -> Any:
-    """Register a function of the calling module as one that a trace records as a single node instead of entering it.
+    """Register a function of the calling module, so that a trace records a call of it as one node without entering it.
 
     Call it at the top level of the module, with the function or its name, or use it as a decorator.
 
@@ -154,7 +154,7 @@ class Tracer(TracerBase):
         return home.split(".")[0] == "rushlight_nn" and type(m).__name__ != "Sequential"
 
     def path_of_module(self, mod: Module) -> str:
-        """Return the path of a module of the root. Raise NameError if it has none."""
+        """Return the path of `mod` in the root. Raise NameError if the root does not contain `mod`."""
         try:
             return self._paths[mod]
         except KeyError:
@@ -191,7 +191,10 @@ class Tracer(TracerBase):
         if isinstance(a, Parameter):
             path = self._parameters.get(id(a))
             if path is None:
-                raise NameError("fx: a Parameter is used, but is not a parameter of the root")
+                raise NameError(
+                    "fx: the traced program uses a Parameter that is not a parameter of the root\n"
+                    "hint: assign the Parameter to an attribute of the root module"
+                )
             return self.create_node("get_attr", path, (), {})
         if isinstance(a, Tensor):
             path = self._buffers.get(id(a))

@@ -279,18 +279,22 @@ class Graph:
         if n is None:
             return self.inserting_after(self._root)
         if n.graph is not self:
-            raise AssertionError("fx.Graph.inserting_before(n): is of another graph")
+            raise AssertionError(
+                f"fx.Graph.inserting_before(n): must be a node of this graph, but '{n}' is of another graph"
+            )
         return self._inserting(n.prepend)
 
     def inserting_after(self, n: Node | None = None) -> Any:
         """Return a context manager in which nodes are added after `n`, in the order in which they are created.
 
-        Without `n` they are added at the end.
+        Without `n`, nodes are added at the end.
         """
         if n is None:
             return self.inserting_before(self._root)
         if n.graph is not self:
-            raise AssertionError("fx.Graph.inserting_after(n): is of another graph")
+            raise AssertionError(
+                f"fx.Graph.inserting_after(n): must be a node of this graph, but '{n}' is of another graph"
+            )
         last = n
 
         def insert(node: Node) -> None:

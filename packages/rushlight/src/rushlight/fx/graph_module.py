@@ -117,7 +117,7 @@ class GraphModule(Module):
 
     @property
     def graph(self) -> Graph:
-        """The graph. Assigning another one recompiles."""
+        """The graph. Assigning another graph generates `forward` from it."""
         return self._graph
 
     @graph.setter
@@ -168,7 +168,7 @@ class GraphModule(Module):
         return True
 
     def delete_submodule(self, target: str) -> bool:
-        """Remove the module at a path. Return False if there is none."""
+        """Remove the module at a path. Return False if there is no module at the path."""
         *folders, field = target.split(".")
         module: Any = self
         for folder in folders:

@@ -20,7 +20,7 @@ class Interpreter:
     Args:
         module: a GraphModule, or any module together with `graph`.
         garbage_collect_values: whether a result is released after its last use.
-        graph: a graph to run in place of the module's.
+        graph: a graph to run instead of the graph of `module`.
 
     `run` raises RuntimeError if arguments are missing; errors of a node are raised with a note that names it.
 

@@ -151,7 +151,9 @@ class Node:
     def prepend(self, x: Node) -> None:
         """Move `x`, of the same graph, before this node."""
         if x.graph is not self.graph:
-            raise AssertionError("fx.Node.prepend(x): belongs to another graph")
+            raise AssertionError(
+                f"fx.Node.prepend(x): must be a node of the same graph, but '{x}' is of another graph"
+            )
         if x is self:
             return
         x._unlink()
@@ -232,11 +234,11 @@ class Node:
         *,
         propagate_meta: bool = False,
     ) -> list[Node]:
-        """Replace this node by another one in those users for which `delete_user_cb` is true, and return these users."""
+        """Replace this node by `replace_with` in its users for which `delete_user_cb` returns True. Return these users."""
         if propagate_meta:
             if replace_with.meta:
                 raise AssertionError(
-                    "fx.Node.replace_all_uses_with(propagate_meta): replace_with already has a meta"
+                    "fx.Node.replace_all_uses_with(propagate_meta): must be False if replace_with.meta is not empty"
                 )
             replace_with.meta.update(self.meta)
         changed = [user for user in self.users if delete_user_cb(user)]
@@ -303,7 +305,7 @@ class Node:
         return False
 
     def __lt__(self, other: Node) -> bool:
-        """Return whether this node comes before another of its graph."""
+        """Return whether this node comes before another node of its graph."""
         node = self._next
         while node.op != "root":
             if node is other:

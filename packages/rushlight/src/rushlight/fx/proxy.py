@@ -225,7 +225,10 @@ class Proxy:
 
         map_aggregate((args, kwargs or {}), look)
         if len(found) != 1:
-            raise RuntimeError(f"fx: the arguments of {func.__name__} are of {len(found)} different traces")
+            raise RuntimeError(
+                f"fx: the proxies among the arguments of {func.__name__} must belong to one trace, "
+                f"got {len(found)} different traces"
+            )
         if isinstance(func, (MethodDescriptorType, WrapperDescriptorType)):  # e.g. Tensor.view
             return found[0].create_proxy("call_method", func.__name__, args, kwargs or {})
         return found[0].create_proxy("call_function", func, args, kwargs or {})

@@ -64,7 +64,10 @@ def replace_pattern(
     searched, made = _traced(pattern), _traced(replacement)
     arguments, results = _arguments(searched.graph), _results(searched.graph)
     if not results or any(node.op == "placeholder" for node in results):
-        raise ValueError("fx.replace_pattern(pattern): must return the results of calls")
+        raise ValueError(
+            "fx.replace_pattern(pattern): must return the results of calls, but returns an argument "
+            "or no result"
+        )
     if unused := [node.name for node in arguments if not node.users]:
         raise ValueError(f"fx.replace_pattern(pattern): does not use its argument '{unused[0]}'")
     if len(_arguments(made.graph)) != len(arguments) or len(_results(made.graph)) != len(results):

@@ -137,10 +137,10 @@ class LoadedModule(ScriptModule):
         )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
-        raise NotImplementedError("jit: a loaded program cannot be copied\nhint: load it again")
+        raise NotImplementedError("jit: a loaded program cannot be copied\nhint: load the file again")
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        raise TypeError("jit: a loaded program cannot be pickled\nhint: jit.save(module, file) writes it")
+        raise TypeError("jit: a loaded program cannot be pickled\nhint: call jit.save(module, file)")
 
 
 def _registered(module: Module, name: str) -> Tensor:

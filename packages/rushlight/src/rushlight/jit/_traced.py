@@ -190,9 +190,9 @@ def trace(
 ) -> Any:
     """Return `func` as a module or function that `save` can write as a program.
 
-    In this process it runs as Python, for inputs of any sizes and values. The saved program requires the dtypes and shapes
-    of the example inputs; use `export(dynamic_shapes=...)` for sizes that change. If no program can be captured, for example
-    because branches depend on values, a TracerWarning gives the reason, and `save` raises.
+    In this process the result runs as Python, for inputs of any sizes and values. The saved program requires the dtypes and
+    shapes of the example inputs; use `export(dynamic_shapes=...)` for sizes that change. If no program can be captured, for
+    example because branches depend on values, a TracerWarning gives the reason, and `save` raises.
 
     A program makes exactly the calls that the module makes, so `optimize`, `check_trace`, `check_inputs`, `check_tolerance`
     and `strict` have no effect.
@@ -290,8 +290,8 @@ def _program_of(traced: Any, what: str) -> ExportedProgram:
 def save(m: Any, f: File, _extra_files: dict[str, str | bytes] | None = None) -> None:
     """Save a traced or loaded module or function as a program.
 
-    The program is captured now, with the example inputs and the present parameters and mode. The file contains no code;
-    `load`, `export.load` and the command `rushlight-run` read it.
+    The program is captured when `save` is called, with the example inputs and the present parameters and mode. The file
+    contains no code; `load`, `export.load` and the command `rushlight-run` read it.
 
     Args:
         m: the result of `trace`, `trace_module` or `load`.

@@ -145,7 +145,7 @@ class TensorWeakRef:
         - Input: (*), of any shape.
 
     Raises:
-        TypeError: `tensor` is something else.
+        TypeError: `tensor` is not a tensor.
 
     Example:
         >>> x = torch.ones(2)

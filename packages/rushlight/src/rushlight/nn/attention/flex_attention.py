@@ -191,7 +191,7 @@ class BlockMask:
         return self._mask.numel()
 
     def to_dense(self) -> Tensor:
-        """Return which blocks have an unmasked element, as 0 and 1."""
+        """Return a tensor that is 1 for each block with an unmasked element, and 0 for other blocks."""
         padded = self._mask
         for dim, block in zip((-2, -1), self.BLOCK_SIZE, strict=True):
             missing = -padded.shape[dim] % block

@@ -22,9 +22,9 @@ def data_parallel(
 
     Args:
         module: the model.
-        inputs: a tuple of positional arguments, or the only one.
+        inputs: a tuple of positional arguments, or a single positional argument.
         device_ids: at most one GPU.
-        output_device: the device of results, which must be the module's.
+        output_device: the device of the results, which must be the device of `module`.
         dim: the dimension of the batch; has no effect on one device.
         module_kwargs: the named arguments.
 
@@ -32,7 +32,7 @@ def data_parallel(
         - Inputs and output: the same as for the module.
 
     Raises:
-        NotImplementedError: there is more than one device, or the output is to be on another.
+        NotImplementedError: there is more than one device, or `output_device` is not the device of `module`.
 
     Example:
         >>> nn.parallel.data_parallel(nn.Identity(), torch.ones(2))

@@ -49,7 +49,7 @@ class FuzzedParameter:
         self.strict: bool = strict
         if isinstance(distribution, dict):
             if minval is not None or maxval is not None:
-                self._refuse("a dictionary has no minval and maxval")
+                self._refuse("minval and maxval must be None if the distribution is a dictionary")
             probabilities = list(distribution.values())
             if min(probabilities, default=-1.0) < 0 or abs(sum(probabilities) - 1) > 1e-6:
                 self._refuse(f"probabilities must not be negative, and must sum to 1, got {probabilities}")

@@ -135,7 +135,7 @@ class Measurement:
         return not self.meets_confidence()
 
     def meets_confidence(self, threshold: float = 0.1) -> bool:
-        """Return whether the interquartile range is below `threshold` of the median."""
+        """Return whether the interquartile range is below `threshold` times the median."""
         return not self.median or self.iqr / self.median < threshold
 
     @property

@@ -124,11 +124,11 @@ class Timer:
         max_run_time: float = 10.0,
         callback: Callable[[int, float], None] | None = None,
     ) -> Measurement:
-        """Measure blocks of runs until the interquartile range is below `threshold` of the median.
+        """Measure blocks of runs until the interquartile range is below `threshold` times the median.
 
         Args:
             threshold: the largest quotient of the range and the median.
-            min_run_time, max_run_time: how many seconds the blocks take together, at least and at most.
+            min_run_time, max_run_time: the smallest and the largest total time of the blocks, in seconds.
             callback: called with the runs and the seconds of each block.
         """
         with self._threads():

@@ -65,7 +65,10 @@ def write_embedding(
 def _label_lines(metadata: Sequence[Any], header: Sequence[str] | None) -> list[str]:
     if header:
         if any(len(row) != len(header) for row in metadata):
-            raise ValueError("SummaryWriter.add_embedding(metadata_header): must have a name for each column")
+            raise ValueError(
+                "SummaryWriter.add_embedding(metadata_header): must have a name for each column of metadata, "
+                f"got {len(header)} names"
+            )
         return ["\t".join(header), *("\t".join(map(str, row)) for row in metadata)]
     return [str(each) for each in metadata]
 

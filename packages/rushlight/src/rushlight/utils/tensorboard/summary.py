@@ -383,9 +383,15 @@ def pr_curve(tag: str, labels: Any, predictions: Any, num_thresholds: int = 127,
     weight = np.ones_like(positive) if weights is None else _arrays.to_array(weights).reshape(-1)
     bucket = np.floor(_arrays.to_array(predictions).reshape(-1) * (count - 1)).astype(np.int64)
     if positive.shape != bucket.shape or weight.shape != bucket.shape:
-        raise ValueError("SummaryWriter.add_pr_curve: labels, predictions and weights must be of one size")
+        raise ValueError(
+            "SummaryWriter.add_pr_curve: labels, predictions and weights must have the same size, "
+            f"got {positive.size}, {bucket.size} and {weight.size}"
+        )
     if bucket.size and (bucket.min() < 0 or bucket.max() >= count):
-        raise ValueError("SummaryWriter.add_pr_curve(predictions): must be from 0 to 1")
+        raise ValueError(
+            "SummaryWriter.add_pr_curve(predictions): must be from 0 to 1, but some predictions are "
+            "outside of this range"
+        )
 
     def at_least(counted: np.ndarray) -> np.ndarray:
         return np.bincount(bucket, counted, count)[::-1].cumsum()[::-1]
@@ -420,7 +426,10 @@ def mesh(
     made = []
     for kind, array in parts:
         if array.ndim != 3:
-            raise ValueError(f"SummaryWriter.add_mesh: must have the shape (B, N, 3), got {array.shape}")
+            raise ValueError(
+                "SummaryWriter.add_mesh: vertices, colors and faces must have the shape (B, N, 3), "
+                f"got {array.shape}"
+            )
         data = kinds(
             version=0,
             name=tag,
@@ -455,8 +464,9 @@ def hparams(
         hparam_domain_discrete: the possible values of hyperparameters.
 
     Raises:
-        TypeError: an argument is not a dictionary, or a domain has values of a different type from the hyperparameter.
-        ValueError: a value is of another type.
+        TypeError: an argument is not a dictionary, or the possible values of a hyperparameter have another type than its
+            value.
+        ValueError: the value of a hyperparameter is not a number, a string, a bool or a tensor.
 
     Example::
 
@@ -464,7 +474,10 @@ def hparams(
     """
     for argument, given in (("hparam_dict", hparam_dict), ("metric_dict", metric_dict)):
         if given is not None and not isinstance(given, Mapping):
-            raise TypeError(f"SummaryWriter.add_hparams({argument}): must be a dictionary, nothing logged")
+            raise TypeError(
+                f"SummaryWriter.add_hparams({argument}): must be a dictionary, got "
+                f"{type(given).__name__}; nothing logged"
+            )
     values = {name: _plain(name, value) for name, value in (hparam_dict or {}).items() if value is not None}
     domains = hparam_domain_discrete or {}
     if unknown := domains.keys() - values.keys():

@@ -28,7 +28,7 @@ class FileWriter:
 
     Args:
         log_dir: the folder of the file.
-        max_queue: number of messages that may wait to be written; adding another one then waits, too.
+        max_queue: number of messages that may wait to be written. Adding a further message then blocks.
         flush_secs: number of seconds after which waiting messages are written in any case.
         filename_suffix: the end of the file's name.
 
@@ -93,7 +93,7 @@ class SummaryWriter:
         log_dir: the folder; by default runs/ with the time and the computer's name.
         comment: the end of the default folder's name.
         purge_step: the step from which on TensorBoard ignores earlier files.
-        max_queue: number of events that may wait to be written; adding another one then waits, too.
+        max_queue: number of events that may wait to be written. Adding a further event then blocks.
         flush_secs: number of seconds after which waiting events are written in any case.
         filename_suffix: the end of the file's name.
 
@@ -163,8 +163,9 @@ class SummaryWriter:
             global_step: the step.
 
         Raises:
-            TypeError: an argument is not a dictionary, or a domain has values of another type.
-            ValueError: a value is of another type.
+            TypeError: an argument is not a dictionary, or the possible values of a hyperparameter have another type than its
+                value.
+            ValueError: the value of a hyperparameter is not a number, a string, a bool or a tensor.
         """
         parts = summary.hparams(hparam_dict, metric_dict, hparam_domain_discrete)
         with SummaryWriter(Path(self.log_dir, run_name or str(time.time()))) as writer:
@@ -274,7 +275,7 @@ class SummaryWriter:
             walltime: the time.
 
         Raises:
-            ValueError: there are not as many limits as counts.
+            ValueError: `bucket_limits` and `bucket_counts` have different lengths.
         """
         made = summary.histogram_raw(tag, min, max, num, sum, sum_squares, bucket_limits, bucket_counts)
         self._get_file_writer().add_summary(made, global_step, walltime)
@@ -324,12 +325,12 @@ class SummaryWriter:
         Args:
             tag: the chart.
             img_tensor: the picture, of bytes or of numbers from 0 to 1.
-            box_tensor: boxes (N, 4): x and y of one corner and of the opposite one.
+            box_tensor: boxes (N, 4): x and y of one corner and of the opposite corner.
             global_step: the step.
             walltime: the time.
             rescale: the factor by which the picture is enlarged.
             dataformats: the dimensions of the picture.
-            labels: a text for each box, or one for a single box.
+            labels: a text for each box, or a single text if there is one box.
 
         Raises:
             ValueError: the labels are not as many as the boxes, or `dataformats` does not fit the shape.
@@ -513,13 +514,13 @@ class SummaryWriter:
     def add_custom_scalars_marginchart(
         self, tags: Sequence[str], category: str = "default", title: str = "untitled"
     ) -> None:
-        """Arrange three scalars, by their tags, as a line between a lower and an upper one."""
+        """Arrange three scalars, by their tags, as a line between a lower and an upper limit."""
         if len(tags) != 3:
             raise ValueError(f"SummaryWriter: a margin chart must have 3 tags, got {len(tags)}")
         self.add_custom_scalars({category: {title: ["Margin", tags]}})
 
     def add_custom_scalars(self, layout: Mapping[str, Mapping[str, Sequence[Any]]]) -> None:
-        """Arrange scalars in charts: {category: {chart: ["Multiline" or "Margin", tags]}}. The last call is used."""
+        """Arrange scalars in charts: {category: {chart: ["Multiline" or "Margin", tags]}}. Only the last call counts."""
         self._get_file_writer().add_summary(summary.custom_scalars(layout))
 
     def add_mesh(
@@ -544,7 +545,7 @@ class SummaryWriter:
             walltime: the time.
 
         Raises:
-            ValueError: a tensor has another number of dimensions.
+            ValueError: `vertices`, `colors` or `faces` does not have three dimensions.
         """
         made = summary.mesh(tag, vertices, colors, faces, config_dict)
         self._get_file_writer().add_summary(made, global_step, walltime)

@@ -101,10 +101,10 @@ def bf16_compress_hook(process_group: dist.ProcessGroup | None, bucket: GradBuck
 
 
 def fp16_compress_wrapper(hook: Hook) -> Hook:
-    """Return a hook that converts the gradients to float16 and passes them to another hook.
+    """Return a hook that converts the gradients to float16 and passes them to `hook`.
 
     Arguments:
-        hook: the other hook.
+        hook: the hook that reduces the converted gradients.
 
     Example::
 
@@ -114,10 +114,10 @@ def fp16_compress_wrapper(hook: Hook) -> Hook:
 
 
 def bf16_compress_wrapper(hook: Hook) -> Hook:
-    """Return a hook that converts the gradients to bfloat16 and passes them to another hook.
+    """Return a hook that converts the gradients to bfloat16 and passes them to `hook`.
 
     Arguments:
-        hook: the other hook.
+        hook: the hook that reduces the converted gradients.
 
     Example::
 

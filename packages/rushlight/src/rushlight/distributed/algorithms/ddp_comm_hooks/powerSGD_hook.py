@@ -25,9 +25,9 @@ class PowerSGDState:
     Arguments:
         process_group: a group; None selects the group of all processes.
         matrix_approximation_rank: the number of columns of the two matrices.
-        start_powerSGD_iter: the number of passes before the first one that is compressed.
-        min_compression_rate: a gradient is compressed only if it has more than this many times as many elements as its two
-            matrices.
+        start_powerSGD_iter: the number of passes at the beginning whose gradients are not compressed.
+        min_compression_rate: a gradient is compressed only if the number of its elements, divided by the number of elements
+            of its two matrices, is above this rate.
         use_error_feedback: whether the error of the approximation is added to the next pass's gradients.
         warm_start: whether a pass begins with the matrices of the previous pass instead of random matrices.
         orthogonalization_epsilon, batch_tensors_with_same_shape: have no effect: matrices are made orthogonal by a QR
@@ -88,7 +88,7 @@ class PowerSGDState:
         return {**self.__dict__, "process_group": None}
 
     def compression_stats(self) -> tuple[float, int, int]:
-        """Return the rate of compression, and the numbers of elements before it and after it."""
+        """Return the rate of compression, and the numbers of elements before and after compression."""
         before, after = self.total_numel_before_compression, self.total_numel_after_compression
         return (before / after if after else 0.0), before, after
 
@@ -128,7 +128,7 @@ def powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future[Tensor]:
 def batched_powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future[Tensor]:
     """Return the mean of the gradients over the ranks, approximated as one square matrix for the whole bucket.
 
-    This sends less than `powerSGD_hook` and represents the gradients less well.
+    This sends fewer elements than `powerSGD_hook` and approximates the gradients less accurately.
 
     Arguments:
         state: the settings, and the matrices that are kept between passes.
