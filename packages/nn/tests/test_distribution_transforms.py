@@ -179,7 +179,7 @@ def test_transformed_distributions():
     assert (events.batch_shape, events.event_shape) == ((2,), (4,))
     wider = D.TransformedDistribution(D.Normal(0.0, 1.0), D.AffineTransform(core.zeros(3), core.ones(3)))
     assert wider.sample().shape == (3,)
-    with pytest.raises(ValueError, match="transforms need 1"):
+    with pytest.raises(ValueError, match="at least 1 dimensions, as the transforms require"):
         D.TransformedDistribution(D.Normal(0.0, 1.0), D.StickBreakingTransform())
 
 

@@ -91,7 +91,7 @@ class Distribution:
         if not bool(fits.all()):
             raise ValueError(
                 f"{type(self).__name__}({name}): must be {constraint._needs()}, got {value!r}\n"
-                f"{int((~fits).sum())} of {fits.numel()} elements violate the constraint {constraint!r}"
+                f"{int((~fits).sum())} of {fits.numel()} elements do not satisfy the constraint {constraint!r}"
             )
 
     def _validate_sample(self, value: Tensor) -> None:
