@@ -555,5 +555,5 @@ def test_more_processes_than_slots_are_refused(monkeypatch):
     t = mp.share_memory_(core.ones(3))
     arena = block_of(t).arena
     monkeypatch.setattr(arenas, "SLOTS", 1)
-    with pytest.raises(RuntimeError, match="more than 1 processes"):
+    with pytest.raises(RuntimeError, match="at most 1 processes"):
         arenas._claim_slot(arena.locks, arena.size)

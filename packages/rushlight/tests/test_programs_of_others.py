@@ -537,5 +537,5 @@ def test_running_results_of_an_associative_function(length: int) -> None:
     )
     sums = associative_scan(torch.add, torch.arange(length), 0, reverse=True)
     assert sums.tolist() == [sum(range(i, length)) for i in range(length)]
-    with pytest.raises(ValueError, match="the same size in dimension dim"):
+    with pytest.raises(ValueError, match="tensors of the same size in dimension"):
         associative_scan(combine, {"a": gates, "b": inputs[:, :0]}, dim=1)
