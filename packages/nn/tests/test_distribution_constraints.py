@@ -141,7 +141,9 @@ def test_ones_own():
             self._validate_sample(value)
             return core.zeros_like(value)
 
-    with pytest.raises(ValueError, match=r"Pairs\(half\): must be in the set Even\(\), got tensor.*\n1 of 2 elements"):
+    with pytest.raises(
+        ValueError, match=r"Pairs\(half\): must be in the set Even\(\), got tensor.*\n1 of 2 elements"
+    ):
         Pairs(t([1.0, 2.0]))
     assert Pairs(t([2.0])).expand((4, 1)).half.shape == (4, 1)
     with pytest.raises(ValueError, match=r"Pairs\(value\)"):
