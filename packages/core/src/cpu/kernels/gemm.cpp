@@ -467,6 +467,14 @@ constexpr int64_t kMostDotRows = kRegisters == 32 ? 32 : 16;
 
 enum class Way { InPlace, Stream, TinyDot, ShortDot, Dot, Packed };
 
+// The number of rows up to which b is read without a copy, once for every kStridedRows rows of a, if it stays in cache.
+template <class T>
+int64_t most_rows_in_place(const Gemm<T>& g) {
+    const int64_t bytes = g.n * g.k * static_cast<int64_t>(sizeof(T));
+    if (g.m * g.n * g.k <= 48 * 48 * 48 || bytes <= 1 << 16) return g.m;
+    return (kRegisters == 32 ? 8 : 2) * kStridedRows;
+}
+
 template <class T>
 Way choose(const Gemm<T>& g) {
     if (g.pairs || g.column_run != g.kOneRun) return Way::Packed;
@@ -478,8 +486,7 @@ Way choose(const Gemm<T>& g) {
     if (g.b_col == 1) {
         const bool cached = g.n * g.k <= (1 << 20) / static_cast<int64_t>(sizeof(T));
         const bool tiny = g.n <= kLanes<T> && g.k <= kLanes<T>;
-        const bool small = g.m * g.n * g.k <= 48 * 48 * 48 || g.n * g.k <= (1 << 16) / static_cast<int64_t>(sizeof(T));
-        if (cached && (g.m > 2 || tiny) && (g.m <= 4 * kStridedRows || small)) return Way::InPlace;
+        if (cached && (g.m > 2 || tiny) && g.m <= most_rows_in_place(g)) return Way::InPlace;
         if (g.m <= 2 || (!cached && g.m <= kStreamRows)) return Way::Stream;
     } else if (g.b_row == 1 && g.a_col == 1) {
         if (g.m <= 4 && g.m * g.n * g.k <= kTiny) return Way::TinyDot;

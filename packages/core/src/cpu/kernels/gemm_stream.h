@@ -85,7 +85,7 @@ void stream_block(const Gemm<T, B>& g, int64_t j0, int64_t columns, int64_t k_be
         const B* b = g.b + k * g.b_row + j0;
         for (int64_t i = 0; i < g.m; i += kStreamPass) {
             const int64_t rows = min(kStreamPass, g.m - i);
-            kStreamRowsOf<T, B>[rows - 1](g, b, count, x + i * kStreams, total + i * kStreamStride, columns);
+            kStreamRowsOf<T, B>[rows - 1](g, b, count, x + i* kStreams, total + i* kStreamStride, columns);
         }
     }
     for (int64_t i = 0; i < g.m; ++i) {

@@ -46,9 +46,9 @@ int64_t small_lu(int64_t m, int64_t n, T* a, int64_t row, int64_t column, int32_
         if (size >= std::numeric_limits<Real<T>>::min()) {
             const T scale = T(1) / *diagonal;
             for (int64_t i = j + 1; i < m; ++i) a[i * row + j * column] = a[i * row + j * column] * scale;
-        } else {  // the reciprocal of a subnormal number may be infinite
-            const T pivot = *diagonal;
-            for (int64_t i = j + 1; i < m; ++i) a[i * row + j * column] = a[i * row + j * column] / pivot;
+        } else {  // the reciprocal of a subnormal number, and of the square of its magnitude, may be infinite
+            const T up(std::ldexp(Real<T>(1), sizeof(Real<T>) == 4 ? 100 : 900)), pivot = *diagonal * up;
+            for (int64_t i = j + 1; i < m; ++i) a[i * row + j * column] = a[i * row + j * column] * up / pivot;
         }
         for (int64_t c = j + 1; c < n; ++c) {
             const T factor = a[j * row + c * column];
