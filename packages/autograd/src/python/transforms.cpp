@@ -109,7 +109,10 @@ PyObject* py_suspend_batch(PyObject*, PyObject* number) {
     const int64_t wanted = dim_of(number);
     Ref<BatchLevel> level = current_batch_level();
     while (level && level->number != wanted) level = Ref<BatchLevel>(level->outer);
-    RL_CHECK(level, throw_runtime, "vmap: there is no level %lld", (long long)wanted);
+    RL_CHECK(
+        level, throw_runtime,
+        "vmap: level %lld is not open\nhint: do not use a batched tensor after the call of vmap that batched it",
+        (long long)wanted);
     suspended.push_back(set_batch_level(level->outer));
     Py_RETURN_NONE;
     RL_CATCH
@@ -131,7 +134,10 @@ PyObject* py_batch_at(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     const int64_t dim = dim_of(args[1]), wanted = dim_of(args[2]);
     Ref<BatchLevel> level = current_batch_level();
     while (level && level->number != wanted) level = Ref<BatchLevel>(level->outer);
-    RL_CHECK(level, throw_runtime, "vmap: there is no level %lld", (long long)wanted);
+    RL_CHECK(
+        level, throw_runtime,
+        "vmap: level %lld is not open\nhint: do not use a batched tensor after the call of vmap that batched it",
+        (long long)wanted);
     const Tensor rows = dim == 0 ? t : ops::movedim(t, IntList(&dim, 1), kInts<0>);
     RL_CHECK(rows.dim() > 0 && rows.sizes()[0] == level->size, throw_runtime,
              "vmap: a result of a Function's vmap() must have size %lld, the batch size, in its batch "

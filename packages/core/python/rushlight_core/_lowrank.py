@@ -39,7 +39,7 @@ def _check(op: str, A: Tensor, q: int, niter: int) -> None:
 def svd_lowrank(
     A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return an approximate decomposition (U, S, V), so that A, or A - M, is near U diag(S) V^T.
+    """Return an approximate singular value decomposition (U, S, V): A, or A - M if M is given, is near U diag(S) V^H.
 
     Args:
         A: matrices of shape (..., m, n).

@@ -641,7 +641,7 @@ def tree_any(pred: Callable[[Any], bool], tree: PyTree) -> bool:
 
 
 def tree_all_only(kind: Any, /, pred: Callable[[Any], bool], tree: PyTree) -> bool:
-    """Return whether a predicate is true of all leaves of a class.
+    """Return whether `pred` is true of all leaves that are instances of `kind`. Other leaves are ignored.
 
     Example:
         >>> tree_all_only(int, lambda x: x > 0, [1, "text"])
@@ -651,7 +651,7 @@ def tree_all_only(kind: Any, /, pred: Callable[[Any], bool], tree: PyTree) -> bo
 
 
 def tree_any_only(kind: Any, /, pred: Callable[[Any], bool], tree: PyTree) -> bool:
-    """Return whether a predicate is true of at least one leaf of a class.
+    """Return whether `pred` is true of at least one leaf that is an instance of `kind`.
 
     Example:
         >>> tree_any_only(int, lambda x: x > 2, [1, "text"])

@@ -47,7 +47,7 @@ def mix(*numbers: int) -> int:
 
 
 def new_seed(generator: Any = None) -> int:
-    """Draw a 63-bit seed from a generator, by default from the default generator of core."""
+    """Draw a 63-bit seed from `generator`. None selects the default generator, which `torch.manual_seed` seeds."""
     return int(core.empty((), dtype=core.int64).random_(generator=generator).item())
 
 

@@ -48,7 +48,8 @@ int64_t small_lu(int64_t m, int64_t n, T* a, int64_t row, int64_t column, int32_
             for (int64_t i = j + 1; i < m; ++i) a[i * row + j * column] = a[i * row + j * column] * scale;
         } else {  // the reciprocal of a subnormal number, and of the square of its magnitude, may be infinite
             const T up(std::ldexp(Real<T>(1), sizeof(Real<T>) == 4 ? 100 : 900)), pivot = *diagonal * up;
-            for (int64_t i = j + 1; i < m; ++i) a[i * row + j * column] = a[i * row + j * column] * up / pivot;
+            for (int64_t i = j + 1; i < m; ++i)
+                a[i * row + j * column] = a[i * row + j * column] * up / pivot;
         }
         for (int64_t c = j + 1; c < n; ++c) {
             const T factor = a[j * row + c * column];

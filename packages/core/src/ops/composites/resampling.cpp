@@ -100,7 +100,8 @@ void check(const Tensor& input, const Tensor& grid, int64_t mode, int64_t paddin
     const int64_t dims = input.dim() - 2;
     RL_CHECK(
         (dims == 2 || dims == 3) && grid.dim() == input.dim() && grid.size(-1) == dims, throw_runtime,
-        "grid_sample(input, grid): needs (N, C, H, W) and (N, ..., 2), or (N, C, D, H, W) and (N, ..., 3), "
+        "grid_sample(input, grid): must have the shapes (N, C, H, W) and (N, H_out, W_out, 2), or (N, C, D, H, W) and "
+        "(N, D_out, H_out, W_out, 3), "
         "got shapes %s and %s",
         to_string(input.sizes()).c_str(), to_string(grid.sizes()).c_str());
     RL_CHECK(input.size(0) == grid.size(0), throw_runtime,

@@ -441,7 +441,7 @@ def adadelta(
         square_avgs: running means of squared gradients.
         acc_deltas: running means of squared steps.
         state_steps: the number of steps of each parameter, float32; incremented by one.
-        The other arguments are the same as for :class:`Adadelta`; `foreach`, `fused` and `has_complex` have no effect.
+        The other arguments are the same as for :class:`Adadelta`; `foreach` and `has_complex` have no effect.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
@@ -493,7 +493,7 @@ def adamax(
         exp_avgs: running means of the gradients.
         exp_infs: decaying maxima of the gradients' magnitudes.
         state_steps: the number of steps of each parameter, float32; incremented by one.
-        The other arguments are the same as for :class:`Adamax`; `foreach`, `fused` and `has_complex` have no effect.
+        The other arguments are the same as for :class:`Adamax`; `foreach` and `has_complex` have no effect.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
@@ -551,7 +551,7 @@ def nadam(
         exp_avg_sqs: running means of the squared gradients.
         mu_products: the products of the momentum factors of all steps.
         state_steps: the number of steps of each parameter, float32; incremented by one.
-        The other arguments are the same as for :class:`NAdam`; `foreach`, `fused` and `has_complex` have no effect.
+        The other arguments are the same as for :class:`NAdam`; `foreach` and `has_complex` have no effect.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
@@ -607,7 +607,7 @@ def radam(
         exp_avgs: running means of the gradients.
         exp_avg_sqs: running means of the squared gradients.
         state_steps: the number of steps of each parameter, float32; incremented by one.
-        The other arguments are the same as for :class:`RAdam`; `foreach`, `fused` and `has_complex` have no effect.
+        The other arguments are the same as for :class:`RAdam`; `foreach` and `has_complex` have no effect.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
@@ -665,7 +665,7 @@ def rmsprop(
         grad_avgs: running means of gradients, if `centered`.
         momentum_buffer_list: the momentum buffers, if `momentum` is not zero.
         state_steps: the number of steps of each parameter, float32; incremented by one.
-        The other arguments are the same as for :class:`RMSprop`; `foreach`, `fused` and `has_complex` have no effect.
+        The other arguments are the same as for :class:`RMSprop`; `foreach` and `has_complex` have no effect.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
@@ -722,7 +722,7 @@ def rprop(
         prevs: the gradients of the previous step.
         step_sizes: lengths of the steps.
         state_steps: the number of steps of each parameter, float32; incremented by one.
-        The other arguments are the same as for :class:`Rprop`; `foreach`, `fused` and `has_complex` have no effect.
+        The other arguments are the same as for :class:`Rprop`; `foreach` and `has_complex` have no effect.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
@@ -778,7 +778,7 @@ def asgd(
         mus: for each parameter, the weight of its new value in the running average.
         etas: learning rates.
         state_steps: the number of steps of each parameter, float32; incremented by one.
-        The other arguments are the same as for :class:`ASGD`; `foreach`, `fused` and `has_complex` have no effect.
+        The other arguments are the same as for :class:`ASGD`; `foreach` and `has_complex` have no effect.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
