@@ -258,7 +258,7 @@ void multiply_pairs(KernelContext& ctx, Product p) {
 
 // A product of few rows takes longer to pack than to compute.
 bool multiplies_tiles(const Product& p) {
-    return p.m > kFewRows && p.m * p.n * p.k >= kLeastPairs && gemm_kernels().has_tiles();
+    return p.count > 0 && p.m > kFewRows && p.m * p.n * p.k >= kLeastPairs && gemm_kernels().has_tiles();
 }
 
 void multiply_tiles(KernelContext& ctx, const Product& p) {

@@ -71,6 +71,12 @@ def test_batches_and_addends() -> None:
     )
 
 
+def test_empty_batches() -> None:
+    for rows in (1, 40):
+        x, y = (core.empty(0, *shape, dtype=core.bfloat16) for shape in ((rows, 40), (40, 40)))
+        assert (x @ y).shape == (0, rows, 40)
+
+
 def test_infinities_and_nan() -> None:
     x = core.ones(40, 40, dtype=core.bfloat16)
     x[3, 7], x[5, 1] = float("inf"), float("nan")
