@@ -90,6 +90,6 @@ def test_the_check_of_the_processor_runs_on_any(problems) -> None:
     # The fixture compiles for AVX-512, so that a sum of numbers uses AVX.
     source = "float f(float a, float b) { return a + b; }"
     assert problems(source, "_C.so", native=True) == []
-    (found,) = problems(source, "_cpu.so", native=True)
+    (found,) = problems(source, "_bootstrap.so", native=True)
     assert "vaddss" in found
-    assert problems(source, "_cpu.so", "-march=x86-64", "-mno-avx", native=True) == []
+    assert problems(source, "_bootstrap.so", "-march=x86-64", "-mno-avx", native=True) == []

@@ -85,7 +85,7 @@ def test_refuses_where_torch_is_imported(tmp_path: Path) -> None:
     done = run("-c", "import torch, rushlight.as_torch; rushlight.as_torch.install()", cwd=tmp_path)
     assert done.returncode == 1
     assert "RuntimeError: as_torch.install(): torch is imported already, from" in done.stderr
-    assert "hint: call it before" in done.stderr
+    assert "hint: call install() before" in done.stderr
 
 
 def test_takes_the_place_of_an_installed_torch_and_of_an_alias(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def test_gradients_of_convolutions(dims: int) -> None:
             assert not of_input(x.shape, weight, grad, **options).requires_grad
         with pytest.raises(RuntimeError, match="grad_output must have"):
             of_input(x.shape, weight, grad[:1], **options)
-    with pytest.raises(RuntimeError, match="dtypes"):
+    with pytest.raises(RuntimeError, match="must have the same dtype"):
         of_input(batch.shape, weight.double(), torch.randn(2, 6, *[6] * dims), groups=2)
 
 
