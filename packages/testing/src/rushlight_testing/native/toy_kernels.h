@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstring>
+#include <limits>
 #include <map>
 #include <type_traits>
 #include <utility>
@@ -45,6 +46,18 @@ struct Number {
     int64_t as_int() const { return floating ? static_cast<int64_t>(f) : i; }
 };
 
+/// Converts a number to an integer, as core does: NaN and values out of range become the smallest int64 or, for small dtypes,
+/// the smallest int32.
+template <class T>
+int64_t integer(const Number& value) {
+    if (!value.floating) return value.i;
+    constexpr bool wide = sizeof(T) == 8 || std::is_same_v<T, uint32_t>;
+    constexpr double bound = wide ? 0x1p63 : 0x1p31;
+    constexpr int64_t smallest =
+        wide ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int32_t>::min();
+    return value.f >= -bound && value.f < bound ? static_cast<int64_t>(value.f) : smallest;
+}
+
 /// A view that owns its geometry, since the geometry of the caller no longer exists when the work runs.
 struct Operand {
     explicit Operand(const View& v) : data(static_cast<char*>(v.data)), dtype(v.dtype), present(v.defined()) {
@@ -74,7 +87,7 @@ struct Operand {
             using T = decltype(zero);
             T element;
             if constexpr (std::is_same_v<T, bool>) element = value.floating ? value.f != 0 : value.i != 0;
-            else if constexpr (std::is_integral_v<T>) element = static_cast<T>(value.as_int());
+            else if constexpr (std::is_integral_v<T>) element = static_cast<T>(integer<T>(value));
             else if constexpr (std::is_same_v<T, double>) element = value.as_float();
             else element = T(static_cast<float>(value.as_float()));
             std::memcpy(data + offset * static_cast<int64_t>(sizeof(T)), &element, sizeof(T));
