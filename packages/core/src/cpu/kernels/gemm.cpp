@@ -472,7 +472,7 @@ template <class T>
 int64_t most_rows_in_place(const Gemm<T>& g) {
     const int64_t bytes = g.n * g.k * static_cast<int64_t>(sizeof(T));
     if (g.m * g.n * g.k <= 48 * 48 * 48 || bytes <= 1 << 16) return g.m;
-    return (kRegisters == 32 ? 8 : 2) * kStridedRows;
+    return 64;
 }
 
 template <class T>
