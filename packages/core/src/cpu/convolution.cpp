@@ -217,6 +217,8 @@ bool vendor_backward_data(KernelContext& ctx, const ConvolutionGeometry& g, cons
 }
 bool vendor_backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, const View& grad_weight,
                              const View& in, const View& grad_out) {
+    // oneDNN's kernels for bfloat16 do not write the gradients of taps that read only padding.
+    if (grad_weight.dtype == DType::BFloat16 && !g.every_tap_reads_input()) return false;
     return use_vendor(g, grad_weight.dtype) &&
            onednn::convolution_backward_weights(ctx, g, grad_weight.dtype, operand(ctx, grad_weight),
                                                 operand(ctx, in), operand(ctx, grad_out));

@@ -19,6 +19,20 @@ struct ConvolutionGeometry {
     /// Number of input elements that contribute to one output element.
     int64_t window() const { return in_channels / groups * taps(); }
     int64_t multiply_adds() const { return batch * out_channels * out_size() * window(); }
+    /// Whether each tap of the kernel reads the input at some position, and not only padding.
+    bool every_tap_reads_input() const {
+        for (int d = 0; d < 3; ++d) {
+            for (int64_t tap = 0; tap < kernel[d]; ++tap) {
+                bool reads = false;
+                for (int64_t o = 0; o < out[d] && !reads; ++o) {
+                    const int64_t at = o * stride[d] - padding[d] + tap * dilation[d];
+                    reads = at >= 0 && at < in[d];
+                }
+                if (!reads) return false;
+            }
+        }
+        return true;
+    }
     /// Whether each group has one input channel, in at most two dimensions.
     bool is_depthwise() const {
         return groups == in_channels && in[0] == 1 && out[0] == 1 && kernel[0] == 1 && padding[0] == 0;
