@@ -12,12 +12,12 @@
 namespace rushlight {
 namespace {
 
-// Converts a number to int64 if `To` is int64, uint32 or uint64, and otherwise to int32. NaN and values out of range become
+// Converts a number to int64 if `To` is int64, uint64, uint32 or uint8, and otherwise to int32, as in PyTorch. NaN and values out of range become
 // the smallest integer, as on x86, whereas the conversion of C++ is undefined for them and differs between devices.
 template <class To, class From>
 RL_HD inline auto convert_to_signed(From v) {
     using Signed = std::conditional_t<std::is_same_v<To, int64_t> || std::is_same_v<To, uint64_t> ||
-                                          std::is_same_v<To, uint32_t>,
+                                          std::is_same_v<To, uint32_t> || std::is_same_v<To, uint8_t>,
                                       int64_t, int32_t>;
     constexpr Signed kSmallest = std::numeric_limits<Signed>::min();
     constexpr From kBound = -static_cast<From>(kSmallest);

@@ -135,7 +135,9 @@ def test_gradients_of_taps_that_read_only_padding_are_zero(size: tuple[int, int]
     x, weight = random(4, 64, *size), random(64, 64, 3, 3)
     options = ([2, 2], [1, 1], [1, 1], False, [0, 0], 1)
     grad = core.ones_like(core.convolution(x, weight, None, *options))
-    freed = [core.full((n,), -3e29, dtype=core.bfloat16) for n in (18432, 36864, 73728, 147456) for _ in range(4)]
+    freed = [
+        core.full((n,), -3e29, dtype=core.bfloat16) for n in (18432, 36864, 73728, 147456) for _ in range(4)
+    ]
     del freed
     operands = (grad, x, weight)
     got = core._C._call_boxed("convolution_backward", *operands, *options, [1, 1, 0])

@@ -231,11 +231,12 @@ def test_least_common_multiples_wrap_around(dtype: core.dtype) -> None:
 @pytest.mark.parametrize("target", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64"])
 @pytest.mark.parametrize("step", [1, 2])
 def test_floats_that_do_not_fit_become_the_smallest_integer(source: str, target: str, step: int) -> None:
-    """It is that of int64 for int64 and uint32, otherwise that of int32. Smaller dtypes receive its lowest bits."""
+    """It is of int64 for int64, uint32 and uint8, otherwise of int32. Smaller dtypes receive its lowest bits."""
     values = [math.nan, math.inf, -math.inf, 3e9, -3e9, 1e19, -1e19, 2.0**31, -(2.0**31), 2.0**63, -(2.0**63)]
+    values += [4294967295.0, 3000000001.0, 2147483649.0, 1e12 + 7]
     values += [0.0, -0.5, 0.9, -1.9, 127.5, 255.0, 300.0, -300.0, 65280.0]
     floats = core.tensor(values * 5, dtype=getattr(core, source))[::step]
-    bits = 64 if target in ("int64", "uint32") else 32
+    bits = 64 if target in ("int64", "uint32", "uint8") else 32
     expected = []
     for value in floats.tolist():
         fits = math.isfinite(value) and -(2 ** (bits - 1)) <= int(value) < 2 ** (bits - 1)

@@ -339,3 +339,11 @@ def test_pivots_may_be_subnormal(n: int, dtype: rl.dtype) -> None:
     factors = rl.linalg.lu_factor_ex(a).LU
     assert factors[1:, 0].tolist() == [0.5] * (n - 1)
     assert rl.linalg.det(rl.tensor([[tiny, 0], [tiny, 0]], dtype=dtype)).item() == 0
+
+
+@pytest.mark.parametrize("rows", [3, 16, 64, 65])
+def test_long_sums_of_products_are_precise(rows: int) -> None:
+    """Sums along the inner dimension are split, so that rounding errors do not grow with its length."""
+    a, b = rl.full((rows, 1 << 17), 0.1), rl.full((1 << 17, 2), 0.1)
+    exact = (1 << 17) * a[0, 0].double() ** 2
+    assert float(((a @ b).double() / exact - 1).abs().max()) < 1e-5

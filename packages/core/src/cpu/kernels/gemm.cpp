@@ -47,31 +47,39 @@ Gemm<T> part(const Gemm<T>& g, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
 
 // --- in place ----------------------------------------------------------------------------------------------
 
+// Number of steps along k after which sums are added to c. Shorter sums have smaller rounding errors.
+constexpr int64_t kInPlaceDepth = 512;
+
 template <class T>
 void in_place(const Gemm<T>& g) {
     constexpr int kL = kLanes<T>;
-    const int64_t blocks = ceil_div(g.m, kStridedRows);
-    for (int64_t i0 = 0, left = blocks; left > 0; --left) {
-        // Blocks have even sizes: 9 rows are divided into 5 + 4, not 8 + 1.
-        const int64_t rows = ceil_div(g.m - i0, left);
-        const int64_t widest = max_vectors(static_cast<int>(rows));
-        for (int64_t j0 = 0; j0 < g.n; j0 += widest * kL) {
-            const int64_t columns = min(g.n - j0, widest * kL), vectors = ceil_div(columns, kL);
-            TileArgs<T> t{g.k,
-                          g.a + i0 * g.a_row,
-                          g.a_row,
-                          g.a_col,
-                          g.b + j0,
-                          g.b_row,
-                          g.c + i0 * g.c_row + j0,
-                          g.c_row,
-                          columns - (vectors - 1) * kL,
-                          epilogue_at(g, i0, j0),
-                          nullptr,
-                          0};
-            tiles<T, false>.fn[rows - 1][vectors - 1](t);
+    for (int64_t k = 0; k < g.k; k += kInPlaceDepth) {
+        const int64_t steps = min(kInPlaceDepth, g.k - k);
+        const T* const a = g.a + k * g.a_col;
+        const T* const b = g.b + k * g.b_row;
+        for (int64_t i0 = 0, left = ceil_div(g.m, kStridedRows); left > 0; --left) {
+            // Blocks have even sizes: 9 rows are divided into 5 + 4, not 8 + 1.
+            const int64_t rows = ceil_div(g.m - i0, left);
+            const int64_t widest = max_vectors(static_cast<int>(rows));
+            for (int64_t j0 = 0; j0 < g.n; j0 += widest * kL) {
+                const int64_t columns = min(g.n - j0, widest * kL), vectors = ceil_div(columns, kL);
+                TileArgs<T> t{steps,
+                              a + i0 * g.a_row,
+                              g.a_row,
+                              g.a_col,
+                              b + j0,
+                              g.b_row,
+                              g.c + i0 * g.c_row + j0,
+                              g.c_row,
+                              columns - (vectors - 1) * kL,
+                              epilogue_at(g, i0, j0),
+                              nullptr,
+                              0};
+                if (k > 0) t.epilogue = {g.alpha, T(1), t.c, g.c_row, 1};
+                tiles<T, false>.fn[rows - 1][vectors - 1](t);
+            }
+            i0 += rows;
         }
-        i0 += rows;
     }
 }
 

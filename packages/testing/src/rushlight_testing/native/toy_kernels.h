@@ -46,12 +46,12 @@ struct Number {
     int64_t as_int() const { return floating ? static_cast<int64_t>(f) : i; }
 };
 
-/// Converts a number to an integer, as core does: NaN and values out of range become the smallest int64 or, for small dtypes,
-/// the smallest int32.
+/// Converts a number to an integer, as core does: NaN and values out of range become the smallest int64, or the smallest int32
+/// for int32, int16, uint16 and int8.
 template <class T>
 int64_t integer(const Number& value) {
     if (!value.floating) return value.i;
-    constexpr bool wide = sizeof(T) == 8 || std::is_same_v<T, uint32_t>;
+    constexpr bool wide = sizeof(T) == 8 || std::is_same_v<T, uint32_t> || std::is_same_v<T, uint8_t>;
     constexpr double bound = wide ? 0x1p63 : 0x1p31;
     constexpr int64_t smallest =
         wide ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int32_t>::min();
