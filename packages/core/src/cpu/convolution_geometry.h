@@ -37,10 +37,12 @@ struct ConvolutionGeometry {
     bool is_depthwise() const {
         return groups == in_channels && in[0] == 1 && out[0] == 1 && kernel[0] == 1 && padding[0] == 0;
     }
-    /// Whether each output element reads one pixel of the input.
+    /// Whether each output element reads one pixel of the input. A transposed convolution with stride 1 and output_padding has
+    /// an input with further pixels, which no element reads; it is computed like a larger kernel.
     bool is_pointwise() const {
         bool one = true;
-        for (int d = 0; d < 3; ++d) one = one && kernel[d] == 1 && padding[d] == 0;
+        for (int d = 0; d < 3; ++d)
+            one = one && kernel[d] == 1 && padding[d] == 0 && (stride[d] > 1 || in[d] == out[d]);
         return one;
     }
 };

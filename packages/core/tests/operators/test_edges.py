@@ -600,3 +600,17 @@ def test_float64_becomes_float16(n: int) -> None:
         wanted = wide.astype(np.float32).astype(np.float16)
     np.testing.assert_array_equal(core.tensor(wide).to(core.float16).numpy(), wanted)
     np.testing.assert_array_equal(core.tensor(wide)[::2].to(core.float16).numpy(), wanted[::2])
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("dtype", [core.float32, core.float64, core.bfloat16])
+def test_output_padding_of_transposed_convolutions_with_one_tap(dtype: core.dtype, groups: int) -> None:
+    """The additional elements have no products, so they are the bias."""
+    x, weight = core.randn(2, 4, 3, 5, dtype=dtype), core.randn(4, 2, 1, 1, dtype=dtype)
+    bias = core.randn(2 * groups, dtype=dtype)
+    inside = core.conv_transpose2d(x, weight, bias, groups=groups)
+    padded = core.conv_transpose2d(x, weight, bias, groups=groups, dilation=2, output_padding=1)
+    assert padded.shape == (2, 2 * groups, 4, 6)
+    assert core.allclose(padded[:, :, :3, :5], inside, rtol=1e-2, atol=1e-2)
+    for edge in (padded[:, :, 3, :], padded[:, :, :, 5]):
+        assert core.equal(edge, bias[:, None].expand_as(edge))
