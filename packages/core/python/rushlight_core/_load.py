@@ -41,10 +41,7 @@ def load_native(package: str, folders: Sequence[str]) -> ModuleType:
 
 def _refuse_other_copies(path: str) -> None:
     if other := _loaded_copy(path):
-        raise ImportError(
-            f"another copy of {_LIBRARY} is loaded already: {other}\n"
-            "hint: uninstall one of the two copies, or remove it from LD_LIBRARY_PATH"
-        )
+        raise ImportError(f"another copy of {_LIBRARY} is loaded already: {other}")
 
 
 def _loaded_copy(path: str) -> str | None:

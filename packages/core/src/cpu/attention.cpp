@@ -73,8 +73,9 @@ Attention<T, E> problem(const View& q, const View& k, const View& v, const View&
 
 View row_major(KernelContext& ctx, const View& v) { return v.defined() ? contiguous_in(ctx, v) : v; }
 
-// Converts an additive mask to the dtype of the computation.
-View suitable_mask(KernelContext& ctx, const View& mask, DType dtype) {
+// Converts an additive mask to the dtype in which attention is computed for operands of a dtype.
+View suitable_mask(KernelContext& ctx, const View& mask, DType operands) {
+    const DType dtype = is_reduced(operands) ? DType::Float32 : operands;
     return !mask.defined() || mask.dtype == DType::Bool || mask.dtype == dtype
                ? mask
                : contiguous_in(ctx, mask, dtype);
@@ -88,8 +89,7 @@ void scaled_dot_product_attention(KernelContext& ctx, const View& out, const Vie
     if (out.numel == 0) return;
     const WidenedOut wide(ctx, out), wide_sums(ctx, log_sum);
     const View q = with_adjacent_columns(ctx, query), k = with_adjacent_columns(ctx, key);
-    const View v = with_adjacent_columns(ctx, value),
-               mask = suitable_mask(ctx, attn_mask, q.dtype == DType::BFloat16 ? DType::Float32 : q.dtype);
+    const View v = with_adjacent_columns(ctx, value), mask = suitable_mask(ctx, attn_mask, q.dtype);
     const View weights = row_major(ctx, kept);
     with_type("scaled_dot_product_attention", q.dtype, [&]<class T, class E>(T, E) {
         loops<T, E>().forward(ctx, problem<T, E>(q, k, v, mask, weights, is_causal, scale, dropout_p),
@@ -111,8 +111,7 @@ void scaled_dot_product_attention_backward(KernelContext& ctx, const View& grad_
         return;
     }
     const View q = with_adjacent_columns(ctx, query), k = with_adjacent_columns(ctx, key);
-    const View v = with_adjacent_columns(ctx, value),
-               mask = suitable_mask(ctx, attn_mask, q.dtype == DType::BFloat16 ? DType::Float32 : q.dtype);
+    const View v = with_adjacent_columns(ctx, value), mask = suitable_mask(ctx, attn_mask, q.dtype);
     const View o = with_adjacent_columns(ctx, output), dy = with_adjacent_columns(ctx, grad_output);
     const View sums = contiguous_in(ctx, widened(ctx, log_sum)), weights = row_major(ctx, kept);
     with_type("scaled_dot_product_attention_backward", q.dtype, [&]<class T, class E>(T, E) {

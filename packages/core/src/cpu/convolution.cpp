@@ -51,12 +51,10 @@ constexpr int64_t kSmall = 1 << 14;
 // with many filters.
 constexpr int64_t kSmallMap = 24 * 24;
 
-// The vendor's kernels for bfloat16 are used only if they are much faster than a conversion to float32.
-bool multiplies_tiles(DType dtype) { return dtype == DType::BFloat16 && gemm_kernels().has_tiles(); }
-
 bool use_vendor(const ConvolutionGeometry& g, DType dtype) {
     if (g.multiply_adds() < kSmall) return false;
-    if (dtype == DType::BFloat16) return !g.is_depthwise() && multiplies_tiles(dtype);
+    // Without AMX, the vendor's kernels for bfloat16 may be slower than a conversion to float32.
+    if (dtype == DType::BFloat16) return !g.is_depthwise() && gemm_kernels().has_tiles();
     if (dtype != DType::Float32) return false;
     if (g.is_depthwise()) return g.in_channels == 1 && g.out_size() < kSmallMap;
     return !g.is_pointwise();  // otherwise it is computed as a matrix product
@@ -218,8 +216,8 @@ bool vendor_backward_data(KernelContext& ctx, const ConvolutionGeometry& g, cons
 bool vendor_backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, const View& grad_weight,
                              const View& in, const View& grad_out) {
     // oneDNN's kernels for bfloat16 do not write the gradients of taps that read only padding.
-    if (grad_weight.dtype == DType::BFloat16 && !g.every_tap_reads_input()) return false;
     return use_vendor(g, grad_weight.dtype) &&
+           (grad_weight.dtype != DType::BFloat16 || g.every_tap_reads_input()) &&
            onednn::convolution_backward_weights(ctx, g, grad_weight.dtype, operand(ctx, grad_weight),
                                                 operand(ctx, in), operand(ctx, grad_out));
 }

@@ -43,24 +43,24 @@ struct Product {
 
 bool is_zero(Complex<double> z) { return z.re == 0 && z.im == 0; }
 
-template <class T>
-Gemm<T> typed(const Product& p) {
-    Gemm<T> g{p.m,
-              p.n,
-              p.k,
-              static_cast<const T*>(p.a.data),
-              p.a.row,
-              p.a.col,
-              static_cast<const T*>(p.b.data),
-              p.b.row,
-              p.b.col,
-              static_cast<T*>(const_cast<void*>(p.out.data)),
-              p.out.row,
-              static_cast<T>(p.alpha),
-              static_cast<T>(p.beta),
-              static_cast<const T*>(p.init.data),
-              p.init.row,
-              p.init.col};
+template <class T, class B = T>
+Gemm<T, B> typed(const Product& p) {
+    Gemm<T, B> g{p.m,
+                 p.n,
+                 p.k,
+                 static_cast<const T*>(p.a.data),
+                 p.a.row,
+                 p.a.col,
+                 static_cast<const B*>(p.b.data),
+                 p.b.row,
+                 p.b.col,
+                 static_cast<T*>(const_cast<void*>(p.out.data)),
+                 p.out.row,
+                 static_cast<T>(p.alpha),
+                 static_cast<T>(p.beta),
+                 static_cast<const T*>(p.init.data),
+                 p.init.row,
+                 p.init.col};
     if (p.beta == 0) g.init = nullptr;
     return g;
 }
@@ -290,26 +290,6 @@ bool converts_while_reading(const Product& p) {
     return p.m <= kFewRows && p.n * p.k >= kLeastHalves && (p.b.row == 1 || p.b.col == 1);
 }
 
-template <class B>
-Gemm<float, B> with_halves(const Product& p) {
-    return {p.m,
-            p.n,
-            p.k,
-            static_cast<const float*>(p.a.data),
-            p.a.row,
-            p.a.col,
-            static_cast<const B*>(p.b.data),
-            p.b.row,
-            p.b.col,
-            static_cast<float*>(const_cast<void*>(p.out.data)),
-            p.out.row,
-            static_cast<float>(p.alpha),
-            static_cast<float>(p.beta),
-            static_cast<const float*>(p.init.data),
-            p.init.row,
-            p.init.col};
-}
-
 // Returns the rows of `count` matrices as row-major float32.
 template <class B>
 Operand widened_rows(KernelContext& ctx, const Operand& v, int64_t count, int64_t rows, int64_t columns) {
@@ -322,16 +302,17 @@ Operand widened_rows(KernelContext& ctx, const Operand& v, int64_t count, int64_
     return {out, v.batch == 0 ? 0 : rows * columns, columns, 1};
 }
 
-// The operands of `p` have the dtype, its addend and its output are float32.
-void multiply_few_rows(KernelContext& ctx, DType dtype, Product p) {
-    const GemmKernels& kernels = gemm_kernels();
-    p.a = dtype == DType::Float16 ? widened_rows<Half>(ctx, p.a, p.count, p.m, p.k)
-                                  : widened_rows<BFloat16>(ctx, p.a, p.count, p.m, p.k);
-    if (dtype == DType::Float16)
-        kernels.few_rows_f16(with_halves<Half>(p), p.count, p.a.batch, p.b.batch, p.out.batch, p.init.batch);
-    else
-        kernels.few_rows_bf16(with_halves<BFloat16>(p), p.count, p.a.batch, p.b.batch, p.out.batch,
-                              p.init.batch);
+// The operands of `p` have elements of type B, its addend and its output are float32.
+template <class B>
+void multiply_few_rows(KernelContext& ctx, Product p,
+                       void (*kernel)(const Gemm<float, B>&, int64_t, int64_t, int64_t, int64_t, int64_t)) {
+    p.a = widened_rows<B>(ctx, p.a, p.count, p.m, p.k);
+    kernel(typed<float, B>(p), p.count, p.a.batch, p.b.batch, p.out.batch, p.init.batch);
+}
+
+void multiply_few_rows(KernelContext& ctx, DType dtype, const Product& p) {
+    if (dtype == DType::Float16) multiply_few_rows<Half>(ctx, p, gemm_kernels().few_rows_f16);
+    else multiply_few_rows<BFloat16>(ctx, p, gemm_kernels().few_rows_bf16);
 }
 
 Product product_of(KernelContext& ctx, const View& out, const View* input, const View& a, const View& b,

@@ -38,7 +38,10 @@ PyObject* load(PyObject*, PyObject* path) {
     const bool loaded = dlopen(PyBytes_AsString(bytes), RTLD_NOW | RTLD_LOCAL) != nullptr;
     Py_DECREF(bytes);
     if (loaded) return none();
-    PyErr_SetString(PyExc_OSError, dlerror());
+    if (PyObject* reason = PyUnicode_DecodeFSDefault(dlerror())) {
+        PyErr_SetObject(PyExc_OSError, reason);
+        Py_DECREF(reason);
+    }
     return nullptr;
 }
 

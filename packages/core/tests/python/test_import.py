@@ -94,6 +94,13 @@ def test_a_second_copy_is_refused(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "another copy of librushlight.so is loaded" in done.stderr
     assert str(copy) in done.stderr
+    assert done.stderr.count("hint:") == 1
+
+
+def test_a_library_that_cannot_be_loaded_raises_os_error() -> None:
+    for path in ("/no/such/library.so", "/no/such/\udcff.so"):
+        with pytest.raises(OSError, match=r"library|such"):
+            core._bootstrap.dlopen(path)
 
 
 def test_the_processor_is_checked_before_anything_else_is_loaded() -> None:

@@ -154,22 +154,14 @@ struct Cut {
     int64_t depth, height, width;
     bool single;
     explicit Cut(const Gemm<T>& g)
-        : depth(even(g.k, kDepth, 16)),
-          height(even(g.m, kBlockRows, kPackedRows)),
-          width(even(g.n, kBlockColumns<T>, kPanel<T>)),
+        : depth(min(g.k, even_part(g.k, kDepth, 16))),
+          height(min(g.m, even_part(g.m, kBlockRows, kPackedRows))),
+          width(min(g.n, even_part(g.n, kBlockColumns<T>, kPanel<T>))),
           single(g.m <= kBlockRows) {
         if (single) width = g.n;
     }
     // Number of elements of the packed block of a, plus one vector, because packing may write past the block's end.
     int64_t block_size() const { return round_up(height * depth + kLanes<T>, 16); }
-
-    static int64_t round_up(int64_t n, int64_t step) { return ceil_div(n, step) * step; }
-
-  private:
-    // Returns the length of equal parts of n. It is at most `most` and a multiple of `step`, which divides `most`.
-    static int64_t even(int64_t n, int64_t most, int64_t step) {
-        return min(n, round_up(ceil_div(n, ceil_div(n, most)), step));
-    }
 };
 
 // Returns the number of elements of scratch memory for one packed product or any smaller one: a block of a and
@@ -177,8 +169,8 @@ struct Cut {
 template <class T>
 int64_t scratch_size(const Gemm<T>& g) {
     const int64_t depth = min(g.k, kDepth), group = kGroup * kPanel<T>;
-    const int64_t columns = min(Cut<T>::round_up(g.n, kLanes<T>), kBlockColumns<T>);
-    return Cut<T>::round_up(min(g.m, kBlockRows) * depth + kLanes<T>, 16) +
+    const int64_t columns = min(round_up(g.n, kLanes<T>), kBlockColumns<T>);
+    return round_up(min(g.m, kBlockRows) * depth + kLanes<T>, 16) +
            (g.m <= kBlockRows ? group : max(group, columns)) * depth;
 }
 
@@ -391,7 +383,7 @@ void set_to_init(const Gemm<T>& g) {
 
 template <class T>
 int64_t packed_size(const Gemm<T>& g) {
-    return Cut<T>::round_up(g.n, kLanes<T>) * g.k;
+    return round_up(g.n, kLanes<T>) * g.k;
 }
 
 // Packs all columns of b, for one range of steps after the other.
@@ -401,7 +393,7 @@ void pack_columns(const Gemm<T>& g, T* packed) {
     const Cut<T> cut(g);
     for (int64_t k = 0; k < g.k; k += cut.depth) {
         const Block<T> block(g, 0, 1, k, min(cut.depth, g.k - k), nullptr);
-        T* const range = packed + Cut<T>::round_up(g.n, kLanes<T>) * k;
+        T* const range = packed + round_up(g.n, kLanes<T>) * k;
         for (int64_t first = 0; first < block.columns.count; first += kGroup) {
             block.pack_group(first, min(block.columns.count, first + kGroup),
                              range + block.begin(first) * block.g.k);
@@ -418,7 +410,7 @@ void serial_packed(const Gemm<T>& g, const T* packed, T* scratch) {
         for (int64_t i = 0; i < g.m; i += cut.height) {
             const Block<T> block(g, i, min(cut.height, g.m - i), k, min(cut.depth, g.k - k), scratch);
             block.pack();
-            block.multiply(packed + Cut<T>::round_up(g.n, kLanes<T>) * k, nullptr, true);
+            block.multiply(packed + round_up(g.n, kLanes<T>) * k, nullptr, true);
         }
     }
 }
@@ -475,12 +467,12 @@ constexpr int64_t kMostDotRows = kRegisters == 32 ? 32 : 16;
 
 enum class Way { InPlace, Stream, TinyDot, ShortDot, Dot, Packed };
 
-// The number of rows up to which b is read without a copy, once for every kStridedRows rows of a, if it stays in cache.
+// Whether it is faster to read b without a copy, once for every kStridedRows rows of a, if b stays in cache.
 template <class T>
-int64_t most_rows_in_place(const Gemm<T>& g) {
-    const int64_t bytes = g.n * g.k * static_cast<int64_t>(sizeof(T));
-    if (g.m * g.n * g.k <= 48 * 48 * 48 || bytes <= 1 << 16) return g.m;
-    return 64;
+bool reads_in_place(const Gemm<T>& g) {
+    constexpr int64_t kMostRows = 64, kFewProducts = 48 * 48 * 48, kSmallBytes = 1 << 16;
+    return g.m <= kMostRows || g.m * g.n * g.k <= kFewProducts ||
+           g.n * g.k <= kSmallBytes / static_cast<int64_t>(sizeof(T));
 }
 
 template <class T>
@@ -494,7 +486,7 @@ Way choose(const Gemm<T>& g) {
     if (g.b_col == 1) {
         const bool cached = g.n * g.k <= (1 << 20) / static_cast<int64_t>(sizeof(T));
         const bool tiny = g.n <= kLanes<T> && g.k <= kLanes<T>;
-        if (cached && (g.m > 2 || tiny) && g.m <= most_rows_in_place(g)) return Way::InPlace;
+        if (cached && (g.m > 2 || tiny) && reads_in_place(g)) return Way::InPlace;
         if (g.m <= 2 || (!cached && g.m <= kStreamRows)) return Way::Stream;
     } else if (g.b_row == 1 && g.a_col == 1) {
         if (g.m <= 4 && g.m * g.n * g.k <= kTiny) return Way::TinyDot;

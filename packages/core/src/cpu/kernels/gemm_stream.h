@@ -12,6 +12,11 @@ namespace {
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
 int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
+int64_t round_up(int64_t n, int64_t step) { return ceil_div(n, step) * step; }
+// Returns the length of equal parts of n. It is a multiple of `step`, and at most `most`, which is a multiple of `step`.
+int64_t even_part(int64_t n, int64_t most, int64_t step) {
+    return round_up(ceil_div(n, ceil_div(n, most)), step);
+}
 
 template <class T, class B>
 Epilogue<T> epilogue_at(const Gemm<T, B>& g, int64_t row, int64_t column) {

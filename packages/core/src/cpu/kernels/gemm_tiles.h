@@ -13,6 +13,7 @@
 //   depths    steps along k of a panel, which stays in the first-level cache
 //
 // The order of the additions depends on k only, so the result depends neither on the other sizes nor on the number of threads.
+// AMX treats subnormal operands as zero, and rounds subnormal sums to zero.
 #pragma once
 
 #include <sys/syscall.h>
@@ -20,6 +21,7 @@
 
 #include "cpu/contiguous.h"
 #include "cpu/gemm.h"
+#include "cpu/kernels/gemm_stream.h"
 #include "cpu/kernels/simd.h"
 #include "rushlight/parallel.h"
 
@@ -36,14 +38,6 @@ constexpr int64_t kTileBlockElements = 1 << 19;
 constexpr int64_t kTileGroup = 8 * kTileRows;
 // Number of multiply-adds below which a second thread costs more time than it saves.
 constexpr int64_t kTileFlopsPerThread = 1 << 23;
-
-constexpr int64_t round_up(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
-
-// Returns the length of equal parts of n. It is a multiple of `step`, and at most `most`, which is a multiple of `step`.
-constexpr int64_t even_part(int64_t n, int64_t most, int64_t step) {
-    const int64_t parts = (n + most - 1) / most;
-    return round_up((n + parts - 1) / parts, step);
-}
 
 // The sizes of the parts of a product.
 struct TileCut {
@@ -103,9 +97,8 @@ void pack_tiles(uint16_t* to, const uint16_t* from, int64_t line, int64_t step, 
     const int64_t padded = round_up(steps, kTileSteps);
     const auto pack = [&](int64_t l, int64_t s) {
         Vec<float> tile[kTileRows];
-        read_tile<by_line>(tile, from + l * line + s * step, line, step,
-                           lines - l < kTileRows ? lines - l : kTileRows,
-                           steps - s < kTileSteps ? steps - s : kTileSteps);
+        read_tile<by_line>(tile, from + l * line + s * step, line, step, min(kTileRows, lines - l),
+                           min(kTileSteps, steps - s));
         auto* out = reinterpret_cast<float*>(to + l * padded + s * kTileRows);
 #pragma GCC unroll 16
         for (int64_t r = 0; r < kTileRows; ++r) store(out + r * kTileRows, tile[r]);
@@ -173,8 +166,7 @@ RL_INLINE __m512 addend_of(const TileGemm& g, int64_t i, int64_t j, __mmask16 ma
 
 // Scales up to 32x32 sums, adds the addend, and writes the results.
 void finish_tiles(const TileGemm& g, const float* sums, int64_t i, int64_t j) {
-    const int64_t rows = g.m - i < 2 * kTileRows ? g.m - i : 2 * kTileRows,
-                  columns = g.n - j < kPanelColumns ? g.n - j : kPanelColumns;
+    const int64_t rows = min(2 * kTileRows, g.m - i), columns = min(kPanelColumns, g.n - j);
     const auto mask = static_cast<__mmask32>((uint64_t{1} << columns) - 1);
     const auto left = static_cast<__mmask16>(mask), right = static_cast<__mmask16>(mask >> 16);
     const __m512 alpha = _mm512_set1_ps(g.alpha), beta = _mm512_set1_ps(g.beta);
@@ -208,24 +200,22 @@ void multiply_by_tiles(const TileGemm& g, const TileCut& cut, uint16_t* packed_a
     const int64_t panel_size = cut.one_chunk ? 0 : round_up(g.m, cut.block) * kPanelColumns,
                   block_size = cut.one_chunk ? 0 : kPanelColumns;
     for (int64_t j0 = 0; j0 < g.n; j0 += cut.range) {
-        const int64_t range = g.n - j0 < cut.range ? g.n - j0 : cut.range;
+        const int64_t range = min(cut.range, g.n - j0);
         for (int64_t k0 = 0; k0 < g.k; k0 += cut.chunk) {
-            const int64_t chunk = g.k - k0 < cut.chunk ? g.k - k0 : cut.chunk,
-                          padded = round_up(chunk, kTileSteps);
+            const int64_t chunk = min(cut.chunk, g.k - k0), padded = round_up(chunk, kTileSteps);
             const bool last = k0 + chunk == g.k;
             for (int64_t i0 = 0; i0 < g.m; i0 += cut.block) {
-                const int64_t block = g.m - i0 < cut.block ? g.m - i0 : cut.block;
+                const int64_t block = min(cut.block, g.m - i0);
                 pack_tiles<true>(packed_a, g.a + i0 * g.a_row + k0 * g.a_col, g.a_row, g.a_col, block, chunk);
                 for (int64_t j = 0; j < range; j += kPanelColumns) {
                     const uint16_t* b = packed_b + (cut.one_block ? j % kTileGroup : j) * padded;
                     if (i0 == 0 && j % kTileGroup == 0)
                         pack_tiles<false>(packed_b + (b - packed_b), g.b + k0 * g.b_row + (j0 + j) * g.b_col,
-                                          g.b_col, g.b_row, range - j < kTileGroup ? range - j : kTileGroup,
-                                          chunk);
+                                          g.b_col, g.b_row, min(kTileGroup, range - j), chunk);
                     const bool two_columns = range - j > kTileRows;
                     float* const panel = sums + j / kPanelColumns * panel_size + i0 * block_size;
                     for (int64_t d = 0; d < padded; d += cut.depth) {
-                        const int64_t steps = (padded - d < cut.depth ? padded - d : cut.depth) / kTileSteps;
+                        const int64_t steps = min(cut.depth, padded - d) / kTileSteps;
                         for (int64_t i = 0; i < block; i += 2 * kTileRows) {
                             const bool two_rows = block - i > kTileRows, add = k0 > 0 || d > 0;
                             float* const tile = panel + i * kPanelColumns;
@@ -297,16 +287,12 @@ void multiply_tiles_serially(const TileGemm& g, void* scratch) {
 
 void multiply_tile_batch(KernelContext& ctx, const TileGemm& g, int64_t count, int64_t a, int64_t b,
                          int64_t c, int64_t init) {
-    const int64_t work = g.m * g.n * g.k;
-    const int64_t wanted = count * work / kTileFlopsPerThread, threads = num_threads();
-    const int64_t workers = wanted < 2 ? 1 : wanted < threads ? wanted : threads;
+    const int64_t workers = max(1, min(num_threads(), count * g.m * g.n * g.k / kTileFlopsPerThread));
     // Each product is divided along its longer side if there are fewer products than threads.
-    const int64_t parts = (workers + count - 1) / count;
     const bool by_rows = g.m >= g.n;
-    const int64_t length =
-        even_part(by_rows ? g.m : g.n, round_up(((by_rows ? g.m : g.n) + parts - 1) / parts, kPanelColumns),
-                  kPanelColumns);
-    const int64_t rows = by_rows ? length : g.m, columns = by_rows ? g.n : length, end = by_rows ? g.m : g.n;
+    const int64_t parts = ceil_div(workers, count), end = by_rows ? g.m : g.n,
+                  length = round_up(ceil_div(end, parts), kPanelColumns);
+    const int64_t rows = by_rows ? length : g.m, columns = by_rows ? g.n : length;
     const TileCut cut(rows, columns, g.k);
     const TileMemory memory(cut, rows);
     char* const all = aligned(scratch<char>(ctx, workers * memory.size() + 64));
@@ -322,7 +308,7 @@ void multiply_tile_batch(KernelContext& ctx, const TileGemm& g, int64_t count, i
                 one.b += number * b + (by_rows ? 0 : from * g.b_col);
                 one.c += number * c + (by_rows ? from * g.c_row : from);
                 if (g.init != nullptr) one.init += number * init + from * (by_rows ? g.init_row : g.init_col);
-                (by_rows ? one.m : one.n) = end - from < length ? end - from : length;
+                (by_rows ? one.m : one.n) = min(length, end - from);
                 memory.multiply(one, cut, all + w * memory.size());
             }
         }
