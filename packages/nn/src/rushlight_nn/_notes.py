@@ -10,8 +10,8 @@ from ._typing import Any
 class PathNote(str):
     """A note on an exception: the path from the outermost module reached so far to the module that failed.
 
-    It stores the outermost module, so that an enclosing module can prepend its own name. Pickling an exception keeps only
-    the text of the note.
+    The note stores the outermost module, so that an enclosing module can prepend its own name. Pickling an exception keeps
+    only the text of the note.
     """
 
     __slots__ = ("failed", "outermost", "path")
@@ -37,7 +37,7 @@ class PathNote(str):
 def add_path(module: Any, error: BaseException) -> None:
     """Add the name of `module` to the path in the note of `error`.
 
-    This function is called once for every module whose call the error leaves, innermost module first.
+    This function is called for each module through which the error propagates, from the innermost to the outermost.
     """
     notes: list[str] = getattr(error, "__notes__", None) or []
     for index in range(len(notes) - 1, -1, -1):

@@ -87,7 +87,7 @@ NO_HOOKS = _NoHooks()
 
 
 class _GlobalHooks(HookTable):
-    """Hooks that are called for every module. Modules check for them only while at least one is registered."""
+    """Hooks that are called for every module. Calls of modules skip the hooks while none is registered."""
 
     __slots__ = ()
 
@@ -155,7 +155,7 @@ def register_module_forward_hook(
     Args:
         hook: the function. A return value other than None replaces the output.
         with_kwargs: call ``hook(module, args, kwargs, output)``.
-        always_call: call the hook also if forward or an earlier hook raised.
+        always_call: call the hook also if forward or an earlier hook raised an error.
 
     Returns:
         a handle whose `remove()` removes the hook.
@@ -180,7 +180,7 @@ def register_module_forward_hook(
 
 
 def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, grad_output)` for every module when the gradients of its outputs are known.
+    """Call `hook(module, grad_output)` for every module when the gradients of its outputs have been computed.
 
     Args:
         hook: the function. A return value other than None replaces the gradients.
@@ -198,7 +198,7 @@ def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> Removabl
 
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, grad_input, grad_output)` for every module when the gradients of its inputs are known.
+    """Call `hook(module, grad_input, grad_output)` for every module when the gradients of its inputs have been computed.
 
     Args:
         hook: the function. A return value other than None replaces `grad_input`.
@@ -219,7 +219,7 @@ def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHan
 
 
 def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, grad_input, grad_output)` for every module when the gradients of its inputs are known.
+    """Call `hook(module, grad_input, grad_output)` for every module when the gradients of its inputs have been computed.
 
     This is an older name of :func:`register_module_full_backward_hook`. Hooks of the two functions cannot be combined.
 
@@ -316,7 +316,7 @@ def passed_through(hooks: HookTable, module: Any, name: str, value: Any) -> Any:
 
 
 class Hooks:
-    """The base class of Module that registers hooks and runs them."""
+    """The base class of Module, which registers and runs hooks."""
 
     # True on an instance once a hook is registered that must run when the module is called.
     _hooked = False
@@ -366,8 +366,8 @@ class Hooks:
         """Call `hook(module, args, output)` after every forward.
 
         A return value other than None replaces the output. With `with_kwargs` the call is
-        `hook(module, args, kwargs, output)`. With `always_call` the hook is also called, with the output None, if
-        forward or an earlier hook raised.
+        `hook(module, args, kwargs, output)`. With `always_call` the hook is also called, with the output None, if forward or
+        an earlier hook raised an error.
         """
         flags = {"with_kwargs": with_kwargs, "always_called": always_call}
         return self._register_call_hook("_forward_hooks", hook, prepend, flags)
@@ -375,14 +375,14 @@ class Hooks:
     def register_full_backward_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
-        """Call `hook(module, grad_output)` when the gradients of the module's outputs are known.
+        """Call `hook(module, grad_output)` when the gradients of the module's outputs have been computed.
 
         A return value other than None replaces `grad_output`. An autograd provider must be installed.
         """
         return self._register_call_hook("_backward_pre_hooks", hook, prepend, {})
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Call `hook(module, grad_input, grad_output)` when the gradients of the module's inputs are known.
+        """Call `hook(module, grad_input, grad_output)` when the gradients of the module's inputs have been computed.
 
         Both gradients are tuples, with None where there is no gradient. `grad_input` contains only the gradients of
         positional arguments. A return value other than None replaces `grad_input`. An autograd provider must be

@@ -344,7 +344,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
 @_outside_autograd
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Fill a weight with uniform numbers of variance 2 · gain² / (fan_in + fan_out) (Glorot and Bengio 2010).
+    """Fill a weight with uniformly distributed numbers of variance 2 · gain² / (fan_in + fan_out) (Glorot and Bengio 2010).
 
     The numbers lie within ±gain · sqrt(6 / (fan_in + fan_out)).
 
@@ -354,7 +354,7 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
         generator: the generator to draw from; the global one by default.
 
     Shape:
-        - Tensor: (out, in, *kernel); fan_in and fan_out are in and out times the elements of the kernel.
+        - Tensor: (out, in, *kernel); fan_in = in · k and fan_out = out · k for a kernel of k elements.
 
     Raises:
         ValueError: the tensor has fewer than two dimensions.
@@ -371,7 +371,7 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
 
 @_outside_autograd
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Fill a weight with normal numbers of variance 2 · gain² / (fan_in + fan_out) (Glorot and Bengio 2010).
+    """Fill a weight with normally distributed numbers of variance 2 · gain² / (fan_in + fan_out) (Glorot and Bengio 2010).
 
     Args:
         tensor: the weight, which is returned.
@@ -379,7 +379,7 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> 
         generator: the generator to draw from; the global one by default.
 
     Shape:
-        - Tensor: (out, in, *kernel); fan_in and fan_out are in and out times the elements of the kernel.
+        - Tensor: (out, in, *kernel); fan_in = in · k and fan_out = out · k for a kernel of k elements.
 
     Raises:
         ValueError: the tensor has fewer than two dimensions.
@@ -410,7 +410,7 @@ def kaiming_uniform_(
     nonlinearity: str = "leaky_relu",
     generator: Any = None,
 ) -> Tensor:
-    """Fill a weight with uniform numbers of variance gain² / fan (He et al. 2015).
+    """Fill a weight with uniformly distributed numbers of variance gain² / fan (He et al. 2015).
 
     Args:
         tensor: the weight, which is returned.
@@ -420,7 +420,7 @@ def kaiming_uniform_(
         generator: the generator to draw from; the global one by default.
 
     Shape:
-        - Tensor: (out, in, *kernel); fan_in and fan_out are in and out times the elements of the kernel.
+        - Tensor: (out, in, *kernel); fan_in = in · k and fan_out = out · k for a kernel of k elements.
 
     Raises:
         ValueError: the tensor has fewer than two dimensions, or `mode` or `nonlinearity` is unknown.
@@ -444,7 +444,7 @@ def kaiming_normal_(
     nonlinearity: str = "leaky_relu",
     generator: Any = None,
 ) -> Tensor:
-    """Fill a weight with normal numbers of variance gain² / fan (He et al. 2015).
+    """Fill a weight with normally distributed numbers of variance gain² / fan (He et al. 2015).
 
     Args:
         tensor: the weight, which is returned.
@@ -454,7 +454,7 @@ def kaiming_normal_(
         generator: the generator to draw from; the global one by default.
 
     Shape:
-        - Tensor: (out, in, *kernel); fan_in and fan_out are in and out times the elements of the kernel.
+        - Tensor: (out, in, *kernel); fan_in = in · k and fan_out = out · k for a kernel of k elements.
 
     Raises:
         ValueError: the tensor has fewer than two dimensions, or `mode` or `nonlinearity` is unknown.

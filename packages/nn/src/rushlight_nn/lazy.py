@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class LazyModuleMixin:
-    """A mixin for layers that are created before the sizes of their inputs are known. List it before Module as a base.
+    """A mixin for layers that are created before the sizes of their inputs are known. List it before Module as a base class.
 
     Such a layer registers parameters of the type `UninitializedParameter` and defines `initialize_parameters`. This
     method receives the arguments of the first call, and calls `parameter.materialize(shape)` for each parameter. The

@@ -462,7 +462,7 @@ class Module(Traversal, Hooks, State):
         return self.train(False)
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
-        """Set whether the parameters record gradients."""
+        """Set whether gradients of the parameters are computed."""
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
         return self

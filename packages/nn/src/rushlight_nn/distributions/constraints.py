@@ -54,7 +54,7 @@ __all__ = [
 class Constraint:
     """The base class of constraints, the sets of values against which arguments and samples are checked.
 
-    `is_discrete` is whether the set is discrete, `event_dim` the number of dimensions of an event.
+    `is_discrete` states whether the set is discrete, and `event_dim` is the number of dimensions of an event.
 
     Shape:
         - `check(value)` for a value of shape (*, *event) returns a bool tensor of shape (*).
@@ -162,7 +162,7 @@ class _DependentProperty(property, _Dependent):
 
 
 class _IndependentConstraint(Constraint):
-    """The values that satisfy the base constraint at all indices of the last batch dimensions, which join the event."""
+    """The values that satisfy the base constraint at all indices of the batch dimensions that are added to the event."""
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
         for name, given, kind in (

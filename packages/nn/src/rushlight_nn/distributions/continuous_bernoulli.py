@@ -118,7 +118,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         return (self.logits,)
 
     def _log_normalizer(self, x: Tensor) -> Tensor:  # type: ignore[override]
-        """log((e^x - 1) / x)"""
+        """Return log((e^x - 1) / x)."""
         steep = x.abs() > 0.02
         s, near = core.where(steep, x, 1.0), core.where(steep, 0.0, x)
         exact = s.clamp(min=0) + (-(-s.abs()).expm1() / s.abs()).log()

@@ -117,7 +117,7 @@ class Distribution:
             self._check("value", support, value)
 
     def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
-        """Return the object that `expand` fills: `_instance`, or a new instance of this class if it is None."""
+        """Return the object that `expand` fills: `_instance`, or a new instance of this class if `_instance` is None."""
         if _instance is None and type(self).__init__ != cls.__init__:  # type: ignore[misc]
             raise NotImplementedError(
                 f"{type(self).__name__}.expand: a subclass that defines a constructor must define expand"

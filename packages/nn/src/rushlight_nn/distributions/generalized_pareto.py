@@ -63,9 +63,10 @@ class GeneralizedPareto(Distribution):
         return constraints.interval(self.loc, end)
 
     def _split(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Split the concentrations into magnitudes above the machine epsilon, and values that are nearly zero.
+        """Separate the concentrations above the machine epsilon in magnitude from the concentrations that are nearly zero.
 
-        Return the mask of the former, their values with 1 elsewhere, and the values of the latter with 0 elsewhere.
+        Return a mask of the larger concentrations, a tensor of these with 1 elsewhere, and a tensor of the nearly zero
+        concentrations with 0 elsewhere.
         """
         curved = self.concentration.abs() > core.finfo(self.concentration.dtype).eps
         return (

@@ -23,7 +23,7 @@ __all__ = ["LKJCholesky"]
 class LKJCholesky(Distribution):
     """The LKJ distribution of Cholesky factors of correlation matrices.
 
-    The density of a matrix is proportional to ``det^(concentration - 1)``. Samples are made by the onion method
+    The density of a matrix is proportional to ``det^(concentration - 1)``. Samples are drawn by the onion method
     (Lewandowski, Kurowicka and Joe 2009).
 
     Args:

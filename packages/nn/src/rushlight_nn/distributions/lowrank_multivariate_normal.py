@@ -107,7 +107,7 @@ class LowRankMultivariateNormal(Distribution):
 
     @lazy_property
     def scale_tril(self) -> Tensor:
-        """The Cholesky factor of the covariance: the factor of 1 + D^-½ W Wᵀ D^-½ with its rows scaled by D^½."""
+        """The Cholesky factor of the covariance, which is D^½ times the Cholesky factor of I + D^-½ W Wᵀ D^-½."""
         root = self._unbroadcasted_cov_diag.sqrt().unsqueeze(-1)
         scaled = self._unbroadcasted_cov_factor / root
         identity = core.eye(self._event_shape[0], dtype=root.dtype, device=root.device)

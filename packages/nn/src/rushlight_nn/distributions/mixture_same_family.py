@@ -65,8 +65,8 @@ class MixtureSameFamily(Distribution):
         for size, other in zip(own, batch[:-1], strict=False):
             if size not in (1, other) and other != 1:
                 raise ValueError(
-                    f"MixtureSameFamily(component_distribution): must have a batch shape that begins like the batch shape "
-                    f"{own} of mixture_distribution, got {batch}"
+                    f"MixtureSameFamily(component_distribution): must have a batch shape whose leading dimensions "
+                    f"broadcast with the batch shape {own} of mixture_distribution, got {batch}"
                 )
         self._num_component = batch[-1] if batch else 0
         if mixture_distribution._num_events != self._num_component:

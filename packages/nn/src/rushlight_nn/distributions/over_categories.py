@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class OverCategories(Distribution):
     """Base class of distributions over vectors with one element per category of `_categorical`.
 
-    The parameters are the parameters of `_categorical`."""
+    The distribution has the same parameters as `_categorical`."""
 
     arg_constraints: Any = {"probs": constraints.simplex, "logits": constraints.real_vector}
     _categorical: Categorical

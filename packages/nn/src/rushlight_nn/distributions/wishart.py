@@ -23,7 +23,7 @@ __all__ = ["Wishart"]
 class Wishart(ExponentialFamily):
     """The Wishart distribution of positive definite matrices: sums of outer products of normal vectors.
 
-    Samples are made by Bartlett's decomposition (Bartlett 1934).
+    Samples are drawn by Bartlett's decomposition (Bartlett 1934).
 
     Args:
         df: the degrees of freedom, a number above n - 1 that need not be an integer.

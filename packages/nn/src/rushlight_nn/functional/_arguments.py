@@ -1,4 +1,4 @@
-"""Checks and conversions of arguments that several functions have."""
+"""Checks and conversions of arguments that several functions share."""
 
 from __future__ import annotations
 

@@ -337,8 +337,8 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
     Args:
         input: the tensor.
-        dim: the dimension along which the results add up to 1. If None, it is 0 for tensors of 0, 1 or 3 dimensions and else
-            1, and a warning is issued.
+        dim: the dimension along which the results add up to 1. If None, it is 0 for tensors of 0, 1 or 3 dimensions and 1
+            otherwise, and a warning is issued.
         _stacklevel: ignored.
         dtype: dtype to which the input is converted first, such as float32 for a float16 input.
 
@@ -360,8 +360,8 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
     Args:
         input: the tensor.
-        dim: the dimension along which the results add up to 1. If None, it is 0 for tensors of 0, 1 or 3 dimensions and else
-            1, and a warning is issued.
+        dim: the dimension along which the results add up to 1. If None, it is 0 for tensors of 0, 1 or 3 dimensions and 1
+            otherwise, and a warning is issued.
         _stacklevel: ignored.
         dtype: dtype to which the input is converted first, such as float32 for a float16 input.
 
@@ -384,7 +384,7 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
     Args:
         input: the tensor.
         dim: the dimension along which the probabilities add up to 1. If None, it is 0 for tensors of 0, 1 or 3 dimensions
-            and else 1, and a warning is issued.
+            and 1 otherwise, and a warning is issued.
         _stacklevel: ignored.
         dtype: dtype to which the input is converted first, such as float32 for a float16 input.
 

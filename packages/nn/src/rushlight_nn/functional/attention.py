@@ -89,7 +89,7 @@ def multi_head_attention_forward(
     Raises:
         AssertionError: the shapes of query, key, value and `key_padding_mask` do not fit, `num_heads` does not divide E, or
             a mask is neither bool nor floating point. PyTorch raises this class, too.
-        RuntimeError: `attn_mask` has another shape, or `is_causal` is set without `attn_mask`.
+        RuntimeError: `attn_mask` has the wrong shape, or `is_causal` is set without `attn_mask`.
 
     Example:
         >>> x, weight = torch.randn(5, 2, 8), torch.randn(24, 8)

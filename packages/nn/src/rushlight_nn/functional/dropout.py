@@ -163,7 +163,7 @@ def _alpha_dropped(shape: tuple[int, ...], input: Tensor, p: float, inplace: boo
 
 @overridable
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """Set elements to the lower limit of SELU with probability `p`, and preserve mean 0 and variance 1.
+    """Set elements to the lower limit of SELU with probability `p`, and rescale to preserve mean 0 and variance 1.
 
     The method is from Klambauer et al. 2017.
 

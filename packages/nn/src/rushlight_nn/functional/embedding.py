@@ -147,8 +147,8 @@ def embedding_bag(
         input: indices of rows of the table, int32 or int64. If it is 2-D, each row of `input` is a bag. If it is 1-D, it
             contains the bags one after another, and `offsets` gives the beginning of each bag.
         weight: the table.
-        offsets: position in `input` at which each concatenated bag begins; the first is 0. The result of an empty bag is
-            zero.
+        offsets: position in `input` at which each concatenated bag begins; the first offset is 0. The result of an empty bag
+            is zero.
         max_norm, norm_type, scale_grad_by_freq, sparse: see :func:`embedding`.
         mode: "sum", "mean" or "max".
         per_sample_weights: a factor for each row; only for mode "sum".

@@ -15,7 +15,7 @@ from ._arguments import sizes_of
 def _starts(input_size: int, output_size: int, window: int, samples: Tensor) -> Tensor:
     """Return the starts of windows, of shape (..., output_size), for random numbers `samples` of shape (...).
 
-    The distances between windows have two different lengths. The random number determines their order.
+    Each distance between consecutive windows is one of two lengths. The random number determines the order of the lengths.
     """
     last = core.full((*samples.shape, 1), input_size - window, dtype=core.int64, device=samples.device)
     if output_size == 1:

@@ -34,7 +34,7 @@ def grid_sample(
 
     Args:
         input: the images or volumes, floating point.
-        grid: the position x, y (and z) in the input of each element of the result, from -1 to 1; x is along the width.
+        grid: for each element of the output, its position x, y (and z) in the input, from -1 to 1; x runs along the width.
         mode: "bilinear" (trilinear for volumes), "nearest", or "bicubic" (images only).
         padding_mode: the values outside of the input: zeros ("zeros"), the nearest element of the border ("border") or the
             mirror image ("reflection").

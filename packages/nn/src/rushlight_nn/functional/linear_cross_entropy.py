@@ -103,7 +103,7 @@ def linear_cross_entropy(
     label_smoothing: float = 0.0,
     options: LinearCrossEntropyOptions | None = None,
 ) -> Tensor:
-    """Return ``cross_entropy(linear(input, linear_weight, linear_bias), target)``, with less memory if `options` select it.
+    """Return ``cross_entropy(linear(input, linear_weight, linear_bias), target)``, in chunks if `options` is given.
 
     Args:
         input: the features.

@@ -75,7 +75,7 @@ def nll_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Return minus the log-probability of each target class.
+    """Return the negative log-probability of each target class.
 
     Args:
         input: log-probabilities.
@@ -211,7 +211,7 @@ def smooth_l1_loss(
 ) -> Tensor:
     """Return a loss that is quadratic for small errors and linear for large ones (Girshick 2015).
 
-    With d = |input - target| it is ``d² / (2 · beta)`` where d < beta, else ``d - beta / 2``.
+    With d = |input - target|, the loss is ``d² / (2 · beta)`` where d < beta, else ``d - beta / 2``.
 
     Args:
         input: the predictions.
@@ -250,7 +250,7 @@ def huber_loss(
 ) -> Tensor:
     """Return a loss that is quadratic for small errors and linear for large ones (Huber 1964).
 
-    With d = |input - target| it is ``d² / 2`` where d <= delta, else ``delta · (d - delta / 2)``.
+    With d = |input - target|, the loss is ``d² / 2`` where d <= delta, else ``delta · (d - delta / 2)``.
 
     Args:
         input: the predictions.

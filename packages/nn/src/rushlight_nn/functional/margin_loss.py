@@ -43,7 +43,7 @@ def hinge_embedding_loss(
 
     Args:
         input: distances.
-        target: 1 and -1.
+        target: the labels, 1 or -1.
         margin: the distance above which the loss of dissimilar pairs is zero.
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per element.
@@ -78,7 +78,7 @@ def margin_ranking_loss(
     Args:
         input1: the values that should be larger than `input2` where the target is 1, and smaller where it is -1.
         input2: the values with which `input1` is compared.
-        target: 1 and -1.
+        target: the labels, 1 or -1.
         margin: the smallest difference for which the loss is zero.
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per element.
@@ -119,7 +119,7 @@ def cosine_embedding_loss(
 
     Args:
         input1, input2: the vectors between which the cosine is computed.
-        target: 1 and -1.
+        target: the labels, 1 or -1.
         margin: the cosine below which the loss of dissimilar pairs is zero.
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per pair.
@@ -292,12 +292,12 @@ def gaussian_nll_loss(
         target: the targets.
         var: the variances.
         full: add the constant log(2 pi) / 2.
-        eps: lower limit of the variances, which does not affect the gradient.
+        eps: lower limit of the variances. Raising a variance to this limit does not affect the gradient.
         reduction: "mean", "sum", or "none" for one value per element.
 
     Shape:
         - Input and target: (N, *) or (*).
-        - `var`: a number, or the input's shape, in which one size may be 1 instead or the last dimension may be missing.
+        - `var`: a number, or a tensor of the input's shape. One size may be 1 instead, or the last dimension may be missing.
         - Output: (), or the input's shape with `reduction` "none".
 
     Raises:
@@ -350,7 +350,7 @@ def soft_margin_loss(
 
     Args:
         input: the scores.
-        target: 1 and -1.
+        target: the labels, 1 or -1.
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per element.
 
@@ -424,7 +424,7 @@ def multilabel_margin_loss(
 
     Args:
         input: the scores.
-        target: the target classes of each row, followed by -1 if they are fewer than C; int64.
+        target: the target classes of each row, followed by -1 if there are fewer than C target classes; int64.
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per sample.
 

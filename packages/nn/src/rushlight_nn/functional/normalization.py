@@ -258,7 +258,7 @@ def local_response_norm(
         size: number of neighbouring channels.
         alpha: factor of the mean.
         beta: the exponent.
-        k: added to the mean.
+        k: added to alpha times the mean.
 
     Shape:
         - Input and output: (N, C, *).

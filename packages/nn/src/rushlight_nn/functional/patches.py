@@ -33,7 +33,7 @@ def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
         input: the images.
         kernel_size: size of the windows. This and the following arguments are an int or a pair for height and width.
         dilation: distance between the elements of a window.
-        padding: number of zeros added at both ends.
+        padding: number of zeros added at each end.
         stride: distance between windows.
 
     Shape:

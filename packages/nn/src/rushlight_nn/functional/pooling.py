@@ -52,7 +52,7 @@ def max_pool1d(
         input: the sequences, floating point.
         kernel_size: length of the windows.
         stride: distance between windows; `kernel_size` by default.
-        padding: number of elements added at both ends, at most half of `kernel_size`.
+        padding: number of elements added at each end, at most half of `kernel_size`.
         dilation: distance between the elements of a window.
         ceil_mode: round the number of windows up instead of down, so that the last window may extend beyond the end of the
             input.
@@ -86,7 +86,7 @@ def max_pool2d(
         kernel_size: size of the windows, an int or a pair for height and width. The same holds for `stride`, `padding` and
             `dilation`.
         stride: distance between windows; `kernel_size` by default.
-        padding: number of elements added at both ends, at most half of `kernel_size`.
+        padding: number of elements added at each end, at most half of `kernel_size`.
         dilation: distance between the elements of a window.
         ceil_mode: round the number of windows up instead of down, so that the last window may extend beyond the end of the
             input.
@@ -121,7 +121,7 @@ def max_pool3d(
         kernel_size: size of the windows, an int or a triple for depth, height and width. The same holds for `stride`,
             `padding` and `dilation`.
         stride: distance between windows; `kernel_size` by default.
-        padding: number of elements added at both ends, at most half of `kernel_size`.
+        padding: number of elements added at each end, at most half of `kernel_size`.
         dilation: distance between the elements of a window.
         ceil_mode: round the number of windows up instead of down, so that the last window may extend beyond the end of the
             input.
@@ -157,7 +157,7 @@ def avg_pool1d(
         input: the sequences, floating point.
         kernel_size: length of the windows.
         stride: distance between windows; `kernel_size` by default.
-        padding: number of zeros added at both ends, at most half of `kernel_size`.
+        padding: number of zeros added at each end, at most half of `kernel_size`.
         ceil_mode: round the number of windows up instead of down, so that the last window may extend beyond the end of the
             input.
         count_include_pad: whether the mean includes the zeros of the padding.
@@ -190,7 +190,7 @@ def avg_pool2d(
         input: the images, floating point.
         kernel_size: size of the windows, an int or a pair for height and width. The same holds for `stride` and `padding`.
         stride: distance between windows; `kernel_size` by default.
-        padding: number of zeros added at both ends, at most half of `kernel_size`.
+        padding: number of zeros added at each end, at most half of `kernel_size`.
         ceil_mode: round the number of windows up instead of down, so that the last window may extend beyond the end of the
             input.
         count_include_pad: whether the mean includes the zeros of the padding.
@@ -226,7 +226,7 @@ def avg_pool3d(
         kernel_size: size of the windows, an int or a triple for depth, height and width. The same holds for `stride` and
             `padding`.
         stride: distance between windows; `kernel_size` by default.
-        padding: number of zeros added at both ends, at most half of `kernel_size`.
+        padding: number of zeros added at each end, at most half of `kernel_size`.
         ceil_mode: round the number of windows up instead of down, so that the last window may extend beyond the end of the
             input.
         count_include_pad: whether the mean includes the zeros of the padding.
@@ -252,7 +252,7 @@ def _output_sizes(dims: int, input: Tensor, output_size: Any) -> Any:
     """Return `output_size` with each None replaced by the input's size.
 
     Raises:
-        ValueError: `output_size` has several sizes, and `input` has no other dimensions.
+        ValueError: `output_size` has several sizes, and `input` has no dimensions in addition to these.
     """
     if isinstance(output_size, int):
         return output_size

@@ -63,7 +63,7 @@ def interpolate(
         ValueError: both or neither of `size` and `scale_factor` are given, their length is not the number of dimensions
             after C, or an option does not fit the mode.
         TypeError: `size` contains a number that is not an integer.
-        RuntimeError: a size of the output does not fit 64 bits.
+        RuntimeError: a size of the output does not fit in 64 bits.
         NotImplementedError: the mode does not support this number of dimensions.
 
     Example:
@@ -171,7 +171,8 @@ def _sizes(
     sizes = [math.floor(float(n) * float(f)) for n, f in zip(old, factors, strict=True)]
     if max(map(abs, sizes)) >= 2**63:
         raise RuntimeError(
-            f"interpolate(scale_factor): got {scale_factor}, but the sizes of the output do not fit 64 bits"
+            f"interpolate(scale_factor): got {scale_factor}, but the sizes of the output do not fit "
+            "in 64 bits"
         )
     return sizes, [None] * dims if recompute else [float(f) for f in factors]
 

@@ -1,1 +1,1 @@
-"""The layers, one file per family."""
+"""Neural-network layers, with one file for each family of layers."""

@@ -597,8 +597,8 @@ class Softmax(_AlongDim):
     """The softmax, ``e^x / sum(e^x)``, along one dimension.
 
     Args:
-        dim: the dimension along which the results add up to 1. If None, it is 0 for tensors of 0, 1 or 3 dimensions and else
-            1, and a warning is issued.
+        dim: the dimension along which the results add up to 1. If None, it is 0 for tensors of 0, 1 or 3 dimensions and 1
+            otherwise, and a warning is issued.
 
     Shape:
         - Input and output: (*), any shape.
@@ -617,8 +617,8 @@ class Softmin(_AlongDim):
     """The softmax of the negated input, along one dimension.
 
     Args:
-        dim: the dimension along which the results add up to 1. If None, it is 0 for tensors of 0, 1 or 3 dimensions and else
-            1, and a warning is issued.
+        dim: the dimension along which the results add up to 1. If None, it is 0 for tensors of 0, 1 or 3 dimensions and 1
+            otherwise, and a warning is issued.
 
     Shape:
         - Input and output: (*), any shape.
@@ -638,7 +638,7 @@ class LogSoftmax(_AlongDim):
 
     Args:
         dim: the dimension along which the probabilities add up to 1. If None, it is 0 for tensors of 0, 1 or 3 dimensions
-            and else 1, and a warning is issued.
+            and 1 otherwise, and a warning is issued.
 
     Shape:
         - Input and output: (*), any shape.

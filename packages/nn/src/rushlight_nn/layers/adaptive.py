@@ -98,7 +98,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             self.tail.append(Sequential(project, Linear(hidden, high - low, False, device, dtype)))
 
     def reset_parameters(self) -> None:
-        """Draw new initial values of the parameters."""
+        """Draw new initial values for the parameters."""
         self.head.reset_parameters()
         for project, classify in self.tail:
             project.reset_parameters()

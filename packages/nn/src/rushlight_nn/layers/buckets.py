@@ -83,7 +83,7 @@ CommHook: TypeAlias = Callable[[Any, GradBucket], Future[Tensor]]
 
 
 def flatten(gradients: Sequence[Tensor]) -> Tensor:
-    """Return the gradients, which have one dtype, as one new tensor with one dimension."""
+    """Return the gradients, which have one dtype, as a new one-dimensional tensor."""
     with core.no_grad():
         return core.cat([gradient.detach().reshape(-1) for gradient in gradients])
 

@@ -82,7 +82,7 @@ class _Convolution(Module):
         return (self.out_channels, self.in_channels // self.groups, *self.kernel_size)
 
     def _split_padding(self) -> tuple[tuple[int, ...], list[int] | None]:
-        """Return the padding that the operator applies, and the padding to apply before calling it, which may be None."""
+        """Return the padding that the operator applies, and the padding (or None) to apply before calling the operator."""
         if isinstance(self.padding, str):
             if self.padding not in ("same", "valid"):
                 raise ValueError(
@@ -114,7 +114,7 @@ class _Convolution(Module):
         return [p for p in reversed(self.padding) for _ in range(2)]
 
     def reset_parameters(self) -> None:
-        """Draw new initial values of the parameters, uniform between ±1 / sqrt(fan_in)."""
+        """Draw new initial values for the parameters, uniformly distributed between ±1 / sqrt(fan_in)."""
         fan_in = math.prod(self.weight.shape[1:])
         bound = 1 / math.sqrt(fan_in) if fan_in > 0 else 0.0
         init.uniform_(self.weight, -bound, bound)
@@ -125,7 +125,7 @@ class _Convolution(Module):
         return self._conv_forward(input, self.weight, self.bias)
 
     def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        """Convolve with the given weight and bias. Subclasses that compute their weight call this method."""
+        """Convolve the input with the given weight and bias. Subclasses that compute their weight call this method."""
         padding = self.padding
         if self.padding_mode != "zeros" or isinstance(padding, str):
             padding, extra = self._split_padding()
@@ -160,7 +160,7 @@ class Conv1d(_Convolution):
         out_channels: number of channels of the output.
         kernel_size: length of the filters, an int or a tuple of one int.
         stride: distance between the positions of the filters.
-        padding: number of elements added at both ends; "valid" adds none, "same" preserves the length.
+        padding: number of elements added at each end; "valid" adds none, "same" preserves the length.
         dilation: distance between the elements that a filter multiplies.
         groups: number of groups of channels that are convolved independently.
         bias: whether a learned bias is added to each output channel.
@@ -199,7 +199,7 @@ class Conv2d(_Convolution):
         kernel_size: size of the filters, an int or a pair for height and width; likewise `stride`, `padding` and
             `dilation`.
         stride: distance between the positions of the filters.
-        padding: number of elements added at both ends; "valid" adds none, "same" preserves the size.
+        padding: number of elements added at each end; "valid" adds none, "same" preserves the size.
         dilation: distance between the elements that a filter multiplies.
         groups: number of groups of channels that are convolved independently; `groups=in_channels` makes a depthwise
             convolution.
@@ -242,7 +242,7 @@ class Conv3d(_Convolution):
         kernel_size: size of the filters, an int or a triple for depth, height and width; likewise `stride`, `padding`
             and `dilation`.
         stride: distance between the positions of the filters.
-        padding: number of elements added at both ends; "valid" adds none, "same" preserves the size.
+        padding: number of elements added at each end; "valid" adds none, "same" preserves the size.
         dilation: distance between the elements that a filter multiplies.
         groups: number of groups of channels that are convolved independently.
         bias: whether a learned bias is added to each output channel.

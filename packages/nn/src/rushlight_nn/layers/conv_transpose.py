@@ -61,7 +61,7 @@ class _TransposedConvolution(_Convolution):
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         """Compute the transposed convolution of `input`.
 
-        `output_size` selects one of the sizes that are possible with the stride. If it is given, the layer's
+        `output_size` selects one of the sizes that are possible with the stride. If `output_size` is given, the layer's
         `output_padding` is ignored.
         """
         output_padding = (
@@ -117,8 +117,9 @@ class ConvTranspose1d(_TransposedConvolution):
         out_channels: number of channels of the output.
         kernel_size: length of the filters.
         stride: the approximate ratio of the output's length to the input's length.
-        padding: number of elements that are removed at both ends of the output.
-        output_padding: number of elements that are added at the end of the output, fewer than `stride` or `dilation`.
+        padding: number of elements that are removed at each end of the output.
+        output_padding: number of elements that are added at the end of the output; it must be less than `stride` or
+            `dilation`.
         groups: number of groups of channels that are convolved independently.
         bias: whether a learned bias is added to each output channel.
         dilation: distance between the output elements to which a filter contributes.
@@ -159,8 +160,9 @@ class ConvTranspose2d(_TransposedConvolution):
         kernel_size: size of the filters, an int or a pair for height and width; likewise `stride`, `padding`,
             `output_padding` and `dilation`.
         stride: the approximate ratio of the output's size to the input's size.
-        padding: number of elements that are removed at both ends of the output.
-        output_padding: number of elements that are added at the end of the output, fewer than `stride` or `dilation`.
+        padding: number of elements that are removed at each end of the output.
+        output_padding: number of elements that are added at the end of the output; it must be less than `stride` or
+            `dilation`.
         groups: number of groups of channels that are convolved independently.
         bias: whether a learned bias is added to each output channel.
         dilation: distance between the output elements to which a filter contributes.
@@ -202,8 +204,9 @@ class ConvTranspose3d(_TransposedConvolution):
         kernel_size: size of the filters, an int or a triple for depth, height and width; likewise `stride`,
             `padding`, `output_padding` and `dilation`.
         stride: the approximate ratio of the output's size to the input's size.
-        padding: number of elements that are removed at both ends of the output.
-        output_padding: number of elements that are added at the end of the output, fewer than `stride` or `dilation`.
+        padding: number of elements that are removed at each end of the output.
+        output_padding: number of elements that are added at the end of the output; it must be less than `stride` or
+            `dilation`.
         groups: number of groups of channels that are convolved independently.
         bias: whether a learned bias is added to each output channel.
         dilation: distance between the output elements to which a filter contributes.

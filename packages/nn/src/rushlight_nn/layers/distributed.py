@@ -41,16 +41,16 @@ class DistributedDataParallel(Module, Joinable):
         module: the module. Its parameters and buffers must have the same names, shapes, dtypes and `requires_grad` on all
             ranks.
         device_ids, output_device: must be None. The module is called on the device of its parameters.
-        dim: the dimension of the batch. It has no effect on one device.
+        dim: the dimension of the batch. It has no effect, because the module is on one device.
         broadcast_buffers: whether the buffers of rank 0 are copied to all ranks before each forward pass outside of
             `no_sync`. None means True.
         forward_sync_buffers: another name of `broadcast_buffers`.
         init_sync: whether to check that all ranks have the same parameters and buffers, and to copy the values of rank 0.
         process_group: the group of processes. None selects the group of all processes.
         bucket_cap_mb: the maximum size of a bucket in MiB, by default 25. The first bucket has at most 1 MiB.
-        find_unused_parameters: whether a backward pass may compute no gradient for some parameters. In the mean, a
-            gradient that a rank did not compute counts as zero. A gradient that no rank computed does not change. If
-            False, a parameter without a gradient raises RuntimeError on all ranks.
+        find_unused_parameters: whether a backward pass may compute no gradient for some parameters. In the mean over the
+            ranks, a gradient that a rank did not compute counts as zero. A gradient that no rank computed does not change.
+            If False, a parameter without a gradient raises RuntimeError on all ranks.
         check_reduction: has no effect, as in PyTorch.
         gradient_as_bucket_view: has no effect, because gradients are always summed in place.
         static_graph: has the same effect as `find_unused_parameters`.
@@ -207,7 +207,7 @@ class DistributedDataParallel(Module, Joinable):
             self.process_group.broadcast_tensors(list(buffers.values()), root, "buffers").wait()
 
     def _begin_step(self, has_inputs: bool, backward: bool, buffers: bool) -> _Step:
-        """Return the next step of a `join` context, given what this rank does in the step."""
+        """Exchange with all ranks what this rank does in the next step of a `join` context, and return the step."""
         group = self.process_group
         mine = core.zeros(group.size() + 2, dtype=core.int64)
         mine[group.rank()] = int(has_inputs)
@@ -236,7 +236,7 @@ class DistributedDataParallel(Module, Joinable):
         enable: bool = True,
         throw_on_early_termination: bool = False,
     ) -> Join:
-        """Return a context for a loop over batches if the number of batches differs between ranks.
+        """Return a context for a loop over batches in which the number of batches differs between ranks.
 
         A rank that has no more batches takes part in the collectives of the other ranks with gradients of zero. At the
         end, the parameters and buffers of a rank that had the most batches are copied to all ranks. Each step requires
@@ -252,7 +252,7 @@ class DistributedDataParallel(Module, Joinable):
         Example::
 
             with model.join():
-                for x in batches:  # another number on each rank
+                for x in batches:  # the number of batches differs between ranks
                     model(x).sum().backward()
         """
         return Join(
@@ -436,7 +436,7 @@ class _Reducer:
             self.hook = state, hook
 
     def add(self, number: int) -> None:
-        """Record that the gradient of a parameter is computed."""
+        """Record that the gradient of a parameter has been computed."""
         with self.lock:
             if not self.sync:
                 self.local.add(number)

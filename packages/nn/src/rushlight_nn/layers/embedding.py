@@ -109,7 +109,7 @@ class Embedding(Module):
         )
 
     def reset_parameters(self) -> None:
-        """Draw new initial values of the table."""
+        """Draw new initial values for the table."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
             with core.no_grad():
@@ -240,7 +240,7 @@ class EmbeddingBag(Module):
         return layer
 
     def reset_parameters(self) -> None:
-        """Draw new initial values of the table."""
+        """Draw new initial values for the table."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
             with core.no_grad():

@@ -105,7 +105,7 @@ class Join:
 
         model = nn.parallel.DistributedDataParallel(nn.Linear(1, 1))
         with Join([model]):
-            for x in inputs:  # another number on each rank
+            for x in inputs:  # the number of inputs differs between ranks
                 model(x).sum().backward()
     """
 
@@ -179,7 +179,7 @@ class Join:
         None.
 
         Args:
-            joinable: the object whose method calls this.
+            joinable: the object whose method calls this function.
 
         Raises:
             RuntimeError: the inputs of a process have ended, and the context was made with

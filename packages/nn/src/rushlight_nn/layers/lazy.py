@@ -57,7 +57,7 @@ class LazyLinear(LazyModuleMixin, Linear):
             self.bias: Any = UninitializedParameter(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
-        """Draw new initial values of the parameters if their shapes are known."""
+        """Draw new initial values for the parameters if their shapes are known."""
         if not self.has_uninitialized_params() and self.in_features != 0:
             super().reset_parameters()
 
@@ -91,7 +91,7 @@ class _LazyParts(LazyModuleMixin):
             self.bias = UninitializedParameter(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
-        """Draw new initial values of the parameters if their shapes are known."""
+        """Draw new initial values for the parameters if their shapes are known."""
         if not self.has_uninitialized_params() and self.in_channels != 0:
             super().reset_parameters()  # type: ignore[misc]
 

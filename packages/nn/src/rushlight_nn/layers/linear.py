@@ -78,7 +78,7 @@ class Linear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new initial values of the parameters."""
+        """Draw new initial values for the parameters."""
         bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0.0
         init.uniform_(self.weight, -bound, bound)
         if self.bias is not None:
@@ -96,8 +96,8 @@ class Linear(Module):
 class NonDynamicallyQuantizableLinear(Linear):
     """A :class:`Linear` layer that programs for quantization must not replace.
 
-    :class:`MultiheadAttention` uses this class for its last layer `out_proj`. It reads the weight and bias of `out_proj`
-    without calling the layer, so a quantized layer in its place would not be called.
+    :class:`MultiheadAttention` uses this class for its last layer `out_proj`. `MultiheadAttention` reads the weight and bias
+    of `out_proj` without calling the layer, so a quantized layer in its place would not be called.
 
     Example:
         >>> nn.MultiheadAttention(4, 2).out_proj
@@ -157,7 +157,7 @@ class Bilinear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new initial values of the parameters."""
+        """Draw new initial values for the parameters."""
         bound = 1 / math.sqrt(self.in1_features)
         init.uniform_(self.weight, -bound, bound)
         if self.bias is not None:

@@ -28,7 +28,7 @@ class LinearCrossEntropyLoss(Module):
     Shape:
         - Input: (N, in_features) or (in_features).
         - Target: classes (N, d1, ...), int64, or probabilities (N, C, d1, ...).
-        - Output: (), or the shape of a target of classes with `reduction` "none".
+        - Output: (), or (N, d1, ...) with `reduction` "none".
 
     Raises:
         RuntimeError: the shape of `weight` is not (C), or `label_smoothing` is not between 0 and 1.

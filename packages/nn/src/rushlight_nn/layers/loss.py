@@ -84,7 +84,7 @@ class L1Loss(_Loss):
 class SmoothL1Loss(_Loss):
     """A loss that is quadratic for small errors and linear for large ones (Girshick 2015).
 
-    With d = |input - target| it is ``d² / (2 · beta)`` where d < beta, else ``d - beta / 2``.
+    With d = |input - target|, the loss is ``d² / (2 · beta)`` where d < beta, else ``d - beta / 2``.
 
     Args:
         size_average, reduce: deprecated; use `reduction`.
@@ -120,7 +120,7 @@ class SmoothL1Loss(_Loss):
 class HuberLoss(_Loss):
     """A loss that is quadratic for small errors and linear for large ones (Huber 1964).
 
-    With d = |input - target| it is ``d² / 2`` where d <= delta, else ``delta · (d - delta / 2)``.
+    With d = |input - target|, the loss is ``d² / 2`` where d <= delta, else ``delta · (d - delta / 2)``.
 
     Args:
         reduction: "mean", "sum", or "none" for one value per element.
@@ -344,7 +344,7 @@ class BCEWithLogitsLoss(_Loss):
 class CTCLoss(_Loss):
     """Connectionist temporal classification: a loss for label sequences whose alignment with the input is not known.
 
-    It is the negative logarithm of the sum of the probabilities of all alignments (Graves et al. 2006).
+    The loss is the negative logarithm of the sum of the probabilities of all alignments (Graves et al. 2006).
 
     Args:
         blank: the index of the blank label.

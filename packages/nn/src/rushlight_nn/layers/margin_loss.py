@@ -19,7 +19,7 @@ class HingeEmbeddingLoss(_Loss):
         reduction: "mean", "sum", or "none" for one value per element.
 
     Shape:
-        - Input and target: (*), the same shape; targets 1 and -1.
+        - Input and target: (*), the same shape; the targets are 1 or -1.
         - Output: (), or (*) with `reduction` "none".
 
     Example:
@@ -88,7 +88,7 @@ class CosineEmbeddingLoss(_Loss):
 
     Shape:
         - Inputs: (N, D) or (D).
-        - Target: (N) or (), 1 and -1.
+        - Target: (N) or (); the targets are 1 or -1.
         - Output: (), or (N) with `reduction` "none".
 
     Example:
@@ -263,7 +263,7 @@ class GaussianNLLLoss(_Loss):
 
     Shape:
         - Input and target: (N, *) or (*).
-        - Variances: a number, or the input's shape, in which one size may be 1 instead or the last dimension may be
+        - Variances: a number, or a tensor of the input's shape. One size may be 1 instead, or the last dimension may be
           missing.
         - Output: (), or the input's shape with `reduction` "none".
 
@@ -383,7 +383,7 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
         reduction: "mean", "sum", or "none" for one value per sample.
 
     Shape:
-        - Input and target: (N, C), targets 0 and 1.
+        - Input and target: (N, C); the targets are from 0 to 1.
         - Output: (), or (N) with `reduction` "none".
 
     Example:

@@ -22,7 +22,7 @@ def _reset_affine(module: Any) -> None:
 
 
 class _NormBase(Module):
-    """The base class of normalisations of batches and of instances."""
+    """The base class of batch and instance normalisation layers."""
 
     _dims: tuple[int, ...]
 

@@ -213,8 +213,8 @@ class ReflectionPad1d(_Padding):
     """Pad sequences by reflection at the border, without repeating the border element.
 
     Args:
-        padding: number of elements to add at each side,
-            one int or a pair (left, right). Each must be less than the size of the dimension.
+        padding: number of elements to add at each side, one int or a pair (left, right). Each number must be less than the
+            size of the dimension.
 
     Shape:
         - Input: (N, C, W) or (C, W).
@@ -237,8 +237,8 @@ class ReflectionPad2d(_Padding):
     """Pad images by reflection at the border, without repeating the border element.
 
     Args:
-        padding: number of elements to add at each side,
-            one int or a tuple (left, right, top, bottom). Each must be less than the size of the dimension.
+        padding: number of elements to add at each side, one int or a tuple (left, right, top, bottom). Each number must be
+            less than the size of the dimension.
 
     Shape:
         - Input: (N, C, H, W) or (C, H, W).
@@ -265,8 +265,8 @@ class ReflectionPad3d(_Padding):
     """Pad volumes by reflection at the border, without repeating the border element.
 
     Args:
-        padding: number of elements to add at each side,
-            one int or a tuple (left, right, top, bottom, front, back). Each must be less than the size of the dimension.
+        padding: number of elements to add at each side, one int or a tuple (left, right, top, bottom, front, back). Each
+            number must be less than the size of the dimension.
 
     Shape:
         - Input: (N, C, D, H, W) or (C, D, H, W).
@@ -362,8 +362,8 @@ class CircularPad1d(_Padding):
     """Pad sequences circularly, with the elements of the opposite end.
 
     Args:
-        padding: number of elements to add at each side,
-            one int or a pair (left, right). Each must be at most the size of the dimension.
+        padding: number of elements to add at each side, one int or a pair (left, right). Each number must be at most the
+            size of the dimension.
 
     Shape:
         - Input: (N, C, W) or (C, W).
@@ -386,8 +386,8 @@ class CircularPad2d(_Padding):
     """Pad images circularly, with the elements of the opposite end.
 
     Args:
-        padding: number of elements to add at each side,
-            one int or a tuple (left, right, top, bottom). Each must be at most the size of the dimension.
+        padding: number of elements to add at each side, one int or a tuple (left, right, top, bottom). Each number must be
+            at most the size of the dimension.
 
     Shape:
         - Input: (N, C, H, W) or (C, H, W).
@@ -414,8 +414,8 @@ class CircularPad3d(_Padding):
     """Pad volumes circularly, with the elements of the opposite end.
 
     Args:
-        padding: number of elements to add at each side,
-            one int or a tuple (left, right, top, bottom, front, back). Each must be at most the size of the dimension.
+        padding: number of elements to add at each side, one int or a tuple (left, right, top, bottom, front, back). Each
+            number must be at most the size of the dimension.
 
     Shape:
         - Input: (N, C, D, H, W) or (C, D, H, W).

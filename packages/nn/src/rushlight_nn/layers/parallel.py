@@ -13,14 +13,14 @@ from ..module import Module
 class DataParallel(Module):
     """A wrapper that calls `module` without splitting the batch over several GPUs.
 
-    It is for programs that wrap their model even if there is only one device. Names of parameters begin with
+    This class is for programs that wrap their model even if there is only one device. Names of parameters begin with
     `module.`, as in PyTorch.
 
     Args:
         module: the model.
         device_ids: at most one GPU.
         output_device: the device of the results, which must be the device of the module.
-        dim: the dimension of the batch; has no effect on one device.
+        dim: the dimension of the batch. It has no effect, because the module is on one device.
 
     Raises:
         NotImplementedError: there is more than one device, or `output_device` is not the device of the module.

@@ -93,7 +93,7 @@ class Unfold(Module):
         kernel_size: size of the windows, an int or a pair for height and width; likewise `dilation`, `padding` and
             `stride`.
         dilation: distance between the elements of a window.
-        padding: number of zeros added at both ends.
+        padding: number of zeros added at each end.
         stride: distance between windows.
 
     Shape:

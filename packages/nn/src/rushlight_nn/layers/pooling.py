@@ -58,7 +58,7 @@ class MaxPool1d(_MaxPool):
     Args:
         kernel_size: length of the windows.
         stride: distance between windows; `kernel_size` by default.
-        padding: number of elements added at both ends, at most half of `kernel_size`.
+        padding: number of elements added at each end, at most half of `kernel_size`.
         dilation: distance between the elements of a window.
         return_indices: whether to also return the positions of the maxima, int64, for :class:`MaxUnpool1d`.
         ceil_mode: whether to round the number of windows up, so that the last window may extend beyond the end of the input.
@@ -85,7 +85,7 @@ class MaxPool2d(_MaxPool):
         kernel_size: size of the windows, an int or a pair for height and width; likewise `stride`, `padding` and
             `dilation`.
         stride: distance between windows; `kernel_size` by default.
-        padding: number of elements added at both ends, at most half of `kernel_size`.
+        padding: number of elements added at each end, at most half of `kernel_size`.
         dilation: distance between the elements of a window.
         return_indices: whether to also return the positions of the maxima in their H·W plane, int64, for
             :class:`MaxUnpool2d`.
@@ -117,7 +117,7 @@ class MaxPool3d(_MaxPool):
         kernel_size: size of the windows, an int or a triple for depth, height and width; likewise `stride`, `padding`
             and `dilation`.
         stride: distance between windows; `kernel_size` by default.
-        padding: number of elements added at both ends, at most half of `kernel_size`.
+        padding: number of elements added at each end, at most half of `kernel_size`.
         dilation: distance between the elements of a window.
         return_indices: whether to also return the positions of the maxima in their D·H·W volume, int64, for
             :class:`MaxUnpool3d`.
@@ -143,7 +143,7 @@ class AvgPool1d(Module):
     Args:
         kernel_size: length of the windows.
         stride: distance between windows; `kernel_size` by default.
-        padding: number of zeros added at both ends, at most half of `kernel_size`.
+        padding: number of zeros added at each end, at most half of `kernel_size`.
         ceil_mode: whether to round the number of windows up, so that the last window may extend beyond the end of the input.
         count_include_pad: whether the zeros of the padding are included in the mean.
 
@@ -221,7 +221,7 @@ class AvgPool2d(_AvgPool):
     Args:
         kernel_size: size of the windows, an int or a pair for height and width; likewise `stride` and `padding`.
         stride: distance between windows; `kernel_size` by default.
-        padding: number of zeros added at both ends, at most half of `kernel_size`.
+        padding: number of zeros added at each end, at most half of `kernel_size`.
         ceil_mode: whether to round the number of windows up, so that the last window may extend beyond the end of the input.
         count_include_pad: whether the zeros of the padding are included in the mean.
         divisor_override: divide by this number instead of the window's size.
@@ -247,7 +247,7 @@ class AvgPool3d(_AvgPool):
         kernel_size: size of the windows, an int or a triple for depth, height and width; likewise `stride` and
             `padding`.
         stride: distance between windows; `kernel_size` by default.
-        padding: number of zeros added at both ends, at most half of `kernel_size`.
+        padding: number of zeros added at each end, at most half of `kernel_size`.
         ceil_mode: whether to round the number of windows up, so that the last window may extend beyond the end of the input.
         count_include_pad: whether the zeros of the padding are included in the mean.
         divisor_override: divide by this number instead of the window's size.

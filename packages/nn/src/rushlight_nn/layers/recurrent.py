@@ -117,7 +117,7 @@ class RNNBase(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new initial values of the parameters, uniform between ±1 / sqrt(hidden_size)."""
+        """Draw new initial values for the parameters, uniformly distributed between ±1 / sqrt(hidden_size)."""
         bound = 1.0 / math.sqrt(self.hidden_size)
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)
@@ -232,8 +232,8 @@ class RNN(RNNBase):
         batch_first: whether the batch is the first dimension of input and output, not the second. It does not affect
             `hx`.
         dropout: probability of dropping an output of a layer other than the last, in training mode.
-        bidirectional: whether to run the network also from the end of the sequence to its beginning. The features of
-            both directions are concatenated.
+        bidirectional: whether to also run the network from the end of the sequence to its beginning. The features of both
+            directions are concatenated.
         device: device of the parameters.
         dtype: dtype of the parameters.
 
@@ -425,7 +425,7 @@ class RNNCellBase(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new initial values of the parameters, uniform between ±1 / sqrt(hidden_size)."""
+        """Draw new initial values for the parameters, uniformly distributed between ±1 / sqrt(hidden_size)."""
         bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0.0
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)

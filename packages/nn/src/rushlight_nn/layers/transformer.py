@@ -465,7 +465,7 @@ class Transformer(Module):
         self.batch_first = batch_first
 
     def _reset_parameters(self) -> None:
-        """Draw new values of all parameters with several dimensions (Glorot and Bengio 2010)."""
+        """Draw new values for all parameters that have more than one dimension (Glorot and Bengio 2010)."""
         for parameter in self.parameters():
             if parameter.dim() > 1:
                 init.xavier_uniform_(parameter)
@@ -484,7 +484,7 @@ class Transformer(Module):
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """Encode `src` and decode `tgt` given the result.
+        """Encode `src`, and decode `tgt` given the encoder's result.
 
         See :class:`Transformer` for the shapes and :class:`MultiheadAttention` for the masks.
         """
@@ -512,7 +512,7 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
-        """Return a mask (sz, sz) with -inf above the diagonal and zero elsewhere."""
+        """Return a mask of shape (sz, sz) with -inf above the diagonal and zero elsewhere."""
         return core.full((sz, sz), -math.inf, dtype=dtype, device=device).triu(1)
 
 

@@ -1,6 +1,6 @@
 """Optimizers and learning-rate schedulers: `rushlight.optim`.
 
-Optimizers update any tensors, not only the parameters of modules.
+Optimizers can update any tensors, not only the parameters of modules.
 """
 
 from __future__ import annotations

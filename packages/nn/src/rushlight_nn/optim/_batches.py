@@ -1,4 +1,4 @@
-"""Functions that group parameters into lists, each of which one call of a fused operator updates."""
+"""Functions that group parameters into lists, so that one call of a fused operator updates a whole list."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .._typing import Any
 
 
 def batches(params: list[Any]) -> list[tuple[list[Any], list[Any]]]:
-    """Return pairs of parameters that have a gradient and their gradients: a pair of lists for each device and dtype.
+    """Return a list of parameters that have a gradient and a list of their gradients for each device and dtype.
 
     The lists are not cached between steps. Parameters may be replaced, moved or converted between two steps, and
     creating the lists again costs less than checking for such changes.
@@ -33,7 +33,7 @@ def batches(params: list[Any]) -> list[tuple[list[Any], list[Any]]]:
 
 
 def as_real(*lists: list[Any]) -> tuple[list[Any], ...]:
-    """Return the lists, whose tensors have one dtype. View complex tensors as pairs of real numbers."""
+    """Return the lists, whose tensors have one dtype, with complex tensors viewed as pairs of real numbers."""
     if not lists[0][0].is_complex():
         return lists
     return tuple([core.view_as_real(t) for t in tensors] for tensors in lists)

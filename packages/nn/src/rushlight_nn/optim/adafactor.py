@@ -20,7 +20,7 @@ class Adafactor(EachParameter):
 
     Args:
         params: real tensors or parameter groups.
-        lr: the relative length of a step. In step t it is at most 1 / sqrt(t).
+        lr: the relative length of a step. The relative length of step t is at most 1 / sqrt(t).
         beta2_decay: the weight of the squared gradient of step t in the running means is t^beta2_decay.
         eps: lower limits of the root mean square of a gradient and of a parameter. The first one is the dtype's machine
             epsilon by default.
@@ -74,7 +74,7 @@ class Adafactor(EachParameter):
         super().add_param_group(param_group)
         if any(param.is_complex() for param in self.param_groups[-1]["params"]):
             self.param_groups.pop()
-            raise RuntimeError("Adafactor(params): got a complex parameter, needs real ones")
+            raise RuntimeError("Adafactor(params): got a complex parameter, needs real parameters")
 
     def _start(self, group: dict[str, Any], param: Tensor, state: dict[str, Any]) -> None:
         state["step"] = core.zeros(

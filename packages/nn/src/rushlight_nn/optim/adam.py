@@ -1,11 +1,10 @@
 """Adam and AdamW.
 
-Note [Shared step counters]
-The fused operators take one step counter per parameter: a 0-d float32 tensor on the parameter's device. `_update`
-increments the counters before it calls the operator. Parameters that were always updated in the same calls share one
-counter, which is incremented only once. A parameter that shares the counter may not be part of a call, because it has no
-gradient or was moved to another group. Such parameters get a copy of the counter before it is incremented. The search for
-such parameters is skipped if a call in the previous step had the same counters.
+Note [Shared step counters] The fused operators take one step counter per parameter: a 0-d float32 tensor on the parameter's
+device. `_update` increments the counters before it calls the operator. Parameters that were always updated in the same calls
+share one counter, which is incremented only once. A parameter that shares the counter can be missing from a call, because it
+has no gradient or was moved to another group. Such parameters get a copy of the counter before it is incremented. The search
+for such parameters is skipped if a call in the previous step had the same counters.
 """
 
 from __future__ import annotations
@@ -36,12 +35,12 @@ class Adam(Optimizer):
         lr: learning rate.
         betas: the decay rates of the running means of the gradient and of its square.
         eps: added to the denominator for numerical stability.
-        weight_decay: weight_decay · parameter is added to the gradient; see `decoupled_weight_decay`.
+        weight_decay: the L2 penalty; weight_decay · parameter is added to the gradient; see `decoupled_weight_decay`.
         amsgrad: divide by the root of the largest v̂ so far (Reddi et al. 2018).
         maximize: maximise the objective instead of minimising it.
-        foreach, fused: accepted and ignored; a step is always one fused operator for all parameters.
-        capturable: needed only if `lr` is a tensor and `foreach` is True. Steps can always be recorded in a graph, because
-            the step counters are on the devices of the parameters.
+        foreach, fused: accepted and ignored; a step always calls one fused operator for all parameters.
+        capturable: needed only if `lr` is a tensor and `foreach` is True. Steps can always be recorded in a device graph,
+            because the step counters are on the devices of the parameters.
         differentiable: not supported.
         decoupled_weight_decay: subtract lr · weight_decay · parameter from the parameter instead, as :class:`AdamW` does.
 
@@ -236,9 +235,9 @@ class AdamW(Adam):
         weight_decay: the weight decay coefficient.
         amsgrad: divide by the root of the largest mean square so far (Reddi et al. 2018).
         maximize: maximise the objective instead of minimising it.
-        foreach, fused: accepted and ignored; a step is always one fused operator for all parameters.
-        capturable: needed only if `lr` is a tensor and `foreach` is True. Steps can always be recorded in a graph, because
-            the step counters are on the devices of the parameters.
+        foreach, fused: accepted and ignored; a step always calls one fused operator for all parameters.
+        capturable: needed only if `lr` is a tensor and `foreach` is True. Steps can always be recorded in a device graph,
+            because the step counters are on the devices of the parameters.
         differentiable: not supported.
 
     Raises:

@@ -24,11 +24,11 @@ class Adamax(CountedSteps):
         lr: learning rate.
         betas: the decay rates of the running mean of the gradient and of its largest magnitude.
         eps: added to the largest magnitude.
-        weight_decay: weight_decay · parameter is added to the gradient.
+        weight_decay: the L2 penalty; weight_decay · parameter is added to the gradient.
         maximize: maximise the objective instead of minimising it.
-        foreach: accepted and ignored; a step is always one operator for all parameters.
-        capturable: accepted and ignored. Steps can always be recorded in a graph, because the step counters are on the
-            devices of the parameters.
+        foreach: accepted and ignored; a step always calls one operator for all parameters.
+        capturable: accepted and ignored. Steps can always be recorded in a device graph, because the step counters are on
+            the devices of the parameters.
         differentiable: not supported.
 
     Shape:

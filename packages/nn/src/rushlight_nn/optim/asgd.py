@@ -26,11 +26,11 @@ class ASGD(CountedSteps):
         lambd: the decay rate of the parameters and of the learning rate.
         alpha: the exponent of the decay of the learning rate.
         t0: the step at which averaging starts.
-        weight_decay: weight_decay · parameter is added to the gradient.
+        weight_decay: the L2 penalty; weight_decay · parameter is added to the gradient.
         maximize: maximise the objective instead of minimising it.
-        foreach: accepted and ignored; a step is always one operator for all parameters.
-        capturable: accepted and ignored. Steps can always be recorded in a graph, because the step counters are on the
-            devices of the parameters.
+        foreach: accepted and ignored; a step always calls one operator for all parameters.
+        capturable: accepted and ignored. Steps can always be recorded in a device graph, because the step counters are on
+            the devices of the parameters.
         differentiable: not supported.
 
     Shape:

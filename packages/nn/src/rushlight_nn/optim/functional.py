@@ -88,7 +88,7 @@ def _check(function: str, params: Sequence[Tensor], state_steps: Sequence[Any] =
 
 
 def _kinds(params: Sequence[Tensor]) -> list[list[int]]:
-    """Group the positions of parameters by device and dtype, because a fused step requires equal ones."""
+    """Group the positions of parameters by device and dtype, which must be equal for the parameters of a fused step."""
     found: dict[Any, list[int]] = {}
     for i, param in enumerate(params):
         found.setdefault((param.device, param.dtype), []).append(i)
@@ -134,7 +134,8 @@ def adam(
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
 
     Raises:
-        RuntimeError: a step counter is not a tensor, or a parameter requires a gradient outside of `no_grad`.
+        RuntimeError: a step counter is not a tensor, or a parameter requires a gradient and the call is outside of
+            `no_grad`.
         RuntimeError: a gradient is sparse.
         NotImplementedError: an unsupported option is selected.
 
@@ -209,7 +210,8 @@ def adamw(
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
 
     Raises:
-        RuntimeError: a step counter is not a tensor, or a parameter requires a gradient outside of `no_grad`.
+        RuntimeError: a step counter is not a tensor, or a parameter requires a gradient and the call is outside of
+            `no_grad`.
         RuntimeError: a gradient is sparse.
         NotImplementedError: an unsupported option is selected.
 
@@ -260,7 +262,7 @@ def sgd(
         - Parameters, gradients and states: (*), the same shape for each parameter.
 
     Raises:
-        RuntimeError: a parameter requires a gradient outside of `no_grad`.
+        RuntimeError: a parameter requires a gradient and the call is outside of `no_grad`.
         NotImplementedError: an unsupported option is selected.
 
     Example:
@@ -331,7 +333,7 @@ def sparse_adam(
         - Parameters, gradients and states: (*), the same shape for each parameter.
 
     Raises:
-        RuntimeError: a parameter requires a gradient outside of `no_grad`.
+        RuntimeError: a parameter requires a gradient and the call is outside of `no_grad`.
 
     Example:
         >>> from rushlight_nn.optim.functional import sparse_adam
@@ -383,7 +385,8 @@ def adagrad(
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
 
     Raises:
-        RuntimeError: a step counter is not a tensor, or a parameter requires a gradient outside of `no_grad`.
+        RuntimeError: a step counter is not a tensor, or a parameter requires a gradient and the call is outside of
+            `no_grad`.
         RuntimeError: a gradient is sparse and `weight_decay` is not zero.
         NotImplementedError: an unsupported option is selected.
 
@@ -447,7 +450,8 @@ def adadelta(
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
 
     Raises:
-        RuntimeError: a step counter is not a tensor, or a parameter requires a gradient outside of `no_grad`.
+        RuntimeError: a step counter is not a tensor, or a parameter requires a gradient and the call is outside of
+            `no_grad`.
         NotImplementedError: an unsupported option is selected.
 
     Example:
@@ -499,7 +503,8 @@ def adamax(
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
 
     Raises:
-        RuntimeError: a step counter is not a tensor, or a parameter requires a gradient outside of `no_grad`.
+        RuntimeError: a step counter is not a tensor, or a parameter requires a gradient and the call is outside of
+            `no_grad`.
         NotImplementedError: an unsupported option is selected.
 
     Example:
@@ -557,7 +562,8 @@ def nadam(
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
 
     Raises:
-        RuntimeError: a step counter is not a tensor, or a parameter requires a gradient outside of `no_grad`.
+        RuntimeError: a step counter is not a tensor, or a parameter requires a gradient and the call is outside of
+            `no_grad`.
         NotImplementedError: an unsupported option is selected.
 
     Example:
@@ -613,7 +619,8 @@ def radam(
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
 
     Raises:
-        RuntimeError: a step counter is not a tensor, or a parameter requires a gradient outside of `no_grad`.
+        RuntimeError: a step counter is not a tensor, or a parameter requires a gradient and the call is outside of
+            `no_grad`.
         NotImplementedError: an unsupported option is selected.
 
     Example:
@@ -671,7 +678,8 @@ def rmsprop(
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
 
     Raises:
-        RuntimeError: a step counter is not a tensor, or a parameter requires a gradient outside of `no_grad`.
+        RuntimeError: a step counter is not a tensor, or a parameter requires a gradient and the call is outside of
+            `no_grad`.
         NotImplementedError: an unsupported option is selected.
 
     Example:
@@ -728,7 +736,8 @@ def rprop(
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
 
     Raises:
-        RuntimeError: a step counter is not a tensor, or a parameter requires a gradient outside of `no_grad`.
+        RuntimeError: a step counter is not a tensor, or a parameter requires a gradient and the call is outside of
+            `no_grad`.
         NotImplementedError: an unsupported option is selected.
 
     Example:
@@ -784,7 +793,8 @@ def asgd(
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
 
     Raises:
-        RuntimeError: a step counter is not a tensor, or a parameter requires a gradient outside of `no_grad`.
+        RuntimeError: a step counter is not a tensor, or a parameter requires a gradient and the call is outside of
+            `no_grad`.
         NotImplementedError: an unsupported option is selected.
 
     Example:

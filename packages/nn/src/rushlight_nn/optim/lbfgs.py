@@ -24,7 +24,7 @@ class LBFGS(Optimizer):
         lr: the length of a step relative to the quasi-Newton step.
         max_iter: the largest number of iterations in a step.
         max_eval: the largest number of evaluations in a step; 1.25 · max_iter by default.
-        tolerance_grad: stop if no element of the gradient has a larger magnitude.
+        tolerance_grad: stop if no element of the gradient has a magnitude above this number.
         tolerance_change: stop if the change of the loss is below this number, or no element of a parameter changes by
             more than this number.
         history_size: number of past steps from which the curvature is estimated.
@@ -101,7 +101,7 @@ class LBFGS(Optimizer):
             start += values.numel()
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Take up to `max_iter` iterations; `closure` computes the gradients and returns the loss.
+        """Run up to `max_iter` iterations; `closure` computes the gradients and returns the loss.
 
         Returns:
             the loss before the first iteration.
@@ -170,7 +170,7 @@ class LBFGS(Optimizer):
         return first
 
     def _direction(self, state: dict[str, Any], direction: Any, length: Any, gradient: Tensor) -> Tensor:
-        """Return minus the estimate of the inverse Hessian times the gradient."""
+        """Return the negative product of the estimated inverse Hessian and the gradient."""
         if state["n_iter"] == 1:
             state["old_dirs"], state["old_stps"], state["ro"] = [], [], []
             state["H_diag"] = 1.0

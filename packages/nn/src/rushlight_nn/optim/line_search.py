@@ -13,7 +13,7 @@ Point = tuple[float, float, Tensor, float]
 
 
 def cubic_minimum(a: Point, b: Point, bounds: tuple[float, float] | None = None) -> float:
-    """Return the minimum within `bounds` of the cubic through two points with given slopes (Nocedal and Wright, 3.59)."""
+    """Return the minimizer within `bounds` of the cubic through two points with given slopes (Nocedal and Wright, 3.59)."""
     (x1, f1, _, g1), (x2, f2, _, g2) = a, b
     low, high = bounds or (min(x1, x2), max(x1, x2))
     d1 = g1 + g2 - 3 * (f1 - f2) / (x1 - x2)

@@ -24,12 +24,12 @@ class RAdam(CountedSteps):
         lr: learning rate.
         betas: the decay rates of the running means of the gradient and of its square.
         eps: added to the denominator for numerical stability.
-        weight_decay: weight_decay · parameter is added to the gradient; see `decoupled_weight_decay`.
+        weight_decay: the L2 penalty; weight_decay · parameter is added to the gradient; see `decoupled_weight_decay`.
         decoupled_weight_decay: subtract lr · weight_decay · parameter from the parameter instead, as :class:`AdamW` does.
         maximize: maximise the objective instead of minimising it.
-        foreach: accepted and ignored; a step is always one operator for all parameters.
-        capturable: accepted and ignored. Steps can always be recorded in a graph, because the step counters are on the
-            devices of the parameters.
+        foreach: accepted and ignored; a step always calls one operator for all parameters.
+        capturable: accepted and ignored. Steps can always be recorded in a device graph, because the step counters are on
+            the devices of the parameters.
         differentiable: not supported.
 
     Shape:

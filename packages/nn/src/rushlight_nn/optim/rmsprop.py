@@ -26,13 +26,13 @@ class RMSprop(CountedSteps):
         lr: learning rate.
         alpha: the decay rate of the running mean.
         eps: added to the denominator for numerical stability.
-        weight_decay: weight_decay · parameter is added to the gradient.
+        weight_decay: the L2 penalty; weight_decay · parameter is added to the gradient.
         momentum: factor of the previous step direction, which is added to the current direction.
         centered: subtract the squared running mean of the gradient from v.
         maximize: maximise the objective instead of minimising it.
-        foreach: accepted and ignored; a step is always one operator for all parameters.
-        capturable: accepted and ignored. Steps can always be recorded in a graph, because the step counters are on the
-            devices of the parameters.
+        foreach: accepted and ignored; a step always calls one operator for all parameters.
+        capturable: accepted and ignored. Steps can always be recorded in a device graph, because the step counters are on
+            the devices of the parameters.
         differentiable: not supported.
 
     Shape:

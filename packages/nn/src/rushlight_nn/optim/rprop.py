@@ -26,9 +26,9 @@ class Rprop(CountedSteps):
         etas: factors of the step length, for elements whose sign changed and for elements whose sign did not change.
         step_sizes: the smallest and the largest step length.
         maximize: maximise the objective instead of minimising it.
-        foreach: accepted and ignored; a step is always one operator for all parameters.
-        capturable: accepted and ignored. Steps can always be recorded in a graph, because the step counters are on the
-            devices of the parameters.
+        foreach: accepted and ignored; a step always calls one operator for all parameters.
+        capturable: accepted and ignored. Steps can always be recorded in a device graph, because the step counters are on
+            the devices of the parameters.
         differentiable: not supported.
 
     Shape:

@@ -25,10 +25,10 @@ class SGD(Optimizer):
         lr: learning rate.
         momentum: the factor by which b of the last step is multiplied.
         dampening: the fraction by which the gradient is reduced when it is added to b.
-        weight_decay: weight_decay · parameter is added to the gradient.
+        weight_decay: the L2 penalty; weight_decay · parameter is added to the gradient.
         nesterov: use gradient + momentum · b instead of b in the step (Sutskever et al. 2013).
         maximize: maximise the objective instead of minimising it.
-        foreach, fused: accepted and ignored; a step is always one fused operator for all parameters.
+        foreach, fused: accepted and ignored; a step always calls one fused operator for all parameters.
         differentiable: not supported.
 
     Raises:

@@ -235,7 +235,7 @@ class SWALR(LRScheduler):
         swa_lr: the final rate, one number for all groups or a list with one for each group.
         anneal_epochs: number of epochs in which the rate is annealed.
         anneal_strategy: "cos" or "linear".
-        last_epoch: the number of the last completed epoch, to continue a schedule; -1 starts a new schedule.
+        last_epoch: the last completed epoch, from which the schedule continues; -1 starts a new schedule.
 
     Raises:
         ValueError: an argument is out of range.

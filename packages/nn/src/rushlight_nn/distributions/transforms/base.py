@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class Transform:
     """The base class of transforms: functions from the set `domain` to the set `codomain`.
 
-    A subclass defines `_call`, `_inverse` and, if it is `bijective`, `log_abs_det_jacobian`. A monotonic elementwise
-    function defines `sign`.
+    A subclass defines `_call`, `_inverse` and, if it is `bijective`, `log_abs_det_jacobian`. A transform that is a monotonic
+    elementwise function also defines `sign`.
 
     Args:
         cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
@@ -394,7 +394,7 @@ def _needs_dimensions(transform: Transform, value: Tensor, dims: int) -> None:
 
 
 class ReshapeTransform(Transform):
-    """The transform of events to another shape.
+    """A transform that reshapes events.
 
     Args:
         in_shape: shape of the events.

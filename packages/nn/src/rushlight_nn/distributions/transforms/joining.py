@@ -136,7 +136,7 @@ class CatTransform(_Joined):
 
 
 class StackTransform(_Joined):
-    """Transforms of slices along a dimension, whose results are stacked.
+    """Apply one transform to each slice of a tensor along a dimension, and stack the results.
 
     Args:
         tseq: the transforms, one for each part.
@@ -178,7 +178,7 @@ class StackTransform(_Joined):
     def _parts(self, value: Tensor) -> list[Tensor]:
         if value.shape[self.dim] != len(self.transforms):
             raise ValueError(
-                f"StackTransform: got {value.shape[self.dim]} along dimension {self.dim}, "
+                f"StackTransform: got size {value.shape[self.dim]} in dimension {self.dim}, "
                 f"needs {len(self.transforms)}"
             )
         return list(value.unbind(self.dim))

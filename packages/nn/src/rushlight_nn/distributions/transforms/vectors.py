@@ -49,8 +49,8 @@ class SoftmaxTransform(_Plain):
 class StickBreakingTransform(_Plain):
     """The transform of K numbers to K + 1 numbers that sum to 1, by stick-breaking.
 
-    Output k is a fraction of the remainder that outputs 1 to k - 1 leave. Input k determines this fraction. If all inputs
-    are zero, the outputs are equal.
+    Output k is a fraction of the remainder, which is 1 minus the sum of outputs 1 to k - 1. Input k determines this
+    fraction. If all inputs are zero, the outputs are equal.
 
     Args:
         cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.

@@ -41,11 +41,11 @@ class LRScheduler:
     """The base class of learning-rate schedules. A subclass defines `get_lr`.
 
     `get_lr` returns the rate of each group at `last_epoch`. `step` is called after the optimizer's step, usually once per
-    epoch. The initial rate of each group is stored in its entry "initial_lr".
+    epoch. The initial rate of each group is stored in the group's entry "initial_lr".
 
     Args:
         optimizer: the optimizer whose learning rates are set.
-        last_epoch: the number of the last completed epoch, to continue a schedule; -1 starts a new schedule.
+        last_epoch: the last completed epoch, from which the schedule continues; -1 starts a new schedule.
 
     Raises:
         TypeError: `optimizer` is not an optimizer.

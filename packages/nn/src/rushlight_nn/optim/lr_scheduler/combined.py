@@ -64,8 +64,8 @@ class SequentialLR(_Combined):
     Args:
         optimizer: the optimizer whose learning rates are set.
         schedulers: the schedulers, all for this optimizer.
-        milestones: the epochs at which the next scheduler starts, one fewer than schedulers.
-        last_epoch: the number of the last completed epoch, to continue a schedule; -1 starts a new schedule.
+        milestones: the epochs at which the schedulers after the first one start.
+        last_epoch: the last completed epoch, from which the schedule continues; -1 starts a new schedule.
 
     Raises:
         TypeError: an entry of `schedulers` is not a scheduler.

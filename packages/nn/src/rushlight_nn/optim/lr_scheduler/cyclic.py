@@ -37,7 +37,7 @@ class CyclicLR(LRScheduler):
             rate.
         base_momentum, max_momentum: the smallest and the largest momentum, one number for all groups or a list with one for
             each group.
-        last_epoch: the number of the last completed epoch, to continue a schedule; -1 starts a new schedule.
+        last_epoch: the last completed epoch, from which the schedule continues; -1 starts a new schedule.
 
     Raises:
         ValueError: an argument is out of range, or `cycle_momentum` is set and the optimizer has no momentum.

@@ -18,7 +18,7 @@ class LambdaLR(LRScheduler):
     Args:
         optimizer: the optimizer whose learning rates are set.
         lr_lambda: the function, or a list with one function for each group.
-        last_epoch: the number of the last completed epoch, to continue a schedule; -1 starts a new schedule.
+        last_epoch: the last completed epoch, from which the schedule continues; -1 starts a new schedule.
 
     Raises:
         ValueError: the length of the list is not the number of groups.
@@ -67,7 +67,7 @@ class MultiplicativeLR(LambdaLR):
     Args:
         optimizer: the optimizer whose learning rates are set.
         lr_lambda: the function, or a list with one function for each group.
-        last_epoch: the number of the last completed epoch, to continue a schedule; -1 starts a new schedule.
+        last_epoch: the last completed epoch, from which the schedule continues; -1 starts a new schedule.
 
     Raises:
         ValueError: the length of the list is not the number of groups.
@@ -97,7 +97,7 @@ class StepLR(LRScheduler):
         optimizer: the optimizer whose learning rates are set.
         step_size: number of epochs between two changes of the rate.
         gamma: the factor.
-        last_epoch: the number of the last completed epoch, to continue a schedule; -1 starts a new schedule.
+        last_epoch: the last completed epoch, from which the schedule continues; -1 starts a new schedule.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
@@ -131,9 +131,9 @@ class MultiStepLR(LRScheduler):
 
     Args:
         optimizer: the optimizer whose learning rates are set.
-        milestones: the epochs of the changes; an epoch that is listed twice counts twice.
+        milestones: the epochs at which the rate changes. At an epoch that is listed twice, the rate is multiplied twice.
         gamma: the factor.
-        last_epoch: the number of the last completed epoch, to continue a schedule; -1 starts a new schedule.
+        last_epoch: the last completed epoch, from which the schedule continues; -1 starts a new schedule.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
@@ -178,7 +178,7 @@ class ConstantLR(LRScheduler):
         optimizer: the optimizer whose learning rates are set.
         factor: the factor, from 0 to 1.
         total_iters: the epoch in which the rate without the factor is restored.
-        last_epoch: the number of the last completed epoch, to continue a schedule; -1 starts a new schedule.
+        last_epoch: the last completed epoch, from which the schedule continues; -1 starts a new schedule.
 
     Raises:
         ValueError: `factor` is out of range.
@@ -226,7 +226,7 @@ class LinearLR(LRScheduler):
         start_factor: the factor in the first epoch, above 0 and at most 1.
         end_factor: the factor from epoch `total_iters` on, from 0 to 1.
         total_iters: number of epochs in which the factor changes.
-        last_epoch: the number of the last completed epoch, to continue a schedule; -1 starts a new schedule.
+        last_epoch: the last completed epoch, from which the schedule continues; -1 starts a new schedule.
 
     Raises:
         ValueError: a factor is out of range.
@@ -284,7 +284,7 @@ class ExponentialLR(LRScheduler):
     Args:
         optimizer: the optimizer whose learning rates are set.
         gamma: the factor.
-        last_epoch: the number of the last completed epoch, to continue a schedule; -1 starts a new schedule.
+        last_epoch: the last completed epoch, from which the schedule continues; -1 starts a new schedule.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
@@ -317,7 +317,7 @@ class PolynomialLR(LRScheduler):
         optimizer: the optimizer whose learning rates are set.
         total_iters: the epoch from which the rate is zero.
         power: the exponent.
-        last_epoch: the number of the last completed epoch, to continue a schedule; -1 starts a new schedule.
+        last_epoch: the last completed epoch, from which the schedule continues; -1 starts a new schedule.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
@@ -358,7 +358,7 @@ class CosineAnnealingLR(LRScheduler):
         optimizer: the optimizer whose learning rates are set.
         T_max: number of epochs in which the rate falls.
         eta_min: the lowest rate.
-        last_epoch: the number of the last completed epoch, to continue a schedule; -1 starts a new schedule.
+        last_epoch: the last completed epoch, from which the schedule continues; -1 starts a new schedule.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
@@ -402,7 +402,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         T_0: number of epochs of the first period.
         T_mult: the factor by which each period is longer than the period before it.
         eta_min: the lowest rate.
-        last_epoch: the number of the last completed epoch, to continue a schedule; -1 starts a new schedule.
+        last_epoch: the last completed epoch, from which the schedule continues; -1 starts a new schedule.
 
     Raises:
         ValueError: `T_0` is not a positive int, or `T_mult` is not an int of at least 1.

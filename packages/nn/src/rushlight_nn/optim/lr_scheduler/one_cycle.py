@@ -10,7 +10,7 @@ from .base import LRScheduler, per_group
 
 
 class OneCycleLR(LRScheduler):
-    """A schedule in which the rate rises to `max_lr` and falls again, once (Smith and Topin 2019).
+    """A schedule in which the rate rises once to `max_lr` and then falls (Smith and Topin 2019).
 
     `step` is called after every batch.
 
@@ -30,11 +30,11 @@ class OneCycleLR(LRScheduler):
             rate.
         base_momentum, max_momentum: the smallest and the largest momentum, one number for all groups or a list with one for
             each group.
-        div_factor: the quotient of the highest and the first rate.
-        final_div_factor: the quotient of the first and the last rate.
+        div_factor: the highest rate divided by the first rate.
+        final_div_factor: the first rate divided by the last rate.
         three_phase: use three phases. The rate rises, falls to the first rate in the same number of steps, and then falls
             to the last rate.
-        last_epoch: the number of the last completed epoch, to continue a schedule; -1 starts a new schedule.
+        last_epoch: the last completed epoch, from which the schedule continues; -1 starts a new schedule.
 
     Raises:
         ValueError: an argument is out of range, `cycle_momentum` is set and the optimizer has no momentum, or `step` is
