@@ -38,7 +38,7 @@ def default_collate(batch: Sequence[Any]) -> Any:
 
     Raises:
         TypeError: for samples of other types.
-        RuntimeError: for tensors of different shapes and sequences of different lengths.
+        RuntimeError: for tensors of different shapes or sequences of different lengths.
 
     Example:
         >>> default_collate([{"x": torch.zeros(2), "label": 1}, {"x": torch.ones(2), "label": 0}])
@@ -49,7 +49,7 @@ def default_collate(batch: Sequence[Any]) -> Any:
 
 
 def collate(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
-    """Combine samples into a batch, with collate functions for further types.
+    """Combine samples into a batch, with additional collate functions for further types.
 
     If `collate_fn_map` has an entry for the type of the first sample or one of its base classes, return
     `collate_fn_map[type](batch, collate_fn_map=collate_fn_map)`; otherwise follow the rules of
@@ -114,7 +114,7 @@ def collate(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -
 def default_convert(data: Any) -> Any:
     """Convert NumPy arrays and scalars to tensors, at any nesting depth, and leave other objects unchanged.
 
-    A `DataLoader` without batching applies this to each sample.
+    A `DataLoader` without batching applies this function to each sample.
 
     Example:
         >>> import numpy as np

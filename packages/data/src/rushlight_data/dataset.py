@@ -123,8 +123,8 @@ class TensorDataset(Dataset[tuple[core.Tensor, ...]]):
 class StackDataset(Dataset[Any]):
     """A dataset whose samples combine one sample of each of several datasets of the same length.
 
-    A sample is a tuple if the datasets are positional arguments, and a dict if they are keyword arguments.
-    Raises ValueError if the lengths differ.
+    A sample is a tuple if the datasets are passed as positional arguments, and a dict if they are passed as keyword
+    arguments. Raises ValueError if the lengths differ.
 
     Example:
         >>> dataset = StackDataset(image=["a.png", "b.png"], label=[0, 1])

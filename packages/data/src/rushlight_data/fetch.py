@@ -199,8 +199,7 @@ class IterableFetcher(Fetcher):
     def start_lane(self, lane: int, batches: int, batch: int | None, state: Any) -> None:
         """Start lane `lane` after its first `batches` batches, each of `batch` samples.
 
-        Load `state` into the dataset or its iterator; if `state` is None, read that many batches and discard
-        them."""
+        Load `state` into the dataset or its iterator; if `state` is None, read these batches and discard them."""
         self.seeds[lane] = mix(self.epoch_seed, lane)
         if not batches:
             return

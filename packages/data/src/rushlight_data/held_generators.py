@@ -1,4 +1,4 @@
-"""Find random generators that a dataset holds: every worker would have a copy in the same state."""
+"""Find random generators in a dataset, because every worker would have a copy in the same state."""
 
 from __future__ import annotations
 

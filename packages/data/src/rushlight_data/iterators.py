@@ -111,7 +111,7 @@ class LoaderIterator:
             self._display.finish()
 
     def _advance(self, task: Task) -> None:
-        """Advance the epoch's progress past a batch."""
+        """Add a batch to the progress of the epoch."""
         size = len(task.indices) if isinstance(task.indices, list) else task.indices if self._iterable else 1
         self._progress.batches += 1
         self._progress.samples += size or 1

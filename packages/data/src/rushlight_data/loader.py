@@ -68,9 +68,9 @@ class DataLoader(Generic[T_co]):
             are kept as long as the loader can verify that the objects copied to them have not changed; otherwise each epoch
             starts new workers. True keeps the workers even if changes could go unnoticed. False starts new workers for each
             epoch.
-        pin_memory_device: the device for which memory is pinned; "" selects the available one.
-        in_order: whether to return batches in the sampler's order rather than as they arrive.
-        seed: makes the order and all random streams a function of (seed, epoch, batch). If None, the seed of
+        pin_memory_device: the device for which memory is pinned; "" selects the available device. in_order: whether to
+        return batches in the sampler's order rather than as they arrive. seed: makes the order and all random streams a
+        function of (seed, epoch, batch). If None, the seed of
             each epoch is drawn from `generator`. Not in PyTorch.
         streams: how the random streams of `random`, NumPy and core are seeded while samples are read: per
             "batch", per "sample" (independent of the batch size; about 10 microseconds per sample), or, with
@@ -280,8 +280,8 @@ class DataLoader(Generic[T_co]):
     def state_dict(self) -> dict[str, Any]:
         """Return the position of the latest iteration as a small dict of plain Python objects.
 
-        A loader with the same arguments that loads this state continues with the next batch. It does not read earlier
-        batches, except for an iterable dataset without `state_dict`."""
+        A loader with the same arguments that loads this state continues with the next batch. The loader does not read
+        earlier batches, except for an iterable dataset without `state_dict`."""
         if self._resume is not None:  # a state was loaded, and its epoch has not begun
             return dict(self._resume)
         if not self.in_order and self._progress is not None and not self._progress.finished:
@@ -313,7 +313,7 @@ class DataLoader(Generic[T_co]):
     def stats(self) -> LoaderStats:
         """Return how long the training loop waited for the workers, and how long the workers waited for the loop.
 
-        `stats().verdict` summarizes it in one sentence."""
+        `stats().verdict` summarizes these times in one sentence."""
         return self._stats
 
     def check_worker_number_rationality(self) -> None:

@@ -10,7 +10,7 @@ _OFFSET_BITS = 32
 
 
 class Marks:
-    """One shared word per worker, which survives the worker: the number of a batch and a position in it."""
+    """One shared word per worker, readable after a crash of the worker: the number of a batch and a position in it."""
 
     def __init__(self, num_workers: int, fd: int | None = None) -> None:
         self.num_workers = num_workers

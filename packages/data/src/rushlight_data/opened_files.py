@@ -1,7 +1,8 @@
 """Watch which files a worker reads, to find out later whether they have changed. See Note [Early batches].
 
 Python calls audit hooks when it opens a file or lists a folder, but not when it reads the status of a file or the target of
-a link. The functions of `os` that read these are replaced while files are recorded. `os.path` and `pathlib` call them.
+a link. The functions of `os` that read these are replaced while files are recorded. `os.path` and `pathlib` call these
+functions.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class OpenedFiles:
         self._recording = True
 
     def stop(self) -> Signatures:
-        """End recording and return the signatures of the files, with one that never matches if other sources were read."""
+        """End recording and return the signatures of the files, plus one that never matches if other sources were read."""
         self._recording = False
         vars(os).update(self._originals)
         return self._signatures
@@ -107,7 +108,7 @@ def unchanged(signatures: Signatures) -> bool:
 
 
 def _regular_files(read_only: bool = False) -> set[tuple[str, str]]:
-    """Return the descriptors and paths of the files that this process has open, or those open for reading only."""
+    """Return the descriptors and paths of the files that this process has open, or only of those open for reading."""
     paths = set()
     for name in os.listdir("/proc/self/fd"):
         try:

@@ -20,9 +20,9 @@ _WORD = (1 << 32) - 1
 class Permutation(Sequence[int]):
     """A random permutation of `range(length)` whose items are computed when they are read.
 
-    The memory and the time for an item do not depend on the length. The items come from a Feistel network (Luby and
-    Rackoff, 1988) over the smallest power of two that is at least `length`, which is applied again to values outside of
-    the range (cycle walking; Black and Rogaway, 2002). Not all permutations can occur.
+    The memory and the time for an item do not depend on the length. The items come from a Feistel network (Luby and Rackoff,
+    1988) over the smallest power of two that is at least `length`. The network is applied again to values outside of the
+    range (cycle walking; Black and Rogaway, 2002). Not all permutations can occur.
 
     Arguments:
         length: number of items, less than 2**62.

@@ -450,7 +450,7 @@ class DistributedSampler(Sampler[int]):
             if group is None:
                 raise RuntimeError(
                     "DistributedSampler(num_replicas, rank): both must be given if there is no process group\n"
-                    "Pass the number of processes and of this process, or call init_process_group() first."
+                    "Pass the number of processes and the rank of this process, or call init_process_group() first."
                 )
             num_replicas = group.size() if num_replicas is None else num_replicas
             rank = group.rank() if rank is None else rank

@@ -77,12 +77,10 @@ class Stream(IterableDataset[T]):
 class ShardStream(Stream[T]):
     """A stream of the samples in shards, such as files.
 
-    Arguments:
-        shards: a sequence of shards, such as paths.
-        read: a function that returns an iterable over the samples of a shard. With worker processes of the start
-            method "spawn" or "forkserver", it must be possible to pickle it.
-        shuffle: whether to read the shards in a new random order in each epoch.
-        lanes: number of parts that can be read independently. More workers than lanes are of no use. Default: 8, or the
+    Arguments: shards: a sequence of shards, such as paths. read: a function that returns an iterable over the samples of a
+        shard. It must be picklable if worker processes have the start method "spawn" or "forkserver". shuffle: whether to
+        read the shards in a new random order in each epoch. lanes: number of parts that can be read independently. Workers
+        beyond the number of lanes read nothing. Default: 8, or the
             number of shards if there are fewer.
 
     A resumed loader reads the current shard again up to its position. After an exception, the iteration continues with the
@@ -215,7 +213,7 @@ class _ShuffleIterator(StreamIterator[T]):
         return self._block.pop()
 
     def _read_block(self) -> list[T]:
-        """Return the remaining samples of the block. If the source raises, the next call continues after the error."""
+        """Return the remaining samples of the block. If the source raises an exception, the next call continues after it."""
         while len(self._samples) < self._size:
             try:
                 self._samples.append(next(self._source))
@@ -245,10 +243,9 @@ class _ShuffleIterator(StreamIterator[T]):
 class MixStream(Stream[T]):
     """A stream that takes each sample from one of several streams, chosen at random.
 
-    Arguments:
-        streams: the streams.
-        weights: a positive number per stream; a stream is chosen with a probability proportional to it.
-        stop: when a lane ends: with "all", after all streams have ended in this lane; with "first", after one stream has
+    Arguments: streams: the streams. weights: a positive number per stream; a stream is chosen with a probability
+        proportional to its weight. stop: when a lane ends: with "all", after all streams have ended in this lane; with
+        "first", after one stream has
             ended.
 
     The number of lanes is the smallest number of lanes of any stream.

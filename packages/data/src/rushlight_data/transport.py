@@ -160,8 +160,8 @@ class ThreadTransport:
 class _ThreadPipe:
     """One direction of a pipe between threads.
 
-    The event descriptor counts the objects that can be read. The end of the stream counts as one more, which
-    is never removed."""
+    The event descriptor counts the objects that can be read. The end of the stream counts as one more object, which is never
+    removed."""
 
     def __init__(self) -> None:
         self.fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_SEMAPHORE)

@@ -170,7 +170,7 @@ class WorkerPool:
         return self.snapshot is not None and self.snapshot.known and self._begins_anew
 
     def is_current(self) -> bool:
-        """Return whether all workers run, and no change of the objects that were copied to them was detected."""
+        """Return whether all workers are running, and no change of the objects that were copied to them was detected."""
         poller = select.poll()
         for worker in self.workers:
             poller.register(worker.sentinel, select.POLLIN)
@@ -195,7 +195,7 @@ class WorkerPool:
         self.send(worker, ("task", self.generation, number, task, early))
 
     def send(self, worker: WorkerHandle, message: Any) -> None:
-        """Send a message to a worker. If the worker has ended, the next `receive` raises."""
+        """Send a message to a worker. If the worker has ended, the next `receive` raises an error."""
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             worker.conn.send(message)
 

@@ -22,7 +22,7 @@ class Parameter(Tensor):
 
     Args:
         data: the values, which are shared, not copied. Default: an empty tensor.
-        requires_grad: whether gradients are recorded. Only floating-point parameters can require them.
+        requires_grad: whether gradients are recorded. Only floating-point and complex parameters can require gradients.
 
     Raises:
         TypeError: `data` is not a tensor.
@@ -239,8 +239,8 @@ def is_lazy(param: Any) -> bool:
 class UninitializedParameter(UninitializedTensorMixin, Parameter):
     """A parameter whose shape is not known yet, used by lazy layers.
 
-    It can be given to optimizers, moved and converted. Other uses raise an error until `materialize` gives it a shape.
-    The object then becomes an ordinary parameter.
+    The parameter can be passed to optimizers, moved and converted. Other uses raise an error until `materialize` gives the
+    parameter a shape. The object then becomes an ordinary parameter.
 
     Args:
         requires_grad: whether gradients are recorded.

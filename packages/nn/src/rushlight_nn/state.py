@@ -28,7 +28,7 @@ else:
 
 
 class IncompatibleKeys(_Keys):
-    """The result of `load_state_dict`: the missing keys of the state and the unexpected keys in it.
+    """The result of `load_state_dict`: the keys that are missing from the state, and the unexpected keys in the state.
 
     Example:
         >>> layer = nn.Linear(2, 2)
@@ -59,7 +59,7 @@ def _with_prefixes(module: Any, prefix: str) -> Iterator[tuple[Any, str]]:
 
 
 def _sees_the_state(module: Any) -> bool:
-    """Return whether user code, a hook or an overridden method, receives the state that is being loaded.
+    """Return whether user code (a hook or an overridden method) receives the state that is being loaded.
 
     Such code may change the state. As in PyTorch, it receives only the entries of the module and its descendants.
     """
@@ -81,12 +81,12 @@ def _run_post_hooks(module: Any, result: IncompatibleKeys) -> None:
 class State:
     """The part of Module that implements `state_dict` and `load_state_dict`.
 
-    Note [Loading is all or nothing]
-    Loading first walks the whole tree and collects missing keys, unexpected keys and tensors of another shape. It
-    copies values only afterwards, so that a state that does not fit leaves the module unchanged. The functions that
-    copy are collected in the list `local_metadata["deferred"]`. A module that overrides `_load_from_state_dict` may
-    ignore this list and copy immediately. Setting an extra state may create the children that are checked next.
-    Therefore `local_metadata["load_up_to"]` runs the functions collected so far, unless an error has been found.
+    Note [Loading is all or nothing] Loading first walks the whole tree and collects missing keys, unexpected keys and
+    tensors of the wrong shape. It copies values only afterwards, so that a state that does not fit leaves the module
+    unchanged. The functions that copy are collected in the list `local_metadata["deferred"]`. A module that overrides
+    `_load_from_state_dict` may ignore this list and copy immediately. Setting an extra state may create the children that
+    are checked next. Therefore `local_metadata["load_up_to"]` runs the functions collected so far, unless an error has been
+    found.
     """
 
     # The version of the layout of this module's state. It is stored in the state.

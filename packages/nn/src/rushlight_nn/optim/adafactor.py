@@ -25,7 +25,7 @@ class Adafactor(EachParameter):
         eps: lower limits of the root mean square of a gradient and of a parameter. The first one is the dtype's machine
             epsilon by default.
         d: the largest root mean square of an update; larger updates are scaled down.
-        weight_decay: lr · weight_decay · parameter is subtracted from the parameter.
+        weight_decay: the decoupled weight decay; lr · weight_decay · parameter is subtracted from the parameter.
         foreach: accepted and ignored.
         maximize: maximise the objective instead of minimising it.
 

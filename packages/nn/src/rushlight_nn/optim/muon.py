@@ -21,9 +21,9 @@ class Muon(EachParameter):
     Muon is for the matrices of hidden layers. Use another optimizer for embeddings, the last layer, and other parameters.
 
     Args:
-        params: matrices, or parameter groups of them.
+        params: matrices, or parameter groups of matrices.
         lr: learning rate.
-        weight_decay: lr · weight_decay · parameter is subtracted from the parameter.
+        weight_decay: the decoupled weight decay; lr · weight_decay · parameter is subtracted from the parameter.
         momentum: the decay rate of the running mean of the gradient.
         nesterov: use Nesterov's momentum, in which the step uses the running mean updated again with the same gradient.
         ns_coefficients: coefficients of x, x³ and x⁵ in the polynomial that is applied to the singular values.

@@ -192,7 +192,7 @@ class Optimizer:
         self.param_groups.append({"params": params, **{k: v for k, v in group.items() if k != "params"}})
 
     def _patch_step_function(self) -> None:
-        """Do nothing. Optimizers that wrap another one call this method, but step hooks need no preparation here."""
+        """Do nothing. Optimizers that wrap another optimizer call this method, but step hooks need no preparation here."""
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Remove the gradients of all parameters, or fill them with zeros if `set_to_none` is False."""
@@ -398,7 +398,7 @@ def _step_with_hooks(optimizer: Optimizer, *given: Any, **kwargs: Any) -> Any:
 
 
 def check_settings(optimizer: str, **settings: Any) -> None:
-    """Raise ValueError if a setting is negative or a tensor of several elements."""
+    """Raise ValueError if a setting is negative or is a tensor of several elements."""
     for name, value in settings.items():
         if isinstance(value, Tensor) and value.numel() != 1:
             raise ValueError(

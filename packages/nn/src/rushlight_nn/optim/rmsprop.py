@@ -18,8 +18,8 @@ _rmsprop_step_ = operator("_rmsprop_step_")
 class RMSprop(CountedSteps):
     """RMSprop: steps divided by the root of the running mean of the squared gradient.
 
-    Each step is ``p = p - lr · gradient / (sqrt(v) + eps)``, where v is the running mean (Tieleman and Hinton, lecture 6.5,
-    2012). The centred version is from Graves 2013.
+    Each step is ``p = p - lr · gradient / (sqrt(v) + eps)``, where v is the running mean of the squared gradient (Tieleman
+    and Hinton, lecture 6.5, 2012). The centred version is from Graves 2013.
 
     Args:
         params: tensors or parameter groups.

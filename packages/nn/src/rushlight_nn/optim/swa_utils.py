@@ -123,7 +123,7 @@ class AveragedModel(Module):
         model: the model to average.
         device: the device of the averages.
         avg_fn: a function that returns the new average of a tensor from the old average, the model's tensor of the same
-            shape and the number of updates. By default, it computes the plain mean.
+            shape and the number of updates. By default, the plain mean is computed.
         multi_avg_fn: a function that updates a list of averages in place.
         use_buffers: average the buffers, too; otherwise they are copied from the model.
 

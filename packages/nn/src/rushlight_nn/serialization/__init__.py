@@ -37,7 +37,7 @@ def save(
     """Save `obj` to the file `f`, replacing an existing file atomically.
 
     The data is written to a new file, which replaces the old file once it is complete and on disk. After a crash, `f` is
-    therefore either the old file or the complete new one. Tensors that share memory share it again after loading.
+    therefore either the old file or the complete new file. Tensors that share memory share it again after loading.
 
     Args:
         obj: tensors, numbers, strings, bytes, dtypes, devices, NumPy's arrays and numbers, dates, paths, and lists,
@@ -114,8 +114,8 @@ def load(
 
     Args:
         f: a path, or an open binary file. For a checkpoint in several shards, it is the path of the index.
-        map_location: the device of the loaded tensors: a device, or a dictionary from saved devices to new ones, or a
-            function. The function takes a tensor on the CPU and the name of the device it was saved from, and returns the
+        map_location: the device of the loaded tensors, given as a device, a dictionary from saved devices to new devices, or
+            a function. The function takes a tensor on the CPU and the name of the device it was saved from, and returns the
             tensor to use or None. By default, tensors are loaded to the device they were saved from.
         pickle_module: accepted for compatibility, and not used: no pickle is executed.
         weights_only: accepted for compatibility. A file that contains more than data is always refused; see

@@ -180,7 +180,7 @@ def require_plain(entry: Entry) -> None:
     """
     if not entry.is_plain:
         raise FormatError(
-            f"entry {entry.name!r:.80} is compressed, which is not supported: PyTorch stores tensors as they are\n"
+            f"entry {entry.name!r:.80} is compressed, which is not supported: PyTorch stores tensors uncompressed\n"
             "hint: unpack the archive, and pack it with `zip -0 -r`"
         )
 

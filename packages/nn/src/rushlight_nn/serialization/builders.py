@@ -174,7 +174,7 @@ def tensor_over(storage: Any, dtype: Any, shape: Any, strides: Any, offset: Any)
     """
     check_geometry(shape, strides, offset)
     if not isinstance(dtype, core.dtype):
-        raise FormatError(f"a tensor has dtype {dtype}, which rushlight-core does not have")
+        raise FormatError(f"a tensor has dtype {dtype}, which rushlight-core does not support")
     if 0 not in shape:
         last = offset + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
         if (last + 1) * dtype.itemsize > storage.nbytes():
@@ -287,7 +287,7 @@ def rebuild_parameter(data: Any, requires_grad: Any, hooks: Any, state: Any = No
 def rebuild_meta(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
     check_geometry(size, stride, 0)
     if not isinstance(dtype, core.dtype):
-        raise FormatError(f"a tensor has dtype {dtype}, which rushlight-core does not have")
+        raise FormatError(f"a tensor has dtype {dtype}, which rushlight-core does not support")
     tensor = core.empty_strided(list(size), list(stride), dtype=dtype, device="meta")
     return tensor.requires_grad_() if _check_flags(tensor, requires_grad) else tensor
 
@@ -316,7 +316,7 @@ def rebuild_typed(budget: Budget, function: Any, kind: Any, arguments: Any, stat
 
 def refuse_quantized(*arguments: Any) -> NoReturn:
     raise FormatError(
-        "the file holds a quantized tensor, which rushlight does not have\nhint: save tensor.dequantize()"
+        "the file holds a quantized tensor, which rushlight does not support\nhint: save tensor.dequantize()"
     )
 
 
@@ -327,7 +327,7 @@ def layout(name: Any) -> Any:
         **{str(each): each for each in COMPRESSED},
     }
     if name not in found:
-        raise FormatError(f"the file holds a tensor of layout {name!r:.80}, which rushlight does not have")
+        raise FormatError(f"the file holds a tensor of layout {name!r:.80}, which rushlight does not support")
     return found[name]
 
 
@@ -344,7 +344,7 @@ def size(values: Any = ()) -> Any:
 
 
 def _set_attributes(value: Any, state: Any) -> None:
-    """Set the attributes in the dictionary `state` on `value`. Refuse names of attributes of its class."""
+    """Set the attributes in the dictionary `state` on `value`. Refuse names that are attributes of the class of `value`."""
     if not isinstance(state, dict):
         raise FormatError(
             f"the state of a {type(value).__name__} must be a dictionary, got {type(state).__name__}"
@@ -758,7 +758,7 @@ _EMPTY: dict[Any, int] = {
 
 
 def _cost(function: Any, arguments: Any) -> int:
-    """Return an upper bound of the memory of `function(*arguments)`, which contains at most one copy of each argument."""
+    """Return an upper bound of the memory of the result of `function(*arguments)`, which copies arguments at most once."""
     texts = sum(2 * len(value) for value in arguments if isinstance(value, (str, bytes, bytearray)))
     items = sum(len(v) for v in arguments if isinstance(v, (list, tuple, dict, set, frozenset)))
     if isinstance(function, type) and function in (list, deque):

@@ -55,16 +55,16 @@ _CHUNK = 1 << 20
 
 
 def dtype_name(dtype: Any) -> str:
-    """Return the name that the safetensors format has for a dtype.
+    """Return the name of a dtype in the safetensors format.
 
     Raises:
-        TypeError: the format has no such dtype.
+        TypeError: the safetensors format does not support the dtype.
     """
     for name, ours in _DTYPES.items():
         if getattr(core, ours, None) is dtype or getattr(core, ours, None) == dtype:
             return name
     raise TypeError(
-        f"save: tensors of dtype {dtype} cannot be saved\nhint: convert it first, with tensor.to(...)"
+        f"save: tensors of dtype {dtype} cannot be saved\nhint: convert the tensor with tensor.to(...)"
     )
 
 
@@ -187,7 +187,7 @@ def _read_entry(name: str, description: Any, begin: int) -> Entry:
     if not isinstance(dtype, str) or not _are_sizes(shape) or not _are_sizes(offsets) or len(offsets) != 2:
         raise FormatError(f"the description of tensor {name!r:.80} cannot be read")
     if dtype not in _DTYPES or not hasattr(core, _DTYPES[dtype]):
-        raise FormatError(f"tensor {name!r:.80} has dtype {dtype!r:.20}, which rushlight-core does not have")
+        raise FormatError(f"tensor {name!r:.80} has dtype {dtype!r:.20}, which rushlight-core does not support")
     if len(shape) > MAX_DIMENSIONS:
         raise FormatError(f"tensor {name!r:.80} has {len(shape)} dimensions, needs at most {MAX_DIMENSIONS}")
     size = math.prod(shape) * getattr(core, _DTYPES[dtype]).itemsize

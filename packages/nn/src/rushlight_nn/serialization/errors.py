@@ -49,8 +49,8 @@ class CheckpointError(RuntimeError, UnpicklingError):
 class Budget:
     """The memory that reading a file may use, so that a small file cannot allocate a large amount.
 
-    Readers charge the memory of objects before they create them. The bytes of tensors take as much memory as they do in the
-    file, and are not charged. See Note [What a file may take].
+    Readers subtract the memory of objects from the remaining memory before they create the objects. The bytes of tensors
+    take as much memory as they take in the file, and are not subtracted. See Note [What a file may take].
 
     Args:
         size: the size of the file, in bytes.

@@ -134,7 +134,7 @@ class Pickler:
     Args:
         storages: the storages of the tensors.
         legacy: whether to write persistent ids of six items, as the legacy layout requires.
-        noting: whether only to fill `storages`; the output is then discarded.
+        noting: whether to only fill `storages` and discard the output.
     """
 
     out: bytearray

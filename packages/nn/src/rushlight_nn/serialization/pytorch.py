@@ -2,8 +2,8 @@
 
 There are two layouts. A *zip* archive has the pickle as the entry `data.pkl` and every storage as an entry `data/<key>`. The
 *legacy* layout, of PyTorch before version 1.6, has five pickles (a magic number, the version, properties of the machine, the
-structure, the keys), followed by the length and the bytes of each storage. In both, the structure refers to a storage by a
-persistent id: `("storage", class, key, device, elements)`.
+structure, the keys), followed by the length and the bytes of each storage. In both layouts, the structure refers to a
+storage by a persistent id: `("storage", class, key, device, elements)`.
 """
 
 from __future__ import annotations
@@ -397,7 +397,7 @@ def _read_legacy(source: Source, data: bytes, map_location: Any, budget: Budget)
     machine.load()
     version = machine.load()
     if type(version) is not int or version != LEGACY_VERSION:
-        raise FormatError(f"the version of its legacy layout is not {LEGACY_VERSION}")
+        raise FormatError(f"the version of the legacy layout is not {LEGACY_VERSION}")
     numbers = machine.load()
     if not isinstance(numbers, dict) or numbers.get("little_endian") is not True:
         raise FormatError(

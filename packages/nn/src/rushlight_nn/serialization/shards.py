@@ -9,12 +9,12 @@ The index combines the files into one checkpoint. It is replaced last, and atomi
 names that are not in use, so that the old checkpoint remains complete until the new index is written. Then the old shards
 are removed.
 
-Note [Whose shards]
-A file is removed only if its name is a possible name of a shard of this index, and its header begins with the metadata of
-`_mark_of`, which contain the name of the index. Shards that a killed process left also fulfil these conditions. Files that
-are listed in an index in the folder are not removed, and neither are files that another program wrote. A save holds a shared
-lock on the folder. A shard that is not listed in any index may belong to another save that has not written its index yet.
-Therefore such shards are removed only by a save that can obtain an exclusive lock.
+Note [Whose shards] A file is removed only if its name is a possible name of a shard of this index, and its header begins
+with the metadata of `_mark_of`, which contain the name of the index. Shards that a killed process left also fulfil these
+conditions. Files that are listed in an index in the folder are not removed, and neither are files that another program
+wrote. Each call of `save` holds a shared lock on the folder. A shard that is not listed in any index may belong to another
+call of `save` that has not written its index yet. Therefore such shards are removed only by a call of `save` that can obtain
+an exclusive lock.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def size_in_bytes(size: int | str) -> int:
     """Return the number of bytes for `size`: an int, or a number with a unit, such as "5GB" or "500 MiB".
 
     Raises:
-        ValueError: `size` has another form, or is not positive.
+        ValueError: `size` does not have one of these forms, or is not positive.
     """
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMG]I?B)?\s*", str(size).upper())
     nbytes = int(float(found[1]) * _UNITS[found[2] or ""]) if found and type(size) in (int, str) else 0
@@ -237,7 +237,7 @@ def _in_parallel(work: Callable[[int], Any], count: int) -> list[Any]:
 
 
 def index_of(path: str) -> str:
-    """Return `path`, or the path of its index if only that exists."""
+    """Return `path`, or the path of its index if only the index exists."""
     index = path + _INDEX
     return index if not os.path.exists(path) and os.path.exists(index) else path
 

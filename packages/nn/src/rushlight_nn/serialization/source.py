@@ -89,7 +89,7 @@ class Source:
         self.close()
 
     def go_to(self, position: int) -> bool:
-        """Move the stream to byte `position` of the checkpoint for the next reader. Return False if it cannot seek."""
+        """Move the stream to byte `position` of the checkpoint for the next reader. Return False if this stream cannot seek."""
         if self._stream is None or not _can_seek(self._stream):
             return False
         self._stream.seek(self._begin + position)
@@ -105,7 +105,7 @@ class Source:
         """Return `count` bytes that begin at byte `begin`.
 
         Raises:
-            FormatError: the file is shorter.
+            FormatError: the file is too short.
         """
         if begin < 0 or count < 0 or begin + count > self.size:
             raise FormatError(f"truncated: the file has {self.size} bytes, but {begin + count} are needed")

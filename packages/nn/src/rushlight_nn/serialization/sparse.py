@@ -26,7 +26,7 @@ def rebuild_sparse(kind: Any, parts: Any, *requires_grad: Any) -> Tensor:
         compressed, plain, found, shape = parts
         return _sparse(kind, shape, compressed, plain, found, True)
     raise FormatError(
-        "it holds a sparse tensor whose layout or parts rushlight does not support\nhint: save tensor.to_dense()"
+        "the file holds a sparse tensor whose layout or parts rushlight does not support\nhint: save tensor.to_dense()"
     )
 
 

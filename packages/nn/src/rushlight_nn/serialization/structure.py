@@ -1,7 +1,8 @@
 """Convert nested containers to JSON and back. Tensors are stored separately, and JSON refers to them by number.
 
-Plain values, lists, and dictionaries with strings as keys are written as such. Every other value is written as a JSON object
-whose key "!" gives its type: a container with its items, or a value of one of the classes in :mod:`values`.
+Plain values, lists, and dictionaries with strings as keys are written as the corresponding JSON values. Every other value is
+written as a JSON object whose key "!" gives its type: a container with its items, or a value of one of the classes in
+:mod:`values`.
 """
 
 from __future__ import annotations
@@ -176,11 +177,11 @@ def _hint(value: Any) -> str:
 
 
 class StructureError(Exception):
-    """The error of a description that :class:`Encoder` does not write."""
+    """The error for a description that :class:`Encoder` cannot have written."""
 
 
 def decode(node: Any, tensor: Callable[[int], Tensor]) -> Any:
-    """Return the value that was encoded as `node`. `node` is changed in place. `tensor` returns the tensor of a number.
+    """Return the value that was encoded as `node`. `node` is changed in place. `tensor(n)` returns tensor number n.
 
     Raises:
         StructureError: `node` does not have the form that :class:`Encoder` writes.

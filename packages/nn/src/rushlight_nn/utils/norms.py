@@ -9,7 +9,7 @@ from ..functional import normalize
 
 
 def norm_except(weight: Tensor, dim: int | None) -> Tensor:
-    """Return the norm over all dimensions except `dim`, kept with size 1. If `dim` is None, use all dimensions.
+    """Return the norm over all dimensions except `dim`, which keep size 1. If `dim` is None, use all dimensions.
 
     A `dim` of -1 is treated as None, as in PyTorch.
     """

@@ -188,7 +188,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
         dim: the dimension that has a separate norm for each index; None selects one norm for the whole tensor.
 
     Shape:
-        - Tensor: (*); g has the same number of dimensions, of size 1 except for `dim`.
+        - Tensor: (*); g has the same number of dimensions, all of size 1 except `dim`.
 
     Example:
         >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(20, 40))

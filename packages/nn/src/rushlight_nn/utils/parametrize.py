@@ -57,8 +57,8 @@ class ParametrizationList(ModuleList):
 
     Args:
         modules: the modules to call, in this order.
-        original: the tensor before it is parametrized. The methods `right_inverse` of the modules that have one are applied
-            to it in reverse order.
+        original: the tensor before it is parametrized. The `right_inverse` methods of the modules, where defined, are
+            applied to `original` in reverse order.
         unsafe: do not check that shape and dtype remain the same.
 
     Raises:
@@ -284,7 +284,7 @@ def register_parametrization(
     The tensor is computed whenever it is read. The former parameter or buffer becomes
     `module.parametrizations.tensor_name.original`. Several parametrizations of one tensor are applied one after the other.
     If the parametrization has a method `right_inverse`, it computes the initial `original`, and allows assignments to the
-    tensor. It may return several tensors, which are then all passed to the parametrization.
+    tensor. If `right_inverse` returns several tensors, all of them are passed to the parametrization.
 
     Args:
         module: the module, which is returned. Its class is replaced by a derived class.
@@ -293,7 +293,7 @@ def register_parametrization(
         unsafe: do not check that shape and dtype remain the same.
 
     Shape:
-        - Tensor: (*), any shape; the parametrization keeps it, unless `unsafe`.
+        - Tensor: (*), any shape. The parametrization must keep the shape unless `unsafe` is True.
 
     Raises:
         ValueError: the parameter or buffer does not exist, or the shape or dtype changes.

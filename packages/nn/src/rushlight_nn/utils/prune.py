@@ -83,8 +83,8 @@ def l1_unstructured(module: M, name: str, amount: int | float, importance_scores
         module: the module, which is returned.
         name: the name of the parameter.
         amount: the number of elements to prune as an int, or the fraction of all elements as a float between 0 and 1.
-        importance_scores: a tensor of the parameter's shape, from which the pruned part is chosen instead of from the
-            parameter.
+        importance_scores: scores, of the parameter's shape, that replace the parameter's values in the choice of what to
+            prune.
 
     Shape:
         - Parameter and mask: (*), the same shape.
@@ -136,8 +136,8 @@ def ln_structured(
         amount: the number of channels to prune as an int, or the fraction of all channels as a float between 0 and 1.
         n: order of the norm.
         dim: the dimension of the channels.
-        importance_scores: a tensor of the parameter's shape, from which the pruned part is chosen instead of from the
-            parameter.
+        importance_scores: scores, of the parameter's shape, that replace the parameter's values in the choice of what to
+            prune.
 
     Shape:
         - Parameter and mask: (*), the same shape.
@@ -188,16 +188,16 @@ def global_unstructured(
     Args:
         parameters: pairs of a module and the name of a parameter.
         pruning_method: a pruning method class of the type "unstructured".
-        importance_scores: a dictionary from pairs in `parameters` to tensors of the parameters' shapes, from which the
-            pruned elements are chosen instead of from the parameters.
+        importance_scores: a dictionary from pairs in `parameters` to scores, of the parameters' shapes, that replace the
+            parameters' values in the choice of what to prune.
         kwargs: arguments of the pruning method class.
 
     Shape:
         - Importance scores: the parameter's shape.
 
     Raises:
-        TypeError: `parameters` are not pairs, `importance_scores` is not a dictionary, or `pruning_method` is not of the
-            type "unstructured".
+        TypeError: an item of `parameters` is not a pair, `importance_scores` is not a dictionary, or `pruning_method` is not
+            of the type "unstructured".
 
     Example:
         >>> model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1))

@@ -173,7 +173,7 @@ class PruningContainer(BasePruningMethod):
 
         Raises:
             TypeError: the argument is not a pruning method.
-            ValueError: the method prunes another tensor than this container.
+            ValueError: the method prunes a different tensor than this container.
         """
         if not isinstance(method, BasePruningMethod):
             raise TypeError(

@@ -158,7 +158,7 @@ def pack_padded_sequence(
         - Output: a :class:`PackedSequence` with `data` (sum of the lengths, *).
 
     Raises:
-        RuntimeError: the lengths do not fit the input, or are not sorted with `enforce_sorted`.
+        RuntimeError: the lengths do not fit the input, or `enforce_sorted` is set and the lengths are not sorted.
 
     Example:
         >>> padded = torch.tensor([[1, 2, 3], [4, 5, 0]])

@@ -142,7 +142,7 @@ class OneCycleLR(LRScheduler):
 
 
 def set_momentum(group: dict[str, Any], momentum: float) -> None:
-    """Set the momentum of a group. For Adam, it is the first element of "betas"."""
+    """Set the momentum of a group. For Adam, the momentum is the first element of "betas"."""
     if "betas" in group:
         group["betas"] = (momentum, *group["betas"][1:])
     else:

@@ -19,7 +19,7 @@ class ReduceLROnPlateau(LRScheduler):
         mode: "min" if a smaller metric is better, "max" if a larger metric is better.
         factor: the factor, below 1.
         patience: number of epochs without an improvement before the rate is reduced.
-        threshold: the smallest improvement over the best metric that counts.
+        threshold: the smallest change of the best metric that counts as an improvement.
         threshold_mode: "rel" if the threshold is a fraction of the best metric, "abs" if it is a difference.
         cooldown: number of epochs after a reduction that do not count towards `patience`.
         min_lr: the lowest rate, one number for all groups or a list with one for each group.
@@ -82,7 +82,7 @@ class ReduceLROnPlateau(LRScheduler):
 
     @property
     def in_cooldown(self) -> bool:
-        """Whether epochs do not count towards `patience`, because the last reduction is recent."""
+        """Whether the cooldown after the last reduction continues, so that epochs do not count towards `patience`."""
         return self.cooldown_counter > 0
 
     def is_better(self, a: float, best: float) -> bool:
@@ -92,7 +92,7 @@ class ReduceLROnPlateau(LRScheduler):
         return a < best * (1 - self.threshold) if self.mode == "min" else a > best * (1 + self.threshold)
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Record `metrics`, the metric of an epoch. Reduce the rates if the metric has not improved for too many epochs."""
+        """Record `metrics`, the metric of an epoch. Reduce the rates if it has not improved for over `patience` epochs."""
         current = float(metrics)
         self.last_epoch: int = self.last_epoch + 1 if epoch is None else epoch
         if self.is_better(current, self.best):
