@@ -187,7 +187,9 @@ def _read_entry(name: str, description: Any, begin: int) -> Entry:
     if not isinstance(dtype, str) or not _are_sizes(shape) or not _are_sizes(offsets) or len(offsets) != 2:
         raise FormatError(f"the description of tensor {name!r:.80} cannot be read")
     if dtype not in _DTYPES or not hasattr(core, _DTYPES[dtype]):
-        raise FormatError(f"tensor {name!r:.80} has dtype {dtype!r:.20}, which rushlight-core does not support")
+        raise FormatError(
+            f"tensor {name!r:.80} has dtype {dtype!r:.20}, which rushlight-core does not support"
+        )
     if len(shape) > MAX_DIMENSIONS:
         raise FormatError(f"tensor {name!r:.80} has {len(shape)} dimensions, needs at most {MAX_DIMENSIONS}")
     size = math.prod(shape) * getattr(core, _DTYPES[dtype]).itemsize
