@@ -68,9 +68,9 @@ class DataLoader(Generic[T_co]):
             are kept as long as the loader can verify that the objects copied to them have not changed; otherwise each epoch
             starts new workers. True keeps the workers even if changes could go unnoticed. False starts new workers for each
             epoch.
-        pin_memory_device: the device for which memory is pinned; "" selects the available device. in_order: whether to
-        return batches in the sampler's order rather than as they arrive. seed: makes the order and all random streams a
-        function of (seed, epoch, batch). If None, the seed of
+        pin_memory_device: the device for which memory is pinned; "" selects the available device.
+        in_order: whether to return batches in the sampler's order rather than as they arrive.
+        seed: makes the order and all random streams a function of (seed, epoch, batch). If None, the seed of
             each epoch is drawn from `generator`. Not in PyTorch.
         streams: how the random streams of `random`, NumPy and core are seeded while samples are read: per
             "batch", per "sample" (independent of the batch size; about 10 microseconds per sample), or, with

@@ -77,11 +77,13 @@ class Stream(IterableDataset[T]):
 class ShardStream(Stream[T]):
     """A stream of the samples in shards, such as files.
 
-    Arguments: shards: a sequence of shards, such as paths. read: a function that returns an iterable over the samples of a
-        shard. It must be picklable if worker processes have the start method "spawn" or "forkserver". shuffle: whether to
-        read the shards in a new random order in each epoch. lanes: number of parts that can be read independently. Workers
-        beyond the number of lanes read nothing. Default: 8, or the
-            number of shards if there are fewer.
+    Arguments:
+        shards: a sequence of shards, such as paths.
+        read: a function that returns an iterable over the samples of a shard. It must be picklable if worker processes have
+            the start method "spawn" or "forkserver".
+        shuffle: whether to read the shards in a new random order in each epoch.
+        lanes: number of parts that can be read independently. Workers beyond the number of lanes read nothing. Default: 8,
+            or the number of shards if there are fewer.
 
     A resumed loader reads the current shard again up to its position. After an exception, the iteration continues with the
     next shard of the lane.
@@ -243,9 +245,10 @@ class _ShuffleIterator(StreamIterator[T]):
 class MixStream(Stream[T]):
     """A stream that takes each sample from one of several streams, chosen at random.
 
-    Arguments: streams: the streams. weights: a positive number per stream; a stream is chosen with a probability
-        proportional to its weight. stop: when a lane ends: with "all", after all streams have ended in this lane; with
-        "first", after one stream has
+    Arguments:
+        streams: the streams.
+        weights: a positive number per stream; a stream is chosen with a probability proportional to its weight.
+        stop: when a lane ends: with "all", after all streams have ended in this lane; with "first", after one stream has
             ended.
 
     The number of lanes is the smallest number of lanes of any stream.
