@@ -63,9 +63,9 @@ class Dataset(Generic[T]):
 class IterableDataset(Dataset[T], Iterable[T]):
     """Base class of datasets that are streams of samples. Subclasses define `__iter__`.
 
-    Each worker has its own copy of the dataset and reads the whole stream, unless `__iter__` uses
-    `get_worker_info()` to select a part of it. A stream whose dataset or iterator has `state_dict` and
-    `load_state_dict` is resumed without reading it again.
+    Each worker has its own copy of the dataset and reads the whole stream, unless `__iter__` uses `get_worker_info()` to
+    select a part of it. If the dataset or its iterator has `state_dict` and `load_state_dict`, a loader resumes the stream
+    without reading it again.
 
     Raises NotImplementedError if a subclass does not define `__iter__`.
 

@@ -27,7 +27,7 @@ class DatasetFolder(Dataset[tuple[Any, Any]]):
         is_valid_file: a function that takes a path and returns whether the file is a sample; used instead of `extensions`.
         allow_empty: whether folders without samples are classes. If False, such a folder raises FileNotFoundError.
 
-    Raises ValueError unless one of `extensions` and `is_valid_file` is passed, and FileNotFoundError if there are no
+    Raises ValueError unless exactly one of `extensions` and `is_valid_file` is passed, and FileNotFoundError if there are no
     classes or a class has no samples. An exception that is raised while a sample is read has a note with the path of the
     file.
 
@@ -96,8 +96,8 @@ class DatasetFolder(Dataset[tuple[Any, Any]]):
     ) -> list[tuple[str, int]]:
         """Return the tuples (path, number of the class) of all samples. A subclass may override this.
 
-        Raises ValueError unless one of `extensions` and `is_valid_file` is passed, and FileNotFoundError if a class has no
-        samples.
+        Raises ValueError unless exactly one of `extensions` and `is_valid_file` is passed, and FileNotFoundError if a class
+        has no samples.
         """
         if (not extensions) == (is_valid_file is None):
             raise ValueError(

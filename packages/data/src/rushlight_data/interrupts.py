@@ -18,8 +18,8 @@ _kept = False
 class KeepInterrupts:
     """Context manager that keeps a KeyboardInterrupt raised in a finalizer.
 
-    `raise_kept_interrupt()` raises the kept exception. If it is not called, the exception is raised when the context ends.
-    The context manager has no effect outside the main thread, because only the main thread handles signals.
+    `raise_kept_interrupt()` raises the kept exception. If this function is not called, the exception is raised when the
+    context ends. The context manager has no effect outside the main thread, because only the main thread handles signals.
 
     Example:
         >>> with KeepInterrupts():

@@ -53,7 +53,7 @@ class _LengthBatches(_Seeded):
 
 
 class BucketBatchSampler(_LengthBatches):
-    """Samples batches of `batch_size` indices of samples with similar lengths.
+    """A sampler of batches of `batch_size` indices whose samples have similar lengths.
 
     The indices are shuffled and divided into buckets. Each bucket is sorted by length and cut into batches, and the
     batches are shuffled.
@@ -110,7 +110,7 @@ class BucketBatchSampler(_LengthBatches):
 
 
 class TokenBatchSampler(_LengthBatches):
-    """Samples batches that have at most `max_tokens` elements after padding.
+    """A sampler of batches that have at most `max_tokens` elements after padding.
 
     The indices are sorted by length, and indices of equal length are in random order. Each batch takes as many
     indices as fit: the number of its indices times its largest length is at most `max_tokens`. The batches are

@@ -302,8 +302,8 @@ class DataLoader(Generic[T_co]):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continue from a state in the next iteration.
 
-        Raises ValueError if the state does not fit this loader, for example because of another batch size or dataset. If a
-        sampler without `state_dict` returns another order than when the state was saved, the next iteration raises
+        Raises ValueError if the state does not fit this loader, for example because the batch size or the dataset differs.
+        If a sampler without `state_dict` returns a different order than when the state was saved, the next iteration raises
         ValueError.
         """
         state = check(state_dict, self)

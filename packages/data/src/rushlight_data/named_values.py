@@ -53,7 +53,7 @@ def may_use_others(function: types.FunctionType) -> bool:
     """Return whether the code of a function may use globals that it does not refer to by name.
 
     This is the case if the code uses a function such as `eval`, imports a module that belongs to no library, or uses such a
-    module other than by looking up an attribute by name."""
+    module for anything except looking up an attribute by name."""
     if not all(map(is_library, _names(function.__code__).imports)):
         return True
     for *_, last in _chains(function):

@@ -14,7 +14,7 @@ def require(module: str, user: str, extra: str) -> Any:
     Arguments:
         module: name of the module.
         user: the name of the caller in the error.
-        extra: the extra of this package that installs it.
+        extra: the extra of this package that installs the module.
 
     Example:
         >>> require("json", "a test", "none").dumps([1])

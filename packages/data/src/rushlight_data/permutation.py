@@ -99,7 +99,7 @@ def _hash(values: core.Tensor, key: int) -> core.Tensor:
 
 
 class PermutationSampler(_Seeded):
-    """Samples the indices of `data_source` in random order, in constant memory.
+    """A sampler that yields the indices of `data_source` in random order, in constant memory.
 
     `RandomSampler` stores its order, 8 bytes per index. This sampler computes the order (see `Permutation`), so that an
     epoch over billions of indices begins, or is resumed, at once.

@@ -47,9 +47,9 @@ class SafetensorsDataset(Dataset[dict[str, core.Tensor]]):
         path: path of the file.
         keys: names of the tensors, which have the same first dimension. Default: all.
 
-    Raises ModuleNotFoundError if the package safetensors is not installed, ValueError if a tensor is missing or the
-    first dimensions differ, and TypeError for a dtype that core does not have. The package checks the header, and its
-    errors have a note with the path.
+    Raises ModuleNotFoundError if the package safetensors is not installed, ValueError if a tensor is missing or the first
+    dimensions differ, and TypeError for a dtype that core does not support. The package checks the header, and its errors
+    have a note with the path.
 
     Example:
         >>> import numpy as np

@@ -108,7 +108,7 @@ def _overrides_only_iter(kind: type) -> bool:
 
 
 class SequentialSampler(Sampler[int]):
-    """Samples the indices of `data_source` in order.
+    """A sampler that yields the indices of `data_source` in order.
 
     Arguments:
         data_source: the dataset.
@@ -192,7 +192,7 @@ class _Seeded(Sampler[int]):
 
 
 class RandomSampler(_Seeded):
-    """Samples the indices of `data_source` in random order.
+    """A sampler that yields the indices of `data_source` in random order.
 
     Arguments:
         data_source: the dataset.
@@ -268,7 +268,7 @@ class RandomSampler(_Seeded):
 
 
 class SubsetRandomSampler(_Seeded):
-    """Samples the given indices in random order, without replacement.
+    """A sampler that yields the given indices in random order, without replacement.
 
     Arguments:
         indices: the indices.
@@ -302,7 +302,7 @@ class SubsetRandomSampler(_Seeded):
 
 
 class WeightedRandomSampler(_Seeded):
-    """Samples indices with probabilities proportional to `weights`.
+    """A sampler that draws indices with probabilities proportional to `weights`.
 
     Arguments:
         weights: one non-negative number per index; not all are zero.
@@ -354,7 +354,7 @@ def _numbers(tensors: Iterable[core.Tensor]) -> Iterator[int]:
 
 
 class BatchSampler(Sampler[list[Any]]):
-    """Groups the indices of another sampler into lists of `batch_size`.
+    """A sampler that groups the indices of another sampler into lists of `batch_size`.
 
     Arguments:
         sampler: an iterable of indices.
@@ -412,7 +412,7 @@ class BatchSampler(Sampler[list[Any]]):
 
 
 class DistributedSampler(Sampler[int]):
-    """Samples the part of a dataset that one of `num_replicas` processes reads.
+    """A sampler of the part of a dataset that one of `num_replicas` processes reads.
 
     With `shuffle`, the order is a function of `seed` and the epoch, and every process calls
     `set_epoch(epoch)` before each epoch. All parts have the same length: the first indices are repeated to

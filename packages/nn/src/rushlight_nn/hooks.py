@@ -128,7 +128,7 @@ _GLOBAL_TABLES = (
 
 
 def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, args)` before every forward of every module, before the module's own hooks.
+    """Call `hook(module, args)` before `forward` of every module, before the module's own hooks.
 
     Args:
         hook: the function. A return value other than None replaces the positional arguments.
@@ -150,7 +150,7 @@ def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandl
 def register_module_forward_hook(
     hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
-    """Call `hook(module, args, output)` after every forward of every module, before the module's own hooks.
+    """Call `hook(module, args, output)` after `forward` of every module, before the module's own hooks.
 
     Args:
         hook: the function. A return value other than None replaces the output.
@@ -235,7 +235,7 @@ def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
 
 
 def _one_kind(before: bool | None, full: bool, where: str) -> bool:
-    """Return whether a new backward hook is a full one. Raise RuntimeError if hooks of the other kind are registered."""
+    """Return `full`, the kind of a new backward hook. Raise RuntimeError if hooks of the other kind are registered."""
     if before is not None and before != full:
         raise RuntimeError(
             f"backward hooks of {where}: register_full_backward_hook and register_backward_hook "
@@ -348,7 +348,7 @@ class Hooks:
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
-        """Call `hook(module, args)` before every forward.
+        """Call `hook(module, args)` before every call of `forward`.
 
         A return value other than None replaces the positional arguments. With `with_kwargs` the call is
         `hook(module, args, kwargs)`, and the hook returns None or a pair `(args, kwargs)`.
@@ -363,7 +363,7 @@ class Hooks:
         with_kwargs: bool = False,
         always_call: bool = False,
     ) -> RemovableHandle:
-        """Call `hook(module, args, output)` after every forward.
+        """Call `hook(module, args, output)` after every call of `forward`.
 
         A return value other than None replaces the output. With `with_kwargs` the call is
         `hook(module, args, kwargs, output)`. With `always_call` the hook is also called, with the output None, if forward or
@@ -473,7 +473,7 @@ class Hooks:
 class BackwardGate:
     """Runs the backward hooks of one call of a module.
 
-    The inputs and outputs pass through identity functions, whose backward runs the hooks. Hooks on the tensors
+    The inputs and outputs pass through identity functions, whose backward functions run the hooks. Hooks on the tensors
     themselves would not be sufficient: the gradient of an input that is also used elsewhere is a sum over all its uses.
     """
 

@@ -78,7 +78,7 @@ def _fans(function: str, tensor: Tensor) -> tuple[int, int]:
 
 
 def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
-    """Return the fan-in and the fan-out of a weight. Programs use this private name of PyTorch."""
+    """Return the fan-in and the fan-out of a weight. Programs use this function by its private name in PyTorch."""
     return _fans("_calculate_fan_in_and_fan_out", tensor)
 
 
@@ -168,9 +168,9 @@ def trunc_normal_(
 ) -> Tensor:
     """Fill a tensor with normally distributed numbers that lie in [a, b].
 
-    The numbers are drawn by rejection. If more than 0.3 of the normal distribution lies in [a, b], normal numbers are
-    drawn until all lie in the interval. Otherwise uniform numbers are drawn, and each is accepted with a probability
-    equal to its density divided by the largest density in [a, b].
+    The numbers are drawn by rejection. If the interval [a, b] has a probability above 0.3 under the normal distribution,
+    normal numbers are drawn until all lie in the interval. Otherwise uniform numbers are drawn, and each is accepted with a
+    probability equal to its density divided by the largest density in [a, b].
 
     Args:
         tensor: the tensor, which is returned.

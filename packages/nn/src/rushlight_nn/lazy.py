@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class LazyModuleMixin:
-    """A mixin for layers that are created before the sizes of their inputs are known. List it before Module as a base class.
+    """A mixin for layers that are created before the sizes of their inputs are known. List the mixin before Module.
 
     Such a layer registers parameters of the type `UninitializedParameter` and defines `initialize_parameters`. This
     method receives the arguments of the first call, and calls `parameter.materialize(shape)` for each parameter. The
@@ -19,8 +19,8 @@ class LazyModuleMixin:
     parameters their shapes.
 
     Raises:
-        NotImplementedError: the layer does not define `initialize_parameters` (when called).
-        RuntimeError: `initialize_parameters` leaves a parameter without a shape (when called).
+        NotImplementedError: the layer does not define `initialize_parameters` (raised by the first call).
+        RuntimeError: `initialize_parameters` leaves a parameter without a shape (raised by the first call).
 
     Example:
         >>> class LazyScale(nn.modules.lazy.LazyModuleMixin, nn.Module):

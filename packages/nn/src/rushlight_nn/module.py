@@ -69,7 +69,7 @@ class Module(Traversal, Hooks, State):
     An exception that is raised in `forward` gets a note with the path of the module that raised it.
 
     Raises:
-        NotImplementedError: the subclass does not define `forward` (when the module is called).
+        NotImplementedError: the subclass does not define `forward` (raised when the module is called).
         AttributeError: a parameter or module is assigned before `super().__init__()` was called.
 
     Example:

@@ -98,7 +98,7 @@ class State:
     _load_state_dict_post_hooks: HookTable = NO_HOOKS
 
     def get_extra_state(self) -> Any:
-        """Return an object to include in `state_dict`. Override this together with :meth:`set_extra_state`."""
+        """Return an object to include in `state_dict`. Override this method together with :meth:`set_extra_state`."""
         raise NotImplementedError(f"{type(self).__name__} does not define get_extra_state")
 
     def set_extra_state(self, state: Any) -> None:
@@ -177,8 +177,8 @@ class State:
 
         Raises:
             TypeError: `state_dict` is not a mapping.
-            RuntimeError: the state does not fit. The message lists all errors, and the module is unchanged, except for
-                the entries up to the last extra state that was set before the first error was found.
+            RuntimeError: the state does not fit the module. The message lists all errors, and the module is unchanged,
+                except for the entries up to the last extra state that was set before the first error was found.
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(

@@ -60,7 +60,7 @@ class Constraint:
         - `check(value)` for a value of shape (*, *event) returns a bool tensor of shape (*).
 
     Raises:
-        NotImplementedError: the subclass does not define `check` (when it is called).
+        NotImplementedError: the subclass does not define `check` (raised when `check` is called).
 
     Example:
         >>> from rushlight.distributions import constraints
@@ -216,7 +216,7 @@ class MixtureSameFamilyConstraint(Constraint):
 
     Raises:
         TypeError: `base_constraint` is not a constraint.
-        ValueError: a value has fewer dimensions than an event (when it is checked).
+        ValueError: a value has fewer dimensions than an event (raised when the value is checked).
 
     Example:
         >>> from rushlight.distributions import constraints

@@ -26,7 +26,7 @@ class ExponentialFamily(Distribution):
         - The same as for :class:`Distribution`.
 
     Raises:
-        RuntimeError: no autograd provider is installed (when an entropy or divergence is computed).
+        RuntimeError: no autograd provider is installed (raised when an entropy or divergence is computed).
 
     Example:
         >>> from rushlight.distributions import ExponentialFamily, Gamma

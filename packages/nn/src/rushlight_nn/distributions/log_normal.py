@@ -47,12 +47,12 @@ class LogNormal(TransformedDistribution):
 
     @property
     def loc(self) -> Tensor:
-        """The mean of the normal variable, which is the logarithm of a sample."""
+        """The mean of the normal variable: the mean of the logarithm of a sample."""
         return self.base_dist.loc
 
     @property
     def scale(self) -> Tensor:
-        """The standard deviation of the normal variable, which is the logarithm of a sample."""
+        """The standard deviation of the normal variable: the standard deviation of the logarithm of a sample."""
         return self.base_dist.scale
 
     @property

@@ -192,7 +192,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """Return the scaled exponential linear unit, which keeps activations normalised (Klambauer et al. 2017).
 
-    It is ``scale · x`` where x > 0, else ``scale · alpha · (e^x - 1)``, with scale = 1.0507 and alpha = 1.6733.
+    The result is ``scale · x`` where x > 0, else ``scale · alpha · (e^x - 1)``, with scale = 1.0507 and alpha = 1.6733.
 
     Args:
         input: the tensor.

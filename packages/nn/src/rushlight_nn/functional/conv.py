@@ -1,4 +1,4 @@
-"""Convolutions. Except for `conv_tbc`, these are operators of core under their names in PyTorch."""
+"""Convolutions. All functions except `conv_tbc` are operators of core, with their names in PyTorch."""
 
 from __future__ import annotations
 

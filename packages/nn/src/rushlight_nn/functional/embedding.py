@@ -29,7 +29,7 @@ def embedding(
         padding_idx: the index of a row that gets no gradient.
         max_norm: the largest norm of a row. Rows that are looked up are scaled in place to at most this norm.
         norm_type: the order of the norm.
-        scale_grad_by_freq: divide the gradient of each row by the number of times it was looked up in the call.
+        scale_grad_by_freq: divide the gradient of each row by the number of times that the row was looked up in the call.
         sparse: make the gradient of the table sparse.
 
     Shape:

@@ -13,7 +13,7 @@ from ._arguments import sizes_of
 
 
 def _starts(input_size: int, output_size: int, window: int, samples: Tensor) -> Tensor:
-    """Return the starts of windows, of shape (..., output_size), for random numbers `samples` of shape (...).
+    """Return the start positions of windows, of shape (..., output_size), for random numbers `samples` of shape (...).
 
     Each distance between consecutive windows is one of two lengths. The random number determines the order of the lengths.
     """
@@ -51,8 +51,8 @@ def _fractional_max_pool(
     for size, k, out in zip(sizes, window, output, strict=True):
         if k < 1 or out < 1 or out + k - 1 > size:
             raise RuntimeError(
-                f"{name}(kernel_size, output_size): {out} windows of {k} need at least {max(out + k - 1, 1)} "
-                f"elements, the input has {size}"
+                f"{name}(kernel_size, output_size): {out} windows of size {k} need at least {max(out + k - 1, 1)} "
+                f"elements, but the input has {size}"
             )
     batched = input.dim() == dims + 2
     batch, channels = (input.shape[0], input.shape[1]) if batched else (1, input.shape[0])

@@ -1,4 +1,4 @@
-"""Losses of similarity, order and counts.
+"""Losses for similarity, ranking and counts.
 
 Every loss has an argument `reduction`: "mean" (the default), "sum", or "none" for one value per element or row.
 """

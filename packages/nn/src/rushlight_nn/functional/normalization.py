@@ -205,7 +205,7 @@ def instance_norm(
         weight: a factor for each channel.
         bias: a bias that is added to each channel.
         use_input_stats: use each sample's statistics instead of the running statistics.
-        momentum: the weight of the statistics, averaged over the batch, in the updated running statistics.
+        momentum: the weight of the new statistics, averaged over the batch, in the updated running statistics.
         eps: added to the variance.
 
     Shape:

@@ -22,8 +22,8 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         pad: number of elements to add before and after the last dimension, then before and after the second to last
             dimension, and so on. Negative numbers remove elements. Mode "circular" removes elements before it pads, and
             the other modes remove elements after they pad.
-        mode: "constant" pads with `value`, "reflect" with the mirror image at the border element, "replicate" with copies of
-            the border element, and "circular" with the elements at the other end.
+        mode: "constant" pads with `value`, "reflect" with the input mirrored at its border element, "replicate" with copies
+            of the border element, and "circular" with the elements at the other end.
         value: the value for mode "constant", 0 by default.
 
     Shape:

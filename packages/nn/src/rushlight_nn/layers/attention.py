@@ -108,7 +108,7 @@ class MultiheadAttention(Module):
         self._reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new weights of the input maps (Glorot and Bengio 2010), and set the biases of the maps to zero."""
+        """Draw new weights for the input maps (Glorot and Bengio 2010), and set the biases of the maps to zero."""
         self._reset_parameters()
 
     def _reset_parameters(self) -> None:

@@ -153,7 +153,7 @@ class LazyConv1d(_LazyConvolution, Conv1d):
         - Output: the output of :class:`Conv1d`.
 
     Raises:
-        ValueError: the channels of the first input cannot be split into `groups` groups (when called).
+        ValueError: the channels of the first input cannot be split into `groups` groups (raised when the module is called).
 
     Example:
         >>> layer = nn.LazyConv1d(out_channels=6, kernel_size=3)
@@ -175,7 +175,7 @@ class LazyConv2d(_LazyConvolution, Conv2d):
         - Output: the output of :class:`Conv2d`.
 
     Raises:
-        ValueError: the channels of the first input cannot be split into `groups` groups (when called).
+        ValueError: the channels of the first input cannot be split into `groups` groups (raised when the module is called).
 
     Example:
         >>> layer = nn.LazyConv2d(out_channels=6, kernel_size=3)
@@ -197,7 +197,7 @@ class LazyConv3d(_LazyConvolution, Conv3d):
         - Output: the output of :class:`Conv3d`.
 
     Raises:
-        ValueError: the channels of the first input cannot be split into `groups` groups (when called).
+        ValueError: the channels of the first input cannot be split into `groups` groups (raised when the module is called).
 
     Example:
         >>> layer = nn.LazyConv3d(out_channels=6, kernel_size=3)
@@ -251,7 +251,7 @@ class LazyConvTranspose1d(_LazyTransposedConvolution, ConvTranspose1d):
         - Output: the output of :class:`ConvTranspose1d`.
 
     Raises:
-        ValueError: the channels of the first input cannot be split into `groups` groups (when called).
+        ValueError: the channels of the first input cannot be split into `groups` groups (raised when the module is called).
 
     Example:
         >>> layer = nn.LazyConvTranspose1d(out_channels=6, kernel_size=3)
@@ -273,7 +273,7 @@ class LazyConvTranspose2d(_LazyTransposedConvolution, ConvTranspose2d):
         - Output: the output of :class:`ConvTranspose2d`.
 
     Raises:
-        ValueError: the channels of the first input cannot be split into `groups` groups (when called).
+        ValueError: the channels of the first input cannot be split into `groups` groups (raised when the module is called).
 
     Example:
         >>> layer = nn.LazyConvTranspose2d(out_channels=6, kernel_size=3)
@@ -295,7 +295,7 @@ class LazyConvTranspose3d(_LazyTransposedConvolution, ConvTranspose3d):
         - Output: the output of :class:`ConvTranspose3d`.
 
     Raises:
-        ValueError: the channels of the first input cannot be split into `groups` groups (when called).
+        ValueError: the channels of the first input cannot be split into `groups` groups (raised when the module is called).
 
     Example:
         >>> layer = nn.LazyConvTranspose3d(out_channels=6, kernel_size=3)

@@ -286,8 +286,8 @@ class BCELoss(_WeightedLoss):
         - Output: (), or (*) with `reduction` "none".
 
     Raises:
-        ValueError: the shapes differ (when called).
-        RuntimeError: the input has an element outside of 0 to 1 (when called).
+        ValueError: the shapes differ (raised when the module is called).
+        RuntimeError: the input has an element outside of 0 to 1 (raised when the module is called).
 
     Example:
         >>> nn.BCELoss(reduction="none")(torch.tensor([0.9, 0.5]), torch.tensor([1.0, 0.0]))
@@ -313,7 +313,7 @@ class BCEWithLogitsLoss(_Loss):
         - Output: (), or (*) with `reduction` "none".
 
     Raises:
-        ValueError: the shapes differ (when called).
+        ValueError: the shapes differ (raised when the module is called).
 
     Example:
         >>> nn.BCEWithLogitsLoss(reduction="none")(torch.tensor([0.0, 1000.0]), torch.tensor([1.0, 0.0]))

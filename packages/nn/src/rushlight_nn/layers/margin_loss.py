@@ -56,7 +56,7 @@ class MarginRankingLoss(_Loss):
         - Output: (), or (N) with `reduction` "none".
 
     Raises:
-        RuntimeError: the tensors have different numbers of dimensions (when called).
+        RuntimeError: the tensors have different numbers of dimensions (raised when the module is called).
 
     Example:
         >>> loss = nn.MarginRankingLoss(reduction="none")
@@ -268,7 +268,7 @@ class GaussianNLLLoss(_Loss):
         - Output: (), or the input's shape with `reduction` "none".
 
     Raises:
-        ValueError: a variance is negative or the shapes do not fit (when called).
+        ValueError: a variance is negative or the shapes do not fit (raised when the module is called).
 
     Example:
         >>> nn.GaussianNLLLoss()(torch.tensor([1.0]), torch.tensor([3.0]), torch.tensor([2.0]))  # (log 2 + 4 / 2) / 2

@@ -127,7 +127,7 @@ class _NormBase(Module):
 
 
 class _BatchNorm(_NormBase):
-    """The base class of batch normalisations, for use with `isinstance`."""
+    """The base class of batch normalisation layers, for use with `isinstance`."""
 
 
 class BatchNorm1d(_BatchNorm):

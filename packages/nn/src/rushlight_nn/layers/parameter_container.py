@@ -22,7 +22,7 @@ def _as_entry(value: Any) -> Any:
 
 
 def _describe(name: str, value: Any, by_dtype: bool) -> str:
-    """Return the line of `repr` for a value. It shows the dtype of a tensor if `by_dtype`, and else its legacy type name."""
+    """Return the line of `repr` for a value, with the dtype of a tensor if `by_dtype`, else its legacy type name."""
     if not isinstance(value, Tensor):
         return f"  ({name}): Object of type: {type(value).__name__}"
     size = "x".join(map(str, value.shape))

@@ -246,7 +246,7 @@ class RNN(RNNBase):
     Raises:
         ValueError: `nonlinearity`, a size or `dropout` is not valid, or the dtype or the number of dimensions of the
             input is wrong.
-        RuntimeError: the sizes of the input or of `hx` do not fit (when called).
+        RuntimeError: the sizes of the input or of `hx` do not fit (raised when the module is called).
 
     Example:
         >>> rnn = nn.RNN(input_size=10, hidden_size=20, num_layers=2)
@@ -387,8 +387,8 @@ class RNNCellBase(Module):
         - `bias_ih` and `bias_hh`: (num_chunks · hidden_size).
 
     Raises:
-        ValueError: the input has neither 1 nor 2 dimensions (when called).
-        RuntimeError: the sizes of the input or the states do not fit (when called).
+        ValueError: the input has neither 1 nor 2 dimensions (raised when the module is called).
+        RuntimeError: the sizes of the input or the states do not fit (raised when the module is called).
 
     Example:
         >>> nn.GRUCell(10, 20).weight_ih.shape, nn.LSTMCell(10, 20).weight_ih.shape
@@ -475,7 +475,7 @@ class RNNCell(RNNCellBase):
         - `hx` and output: (N, hidden_size) or (hidden_size); `hx` is zeros by default.
 
     Raises:
-        RuntimeError: `nonlinearity` is neither "tanh" nor "relu" (when called).
+        RuntimeError: `nonlinearity` is neither "tanh" nor "relu" (raised when the module is called).
 
     Example:
         >>> cell = nn.RNNCell(10, 20)

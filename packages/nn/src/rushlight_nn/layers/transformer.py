@@ -414,8 +414,8 @@ class Transformer(Module):
         - Masks: `src_mask` (S, S), `tgt_mask` (T, T), `memory_mask` (T, S); key padding masks (N, S) and (N, T).
 
     Raises:
-        RuntimeError: the batch sizes of `src` and `tgt` differ, or one of them does not have `d_model` features (when
-            called).
+        RuntimeError: the batch sizes of `src` and `tgt` differ, or one of them does not have `d_model` features (raised when
+            the module is called).
 
     Example:
         >>> model = nn.Transformer(d_model=16, nhead=4, num_encoder_layers=1, num_decoder_layers=1, dim_feedforward=32)

@@ -17,9 +17,9 @@ _COUNTERS = (core.float32, core.float64)  # dtypes of numbers that the operators
 class CountedSteps(StateOptimizer):
     """The base class of optimizers whose operator updates all parameters of a group and their step counters.
 
-    A subclass defines the entries of the state in `_entries`, and calls its operator in `_call`. The numbers in the state
-    of a parameter, such as the number of steps, are float32 tensors on the parameter's device. The operator updates these
-    numbers, so that a step never waits for their values and can be recorded in a graph.
+    A subclass defines the entries of the state in `_entries`, and calls its operator in `_call`. The numbers in the state of
+    a parameter, such as the number of steps, are float32 tensors on the parameter's device. The operator updates these
+    numbers, so that a step never waits for their values and can be recorded in a device graph.
     """
 
     def _entries(self, group: dict[str, Any]) -> tuple[str, ...]:

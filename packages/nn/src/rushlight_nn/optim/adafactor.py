@@ -22,7 +22,7 @@ class Adafactor(EachParameter):
         params: real tensors or parameter groups.
         lr: the relative length of a step. The relative length of step t is at most 1 / sqrt(t).
         beta2_decay: the weight of the squared gradient of step t in the running means is t^beta2_decay.
-        eps: lower limits of the root mean square of a gradient and of a parameter. The first one is the dtype's machine
+        eps: lower limits of the root mean square of a gradient and of a parameter. The first limit is the dtype's machine
             epsilon by default.
         d: the largest root mean square of an update; larger updates are scaled down.
         weight_decay: the decoupled weight decay; lr · weight_decay · parameter is subtracted from the parameter.

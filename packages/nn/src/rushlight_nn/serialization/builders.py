@@ -141,10 +141,10 @@ class UnknownName(FormatError):  # noqa: N818
 
 
 def check_geometry(shape: Any, strides: Any, offset: Any) -> None:
-    """Check that a tensor can have this geometry. Python's ints are used, since they do not overflow.
+    """Check that a tensor can have these sizes, strides and offset. Python's ints are used, since they do not overflow.
 
     Raises:
-        FormatError: the geometry is not valid.
+        FormatError: the sizes, strides or offset are not valid.
     """
     for values in (shape, strides, (offset,)):
         if not isinstance(values, (tuple, list)) or len(values) > MAX_DIMENSIONS:
@@ -170,7 +170,7 @@ def tensor_over(storage: Any, dtype: Any, shape: Any, strides: Any, offset: Any)
     """Return a tensor over the bytes of `storage`, after checking all arguments.
 
     Raises:
-        FormatError: the geometry is not valid, reaches beyond the storage, or there are no tensors of this dtype.
+        FormatError: the sizes, strides or offset are not valid or reach beyond the storage, or the dtype is not supported.
     """
     check_geometry(shape, strides, offset)
     if not isinstance(dtype, core.dtype):

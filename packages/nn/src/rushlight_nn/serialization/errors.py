@@ -31,7 +31,7 @@ class FormatError(Exception):
 class CheckpointError(RuntimeError, UnpicklingError):
     """The error of a file that is not a checkpoint, is truncated, was altered, or contains more than data.
 
-    Its attribute `path` names the file.
+    The attribute `path` of the error is the path of the file.
 
     Example:
         >>> _ = open("broken.pt", "w").write("nonsense")

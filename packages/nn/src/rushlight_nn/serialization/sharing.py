@@ -17,7 +17,7 @@ from .errors import FormatError
 
 
 class Stored:
-    """A contiguous tensor to store, and the geometry of the tensors that are views of it."""
+    """A contiguous tensor to store, and the shapes, strides and offsets of its views."""
 
     def __init__(self, data: Tensor, members: dict[int, list[Any] | None]) -> None:
         self.data = data

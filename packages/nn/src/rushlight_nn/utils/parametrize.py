@@ -78,7 +78,7 @@ class ParametrizationList(ModuleList):
 
     def __init__(self, modules: Sequence[Module], original: Tensor, unsafe: bool = False) -> None:
         if not modules:
-            raise ValueError("ParametrizationList(modules): got none, needs at least one")
+            raise ValueError("ParametrizationList(modules): got no modules, needs at least one")
         super().__init__(modules)
         self.unsafe = unsafe
         shape, dtype = original.shape, original.dtype

@@ -70,9 +70,9 @@ class BasePruningMethod(ABC):
     def apply(
         cls, module: Module, name: str, *args: Any, importance_scores: Tensor | None = None, **kwargs: Any
     ) -> BasePruningMethod:
-        """Prune the parameter `name` of `module`. Further arguments are passed to the class.
+        """Prune the parameter `name` of `module`. Further arguments are passed to the constructor of the class.
 
-        If `importance_scores`, a tensor of the parameter's shape, is given, the pruned part is chosen from the scores.
+        If `importance_scores`, a tensor of the parameter's shape, is given, the part to prune is chosen by these scores.
         """
         method: BasePruningMethod = cls(*args, **kwargs)
         method._tensor_name = name

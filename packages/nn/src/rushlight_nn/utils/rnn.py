@@ -123,7 +123,7 @@ class PackedSequence(_Fields):
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
-    """Return the inverse of a permutation, or None for None.
+    """Return the inverse of a permutation, or None if `permutation` is None.
 
     Args:
         permutation: the numbers from 0 to N - 1 in some order.
@@ -290,7 +290,7 @@ def pad_sequence(
         raise RuntimeError(f"pad_sequence(sequences): got {type(sequences).__name__}, needs tensors")
     parts = list(sequences)
     if not parts:
-        raise RuntimeError("pad_sequence(sequences): got none, needs at least one tensor")
+        raise RuntimeError("pad_sequence(sequences): got no tensors, needs at least one")
     rest = parts[0].shape[1:]
     for part in parts:
         if part.shape[1:] != rest:

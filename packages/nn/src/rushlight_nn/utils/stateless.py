@@ -118,7 +118,7 @@ def _new_slot(module: Module, path: str, value: Any) -> _Slot:
 
 
 def _tied(slots: dict[str, _Slot], given: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Return `given` with each value also under the other names of the same parameter."""
+    """Return `given` with each value also stored under the other names of the same parameter."""
     by_tensor: dict[int, list[str]] = {}
     for name, (table, key) in slots.items():
         by_tensor.setdefault(id(table[key]), []).append(name)
@@ -180,7 +180,7 @@ def stack_module_state(
     """
     modules = list(models)
     if not modules:
-        raise RuntimeError("stack_module_state(models): got none, needs at least one module")
+        raise RuntimeError("stack_module_state(models): got no modules, needs at least one")
     if len({type(m) for m in modules}) > 1:
         raise RuntimeError(
             f"stack_module_state(models): needs modules of one class, got {sorted({type(m).__name__ for m in modules})}"

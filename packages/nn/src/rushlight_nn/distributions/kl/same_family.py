@@ -151,7 +151,7 @@ def _softplus(x: Tensor) -> Tensor:
 def _binomial(p: Binomial, q: Binomial) -> Tensor:
     if bool((p.total_count < q.total_count).any()):
         raise NotImplementedError(
-            "kl_divergence: must have q.total_count <= p.total_count for Binomial distributions, "
+            "kl_divergence: q.total_count must be at most p.total_count for Binomial distributions, "
             f"got {q.total_count} and {p.total_count}"
         )
     result = p.total_count * (p.probs * (p.logits - q.logits) + _softplus(q.logits) - _softplus(p.logits))

@@ -327,7 +327,7 @@ class IndependentTransform(Transform):
         - Input and output: (*), any shape.
 
     Raises:
-        ValueError: a tensor has too few dimensions (when it is transformed).
+        ValueError: a tensor has too few dimensions (raised when the tensor is transformed).
 
     Example:
         >>> from rushlight.distributions import ExpTransform, IndependentTransform

@@ -147,7 +147,7 @@ class StackTransform(_Joined):
         - Input and output: (*, number of transforms, *).
 
     Raises:
-        ValueError: the size of a tensor along `dim` is not the number of transforms (when it is transformed).
+        ValueError: the size of a tensor along `dim` is not the number of transforms (raised when the tensor is transformed).
 
     Example:
         >>> from rushlight.distributions import ExpTransform, StackTransform

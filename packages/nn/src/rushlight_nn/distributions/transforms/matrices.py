@@ -72,7 +72,7 @@ class PositiveDefiniteTransform(_Plain):
 
 
 class CorrCholeskyTransform(_Plain):
-    """The transform of vectors to Cholesky factors of correlation matrices.
+    """The transform from vectors to Cholesky factors of correlation matrices.
 
     The hyperbolic tangents of the numbers are partial correlations, row by row (Lewandowski, Kurowicka and Joe 2009).
 
@@ -83,7 +83,8 @@ class CorrCholeskyTransform(_Plain):
         - Input: (*, n · (n - 1) / 2). Output: (*, n, n).
 
     Raises:
-        ValueError: vectors have a length other than n · (n - 1) / 2, or matrices are not square (when shapes are computed).
+        ValueError: vectors have a length other than n · (n - 1) / 2, or matrices are not square (raised when shapes are
+            computed).
 
     Example:
         >>> from rushlight.distributions import CorrCholeskyTransform

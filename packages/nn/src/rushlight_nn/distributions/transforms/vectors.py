@@ -1,4 +1,4 @@
-"""Transforms of vectors to vectors that sum to 1."""
+"""Transforms from vectors to vectors that sum to 1."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class SoftmaxTransform(_Plain):
 
 
 class StickBreakingTransform(_Plain):
-    """The transform of K numbers to K + 1 numbers that sum to 1, by stick-breaking.
+    """The transform from K numbers to K + 1 numbers that sum to 1, by stick-breaking.
 
     Output k is a fraction of the remainder, which is 1 minus the sum of outputs 1 to k - 1. Input k determines this
     fraction. If all inputs are zero, the outputs are equal.

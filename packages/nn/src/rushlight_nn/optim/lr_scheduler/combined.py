@@ -152,7 +152,7 @@ class ChainedScheduler(_Combined):
 
     def __init__(self, schedulers: Sequence[Any], optimizer: Optimizer | None = None) -> None:
         if not schedulers:
-            raise ValueError("ChainedScheduler(schedulers): got none, needs at least one")
+            raise ValueError("ChainedScheduler(schedulers): got no schedulers, needs at least one")
         if optimizer is None:
             optimizer = getattr(schedulers[0], "optimizer", None)
         _check("ChainedScheduler", schedulers, optimizer)

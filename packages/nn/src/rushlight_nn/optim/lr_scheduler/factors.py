@@ -350,7 +350,7 @@ class PolynomialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """A schedule along a cosine: the rate falls to `eta_min` in `T_max` epochs, and then rises again.
+    """A schedule that follows a cosine: the rate falls to `eta_min` in `T_max` epochs, and then rises again.
 
     It is the schedule of Loshchilov and Hutter 2017 without restarts.
 
@@ -393,7 +393,7 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """A schedule along half a cosine, with restarts from the initial rate (Loshchilov and Hutter 2017).
+    """A schedule that follows half a cosine, with restarts from the initial rate (Loshchilov and Hutter 2017).
 
     `step(epoch)` accepts fractions of epochs, so that it can be called after every batch.
 
