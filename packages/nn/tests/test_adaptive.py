@@ -117,7 +117,9 @@ def test_arguments_of_fractional_max_pool():
     for arguments in ({}, {"output_size": 2, "output_ratio": 0.5}, {"output_ratio": 1.5}):
         with pytest.raises(ValueError, match="FractionalMaxPool2d"):
             nn.FractionalMaxPool2d(2, **arguments)
-    with pytest.raises(RuntimeError, match="4 windows of size 3 need at least 6 elements, but the input has 4"):
+    with pytest.raises(
+        RuntimeError, match="4 windows of size 3 need at least 6 elements, but the input has 4"
+    ):
         F.fractional_max_pool2d(x, 3, 4)
     with pytest.raises(ValueError, match="neither"):
         F.fractional_max_pool2d(x, 3)
