@@ -108,7 +108,7 @@ def unchanged(signatures: Signatures) -> bool:
 
 
 def _regular_files(read_only: bool = False) -> set[tuple[str, str]]:
-    """Return the descriptors and paths of the files that this process has open, or only of those open for reading."""
+    """Return the descriptors and paths of the files that this process has open, or only of those opened read-only."""
     paths = set()
     for name in os.listdir("/proc/self/fd"):
         try:

@@ -23,7 +23,8 @@ class Rprop(CountedSteps):
     Args:
         params: tensors or parameter groups.
         lr: the length of the first step.
-        etas: two factors of the step length: for elements whose gradient changed its sign, and for all other elements.
+        etas: two factors of the step length, for elements whose gradient changed its sign and for elements whose gradient
+            kept its sign.
         step_sizes: the smallest and the largest step length.
         maximize: maximise the objective instead of minimising it.
         foreach: accepted and ignored; a step always calls one operator for all parameters.
