@@ -245,7 +245,7 @@ def squeeze(x: Tensor, /, axis: Axes) -> Tensor:
 
 
 def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
-    """Join tensors of one shape along a new dimension.
+    """Join tensors of equal shape along a new dimension.
 
     Shape:
         - Input: (*) each.
