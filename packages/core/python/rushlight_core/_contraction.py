@@ -15,7 +15,7 @@ _LETTERS = ascii_uppercase + ascii_letters[:26]
 
 @overridable
 def einsum(*args: Any) -> Tensor:
-    """Sum products in Einstein's notation: `einsum("ij,jk->ik", a, b)` is the matrix product.
+    """Sum products of elements by the Einstein summation convention: `einsum("ij,jk->ik", a, b)` is the matrix product.
 
     Args:
         args: either an equation and its operands, which may be in a list; or operands, each followed by a list of its
@@ -70,7 +70,7 @@ def _subscripts(dims: Any) -> str:
 def tensordot(
     a: Tensor, b: Tensor, dims: int | Sequence[Sequence[int]] | Tensor = 2, out: Tensor | None = None
 ) -> Tensor:
-    """Return the sums of products over several dimensions of `a` and `b`.
+    """Multiply `a` by `b`, and sum the products over several dimensions.
 
     Args:
         a: a tensor.

@@ -99,7 +99,7 @@ def while_loop(
     body_fn: Callable[..., Any],
     carried_inputs: Sequence[Any],
 ) -> Any:
-    """Call `body_fn` on `carried_inputs`, and then on its own results, as long as `cond_fn` of these values is true.
+    """Call `body_fn` on `carried_inputs`, and then on its own results, as long as `cond_fn` returns true for these values.
 
     While a program is captured (`export`), both functions are called once and become a loop of the program.
 
@@ -119,7 +119,7 @@ def while_loop(
 
     Raises:
         RuntimeError: a function cannot be called, `carried_inputs` is not a tuple or list of tensors and ints, or a function
-            returns a result of another kind.
+            returns a result of the wrong type.
         NotImplementedError: a program is captured, and an int is carried.
     """
     if not callable(cond_fn) or not callable(body_fn):
@@ -207,8 +207,8 @@ def scan(
     Returns: The last carried value, and the results stacked along `dim`. If `xs` has no tensors: `init` and an empty list.
 
     Raises:
-        RuntimeError: an argument has another type, a tensor of `xs` has no slices, or `combine_fn` returns a result of
-            another kind.
+        RuntimeError: an argument has another type, a tensor of `xs` has no slices, or `combine_fn` returns a result of the
+            wrong type.
         IndexError: there is no dimension `dim`.
     """
     first, carry_spec = tree_flatten(init)

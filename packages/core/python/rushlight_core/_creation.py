@@ -1,4 +1,4 @@
-"""Tensors from arrays, buffers and unusual sequences. `_C.tensor` itself converts numbers and lists of numbers."""
+"""Create tensors from arrays, buffers and other sequences. `_C.tensor` itself converts numbers and lists of numbers."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def from_file(
     Args:
         filename: the name of the file.
         shared: whether writes to the tensor go to the file, which is then created or extended if necessary. Otherwise the
-            file must be long enough, and it is only read.
+            file is opened for reading only, and must be long enough.
         size: the number of elements.
         dtype: dtype of the elements; the default dtype if it is omitted.
         layout: must be `strided`.

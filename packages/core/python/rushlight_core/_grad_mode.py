@@ -198,7 +198,7 @@ class inference_mode(_Mode):  # noqa: N801
 
 
 class strict(_Mode):  # noqa: N801
-    """A context manager and decorator inside which operators do not add dimensions or lose precision by conversion.
+    """A context manager and decorator in which operators raise an error if they would add dimensions or lose precision.
 
     Use it as ``with strict():`` or ``@strict()``. The setting applies to the running thread. It covers operators that work
     element by element on several tensors, in their functional, in-place and out= forms. Such an operator raises RuntimeError

@@ -23,14 +23,15 @@ def histogramdd(
 ) -> Any:
     """Return the number of points in each cell of a grid, as a named tuple (hist, bin_edges).
 
-    Cells contain their lower sides; the last cell along a dimension also contains its upper side. Points outside of the grid
+    A cell includes its lower side; the last cell along a dimension also includes its upper side. Points outside of the grid
     are not counted.
 
     Args:
         input: points (..., D), float32 or float64.
-        bins: the number of bins of equal width along all dimensions, or a list with a number for each dimension, or with a
-            tensor of ascending bin edges for each dimension.
-        range: min and max of the bins along each dimension, as one list of 2 · D numbers; by default the points' range.
+        bins: the number of bins of equal width along all dimensions, or a list with one entry for each dimension: numbers of
+            bins, or tensors of ascending bin edges.
+        range: min and max of the bins along each dimension, as one list of 2 · D numbers; by default the range of the
+            points.
         weight: the weight of each point, (...).
         density: whether to divide by the total and by the volumes of the cells.
 

@@ -9,7 +9,7 @@ import sys
 
 
 def find() -> str:
-    """Return the paths of libraries with LAPACK, the best first, one on each line.
+    """Return the paths of libraries with LAPACK, one on each line, in order of preference.
 
     NumPy's wheels contain a complete OpenBLAS in a folder next to the package; it is found without importing NumPy. An
     environment of conda has its libraries below the interpreter's prefix.

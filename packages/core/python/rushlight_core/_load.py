@@ -19,7 +19,7 @@ def load_native(package: str, folders: Sequence[str]) -> ModuleType:
     Without this, the linker might use another copy of the library that is loaded already or found through LD_LIBRARY_PATH.
 
     Raises ImportError if this is impossible. The message names the reason, for example that the library was not built, was
-    built for another Python, is loaded as a second copy, or needs another processor.
+    built for another Python, is loaded as a second copy, or needs instructions that the processor does not have.
     """
     library = next((path for f in folders if os.path.exists(path := os.path.join(f, "lib", _LIBRARY))), None)
     try:

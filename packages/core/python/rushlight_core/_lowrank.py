@@ -39,7 +39,7 @@ def _check(op: str, A: Tensor, q: int, niter: int) -> None:
 def svd_lowrank(
     A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return an approximate singular value decomposition (U, S, V): A, or A - M if M is given, is near U diag(S) V^H.
+    """Return U, S and V of an approximate singular value decomposition U diag(S) V^H of A, or of A - M if M is given.
 
     Args:
         A: matrices of shape (..., m, n).

@@ -48,7 +48,7 @@ def missing(
     hint: str = "",
     find: Callable[[str], str | None] | None = None,
 ) -> AttributeError:
-    """Return the error of a module for a name that it does not have.
+    """Return the AttributeError for a name that a module does not have.
 
     `find(name)` returns the path of the same name in another module, or None. If it returns None, the error suggests a
     similar name from `names()`. `hint` is the second line of the message.

@@ -98,7 +98,8 @@ def deepcopy_tensor(self: Tensor, memo: dict[int, Any]) -> Tensor:
         return memo[id(self)]
     if not self.is_leaf:
         raise RuntimeError(
-            "deepcopy(): only leaves can be copied, this tensor was computed from others that require grad\n"
+            "deepcopy(): only leaves can be copied, but this tensor was computed from tensors that require "
+            "grad\n"
             "hint: copy tensor.detach(), or use tensor.clone() to stay in the graph"
         )
     with _C.DisableTorchFunctionSubclass():

@@ -43,7 +43,7 @@ def set_printoptions(
         threshold: number of elements above which a tensor is summarised. Default: 1000.
         edgeitems: number of elements shown at each end of a dimension. Default: 3.
         linewidth: characters per line. Default: 80.
-        profile: "default", "short" or "full"; the other arguments are applied after it.
+        profile: "default", "short" or "full"; the other arguments override its settings.
         sci_mode: whether to use scientific notation; None decides by the numbers. A call without `sci_mode` sets it to
             None.
 

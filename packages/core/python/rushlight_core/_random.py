@@ -90,12 +90,12 @@ class stream:  # noqa: N801
     the block. The environment variable `RUSHLIGHT_RANDOM` sets the stream at the start of the process.
 
     Args:
-        name: `"philox"` (the default) or `"torch"`. With `"philox"`, each number is a function of the seed, the call and the
-            element, so that many threads can draw at the same time and all devices draw the same numbers. With `"torch"`,
-            the functions `rand`, `randn`, `randint`, `randperm`, `normal`, `uniform_`, `bernoulli`, `multinomial`,
-            `exponential_`, `cauchy_`, `log_normal_`, `geometric_`, dropout and `nn.init` draw the same numbers as
-            PyTorch's CPU generator (MT19937) for the same seed and the same calls; they use one thread. Other functions
-            (`poisson`, `binomial`, gamma samples) and other devices use `"philox"`.
+        name: `"philox"` (the default) or `"torch"`. With `"philox"`, each number depends only on the seed, the call and the
+            position of the element, so that many threads can draw at the same time and all devices draw the same numbers.
+            With `"torch"`, the functions `rand`, `randn`, `randint`, `randperm`, `normal`, `uniform_`, `bernoulli`,
+            `multinomial`, `exponential_`, `cauchy_`, `log_normal_`, `geometric_`, dropout and `nn.init` draw the same
+            numbers as PyTorch's CPU generator (MT19937) for the same seed and the same calls; they use one thread. Other
+            functions (`poisson`, `binomial`, gamma samples) and other devices use `"philox"`.
 
     States of both streams can be saved and set. PyTorch accepts the result of `get_rng_state()` in the stream `"torch"`.
     `set_rng_state` accepts such states, and states that PyTorch saved, and then continues in the stream `"torch"`.

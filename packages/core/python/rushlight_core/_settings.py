@@ -133,7 +133,7 @@ def get_deterministic_debug_mode() -> int:
 
 
 def set_warn_always(b: bool, /) -> None:
-    """Store whether each warning is shown every time. The value has no effect: Python's filters of warnings are used.
+    """Store whether each warning is shown every time. The value has no effect: Python's warning filters are used instead.
 
     Call `warnings.simplefilter("always")` to show every warning.
 
@@ -226,8 +226,8 @@ def get_default_device() -> Any:
 def set_default_device(device: Any) -> None:
     """Set the device on which this thread creates tensors if no device is given.
 
-    `with torch.device("meta"):` sets it for a block. Functions such as `zeros_like` create tensors on the device of their
-    argument; `from_numpy` and `frombuffer` share the host's memory.
+    `with torch.device("meta"):` sets the device for a block. Functions such as `zeros_like` create tensors on the device of
+    their argument; `from_numpy` and `frombuffer` return tensors on the CPU, because they share the host's memory.
 
     Args:
         device: the device; None selects the CPU.

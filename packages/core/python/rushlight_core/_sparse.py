@@ -460,7 +460,7 @@ def dense_dim(self: Tensor) -> int:
 
 
 def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
-    """Return a dense tensor of the same values; a dense tensor is returned unchanged.
+    """Return a dense tensor with the same values; a dense tensor is returned unchanged.
 
     Args:
         dtype: the dtype of the result.
@@ -480,7 +480,7 @@ def to_sparse(
     blocksize: Any = None,
     dense_dim: int | None = None,
 ) -> Tensor:
-    """Return the tensor in a sparse layout, with the elements that are not zero.
+    """Return the tensor in a sparse layout, in which only the nonzero elements are stored.
 
     Args:
         sparse_dim: for COO, the number of dimensions that the indices address; by default all dimensions.
@@ -519,27 +519,27 @@ def _default_sparse_dim(self: Tensor) -> int:
 
 
 def to_sparse_coo(self: Tensor) -> Tensor:
-    """Return the tensor in COO."""
+    """Return the tensor in coordinate format (COO)."""
     return to_sparse(self)
 
 
 def to_sparse_csr(self: Tensor, dense_dim: int | None = None) -> Tensor:
-    """Return the matrix in CSR."""
+    """Return the matrix in compressed row format (CSR)."""
     return _to_compressed("to_sparse_csr", self, "torch.sparse_csr", None, dense_dim)
 
 
 def to_sparse_csc(self: Tensor, dense_dim: int | None = None) -> Tensor:
-    """Return the matrix in CSC."""
+    """Return the matrix in compressed column format (CSC)."""
     return _to_compressed("to_sparse_csc", self, "torch.sparse_csc", None, dense_dim)
 
 
 def to_sparse_bsr(self: Tensor, blocksize: Any, dense_dim: int | None = None) -> Tensor:
-    """Return the matrix in BSR, with the blocks of size `blocksize`, (rows, columns), that are not zero."""
+    """Return the matrix in block compressed row format (BSR), with its nonzero blocks of `blocksize` (rows, columns)."""
     return _to_compressed("to_sparse_bsr", self, "torch.sparse_bsr", blocksize, dense_dim)
 
 
 def to_sparse_bsc(self: Tensor, blocksize: Any, dense_dim: int | None = None) -> Tensor:
-    """Return the matrix in BSC, with the blocks of size `blocksize`, (rows, columns), that are not zero."""
+    """Return the matrix in block compressed column format (BSC), with its nonzero blocks of `blocksize` (rows, columns)."""
     return _to_compressed("to_sparse_bsc", self, "torch.sparse_bsc", blocksize, dense_dim)
 
 

@@ -55,7 +55,7 @@ def tensor_of_bytes(storage: UntypedStorage) -> Tensor:
 
 
 def getitem(self: UntypedStorage, index: Any) -> Any:
-    """Return one byte, or for a slice a storage over that part of the memory. Steps other than 1 are not supported."""
+    """Return one byte, or for a slice a storage over this part of the memory. The step must be 1."""
     if not isinstance(index, slice):
         return tensor_of_bytes(self)[index].item()
     start, stop, step = index.indices(self.nbytes())

@@ -25,7 +25,7 @@ def _window(
     requires_grad: bool,
     shape: Callable[[Tensor], Tensor],
 ) -> Tensor:
-    """Apply `shape` to positions from 0 to 1. Position 1 is the last element, or the element after it if `periodic`."""
+    """Apply `shape` to positions from 0 to 1. Position 1 is the last element, or one element further if `periodic`."""
     dtype = _C.get_default_dtype() if dtype is None else dtype
     if not dtype.is_floating_point:
         raise RuntimeError(f"{name}(dtype): must be a floating-point dtype, got {dtype}")
@@ -51,7 +51,7 @@ def bartlett_window(
 
     Args:
         window_length: the number of elements.
-        periodic: whether the window is one period of a longer window, so that its last zero is left out.
+        periodic: whether the window is one period of a periodic window, so that the zero at its end is left out.
         dtype, device, requires_grad: see `zeros`.
 
     Shape:

@@ -106,7 +106,7 @@ def current_device(type: DeviceLike) -> _device:
 
 
 def set_device(device: DeviceLike) -> None:
-    """Set the current device of its type on this thread, which is used if only the type is given, such as "cuda".
+    """Set the current device of a type on this thread. It is used where only the type is given, such as "cuda".
 
     Args:
         device: the device.
@@ -271,7 +271,7 @@ def memory_snapshot(device: DeviceLike) -> str:
 
 
 def empty_cache(device: DeviceLike) -> None:
-    """Release cached memory that no tensor uses to the device, after waiting for streams that still use it.
+    """Free the cached memory of a device. Wait first for streams whose work still uses this memory.
 
     Args:
         device: the device.
@@ -293,7 +293,7 @@ def set_memory_limit(device: DeviceLike, nbytes: int) -> int:
 
     Args:
         device: the device.
-        nbytes: the limit; 0 for none.
+        nbytes: the limit; 0 for no limit.
 
     Raises:
         NotImplementedError: the backend does not use core's allocator.

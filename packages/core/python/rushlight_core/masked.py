@@ -63,7 +63,7 @@ def sum(
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
-        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim`.
+        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim` is true.
 
     Raises:
         IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
@@ -91,7 +91,7 @@ def prod(
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
-        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim`.
+        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim` is true.
 
     Raises:
         IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
@@ -175,7 +175,7 @@ def amax(
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
-        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim`.
+        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim` is true.
 
     Raises:
         IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
@@ -208,7 +208,7 @@ def amin(
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
-        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim`.
+        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim` is true.
 
     Raises:
         IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
@@ -247,7 +247,7 @@ def argmax(
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
-        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim`.
+        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim` is true.
 
     Raises:
         IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
@@ -275,7 +275,7 @@ def argmin(
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
-        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim`.
+        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim` is true.
 
     Raises:
         IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
@@ -305,7 +305,7 @@ def mean(
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
-        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim`.
+        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim` is true.
 
     Raises:
         ValueError: the dtype of the result is neither floating-point nor complex.
@@ -341,7 +341,7 @@ def median(
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
-        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim`.
+        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim` is true.
 
     Raises:
         ValueError: `input` has an integer dtype, and a result has no kept element.
@@ -380,7 +380,7 @@ def logsumexp(
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
-        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim`.
+        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim` is true.
 
     Raises:
         IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
@@ -452,7 +452,7 @@ def norm(
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
-        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim`.
+        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim` is true.
 
     Raises:
         IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
@@ -495,7 +495,7 @@ def var(
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
-        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim`.
+        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim` is true.
 
     Raises:
         AssertionError: both `unbiased` and `correction` are given.
@@ -524,7 +524,7 @@ def std(
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
-        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim`.
+        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim` is true.
 
     Raises:
         AssertionError: both `unbiased` and `correction` are given.

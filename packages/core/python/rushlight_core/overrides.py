@@ -6,7 +6,7 @@ A subclass of Tensor, or any other class, may define::
     def __torch_function__(cls, func, types, args=(), kwargs=None): ...
 
 This method is then called instead of an operator that receives an instance of the class. `func` is the public function of
-that operator (a method of Tensor if there is no function), `types` are the classes among the arguments that define such a
+that operator (a method of Tensor if there is no function), `types` are the classes of the arguments that define such a
 method. If the method returns NotImplemented, the method of the next class is called. `super().__torch_function__(...)` runs
 the operator.
 
@@ -55,7 +55,7 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
 def handle_torch_function(
     public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any
 ) -> Any:
-    """Compute a function by the `__torch_function__` of its arguments' classes.
+    """Compute a function by calling `__torch_function__` of the classes of its arguments.
 
     Args:
         public_api: the function.
@@ -115,7 +115,7 @@ def _call(func: Any, overloaded: list[Any], args: tuple[Any, ...], kwargs: dict[
 
 
 def _ask(func: Any, o: Any, types: tuple[type, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return the result of the override of `o`, which is not a Tensor; NotImplemented if it only calls `func` again.
+    """Return the result of the override of `o`, which is not a Tensor, or NotImplemented if it only calls `func` again.
 
     The default override of another library's tensors does this: it calls the function that it receives.
     """

@@ -197,7 +197,7 @@ def register_pytree_node(
         flatten_fn: returns the parts of an instance, in a list, and a context of any type.
         unflatten_fn: returns an instance made of parts and a context.
         flatten_with_keys_fn: like `flatten_fn`, with a pair of key and part for each part.
-        options: ignored; PyTorch uses them to write trees into files.
+        options: ignored; PyTorch uses them to serialize trees.
 
     Raises:
         ValueError: the class is registered already.
@@ -518,7 +518,7 @@ def _up_to(spec: TreeSpec, tree: PyTree) -> list[Any]:
 
 
 def broadcast_prefix(prefix: PyTree, spec: TreeSpec) -> list[Any] | None:
-    """Return a value for each leaf of a container of the structure `spec`, from a container with fewer levels.
+    """Expand `prefix`, a container with fewer levels, to a list of values: one for each leaf of the structure `spec`.
 
     Each leaf of `prefix` is the value of all leaves below its position. A list is accepted in place of a tuple.
 
@@ -574,7 +574,7 @@ def tree_map_(
 
 
 def map_only(kind: Any, /) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
-    """Return a decorator that applies a function to some leaves only; others are returned unchanged.
+    """Return a decorator that applies a function to some leaves only; the other leaves are returned unchanged.
 
     Args:
         kind: a class, a tuple of classes, or a predicate.
@@ -621,7 +621,7 @@ def tree_map_only_(
 
 
 def tree_all(pred: Callable[[Any], bool], tree: PyTree) -> bool:
-    """Return whether a predicate is true of all leaves.
+    """Return whether a predicate is true for all leaves.
 
     Example:
         >>> tree_all(lambda x: x > 0, [1, (2, 3)])
@@ -631,7 +631,7 @@ def tree_all(pred: Callable[[Any], bool], tree: PyTree) -> bool:
 
 
 def tree_any(pred: Callable[[Any], bool], tree: PyTree) -> bool:
-    """Return whether a predicate is true of at least one leaf.
+    """Return whether a predicate is true for at least one leaf.
 
     Example:
         >>> tree_any(lambda x: x > 2, [1, (2, 3)])
@@ -641,7 +641,7 @@ def tree_any(pred: Callable[[Any], bool], tree: PyTree) -> bool:
 
 
 def tree_all_only(kind: Any, /, pred: Callable[[Any], bool], tree: PyTree) -> bool:
-    """Return whether `pred` is true of all leaves that are instances of `kind`. Other leaves are ignored.
+    """Return whether `pred` is true for all leaves that are instances of `kind`. Other leaves are ignored.
 
     Example:
         >>> tree_all_only(int, lambda x: x > 0, [1, "text"])
@@ -651,7 +651,7 @@ def tree_all_only(kind: Any, /, pred: Callable[[Any], bool], tree: PyTree) -> bo
 
 
 def tree_any_only(kind: Any, /, pred: Callable[[Any], bool], tree: PyTree) -> bool:
-    """Return whether `pred` is true of at least one leaf that is an instance of `kind`.
+    """Return whether `pred` is true for at least one leaf that is an instance of `kind`.
 
     Example:
         >>> tree_any_only(int, lambda x: x > 2, [1, "text"])

@@ -37,7 +37,7 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
         mat2: the second matrix.
         reduce: how the products of the stored elements in a row of `mat1` with elements of `mat2` are combined: "sum", the
             default, "mean", "amax" or "amin". Rows without stored elements give zeros. If several products in a row are
-            the largest or smallest one, they share its gradient.
+            equal to the largest or smallest product, they share its gradient.
 
     Shape:
         - Inputs: (n, m) and (m, p).
@@ -64,7 +64,8 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
         raise ValueError(f'sparse.mm(reduce): must be "sum", "mean", "amax" or "amin", got {reduce!r}')
     if not _is_sparse(mat1) or _is_sparse(mat2):
         raise NotImplementedError(
-            f"sparse.mm(reduce): needs a sparse mat1 and a plain mat2, got layouts {mat1.layout} and {mat2.layout}"
+            f"sparse.mm(reduce): needs a sparse mat1 and a dense mat2, got layouts {mat1.layout} and "
+            f"{mat2.layout}"
         )
     product = _C.mm(mat1, mat2)  # checks the operands
     if reduce == "sum":
@@ -80,7 +81,7 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
 
 @overridable
 def spmm(mat1: Tensor, mat2: Tensor) -> Tensor:
-    """Return the product of two matrices; another name of :func:`mm`.
+    """Return the product of two matrices; an alias of :func:`mm`.
 
     Shape:
         - Inputs: (n, m) and (m, p).

@@ -584,7 +584,7 @@ def test_reduced_products(layout: str) -> None:
     same(sparse.mm(uncoalesced(), core.ones(3, 1), "amax"), core.tensor([[4.0], [5.0]]))
     with pytest.raises(ValueError, match=r"sparse.mm\(reduce\)"):
         sparse.mm(s, b, "median")
-    with pytest.raises(NotImplementedError, match="needs a sparse mat1 and a plain mat2"):
+    with pytest.raises(NotImplementedError, match="needs a sparse mat1 and a dense mat2"):
         sparse.mm(a, s.t(), "sum")
 
 

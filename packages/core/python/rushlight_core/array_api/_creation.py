@@ -252,8 +252,8 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
 
     Args:
         arrays: vectors, (n_1), (n_2), ...
-        indexing: "xy": the first vector is along the second dimension, and the second vector along the first. "ij": vector i
-            is along dimension i.
+        indexing: "xy": the first vector varies along the second dimension, and the second vector along the first dimension.
+            "ij": vector i varies along dimension i.
 
     Shape:
         - Outputs: (n_1, n_2, ...) each with "ij", (n_2, n_1, ...) each with "xy".

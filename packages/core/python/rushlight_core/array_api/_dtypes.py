@@ -168,7 +168,7 @@ def result_type(*arrays_and_dtypes: Tensor | dtype | Scalar) -> dtype:
 
     Raises:
         ValueError: all arguments are Python scalars.
-        RuntimeError: no dtype holds all of them, such as uint64 and int8.
+        RuntimeError: no dtype can represent the values of all of them, for example uint64 and int8.
 
     Example:
         >>> import rushlight.array_api as xp

@@ -165,7 +165,7 @@ def imag(x: Tensor, /) -> Tensor:
 def clip(x: Tensor, /, min: Tensor | Scalar | None = None, max: Tensor | Scalar | None = None) -> Tensor:
     """Return the elements of `x`, limited to the range from `min` to `max`.
 
-    The result has the dtype of `x`, whatever dtypes the bounds have.
+    The result has the dtype of `x`, independent of the dtypes of the bounds.
 
     Args:
         x: the tensor.

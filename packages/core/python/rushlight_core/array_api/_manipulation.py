@@ -202,7 +202,7 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> T
 
 
 def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:
-    """Shift the elements by `shift` along `axis`, or without `axis` in the flattened tensor.
+    """Shift the elements by `shift` along `axis`, or in the flattened tensor if `axis` is None.
 
     Elements that are shifted beyond one end reappear at the other end.
 

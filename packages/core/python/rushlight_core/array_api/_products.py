@@ -33,7 +33,7 @@ def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 
 def tensordot(x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Tensor:
-    """Return the sums of products over dimensions of both tensors.
+    """Multiply two tensors, and sum the products over dimensions of both tensors.
 
     Args:
         x1: the first tensor.

@@ -98,7 +98,7 @@ def count_nonzero(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) ->
 
 
 def isin(x1: Tensor | Scalar, x2: Tensor | Scalar, /, *, invert: bool = False) -> Tensor:
-    """Return whether each element of `x1` is in `x2`; with `invert`, whether it is not.
+    """Return whether each element of `x1` is in `x2`, or the negated result if `invert` is true.
 
     Shape:
         - Output: the shape of `x1`; `x2` has any shape.
@@ -135,12 +135,12 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
 def searchsorted(
     x1: Tensor, x2: Tensor | Scalar, /, *, side: str = "left", sorter: Tensor | None = None
 ) -> Tensor:
-    """Return the positions at which the elements of `x2` can be inserted into the sorted vector `x1` to keep it sorted.
+    """Return the positions at which the elements of `x2` can be inserted into the sorted vector `x1`.
 
     Args:
         x1: a vector in ascending order, or in the order that `sorter` gives.
         x2: the elements: a tensor or a scalar.
-        side: "left": before equal elements. "right": after them.
+        side: "left" for the positions before equal elements, "right" for the positions after equal elements.
         sorter: the indices that sort `x1`.
 
     Shape:

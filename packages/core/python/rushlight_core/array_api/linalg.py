@@ -370,7 +370,7 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 
 def svd(x: Tensor, /, *, full_matrices: bool = True) -> Any:
-    """Return `U`, the singular values `S` in descending order, and `Vh`, whose product is `x`.
+    """Return `U`, the singular values `S` in descending order, and `Vh`, where `x = U diag(S) Vh`.
 
     Shape:
         - Input: (*, n, m); k is min(n, m).

@@ -1,4 +1,4 @@
-"""The interface for host memory, by which another allocator can provide the storages of tensors.
+"""The interface for host memory, with which another allocator can provide the storages of tensors.
 
 An allocator is a C struct, `rushlight::AllocatorInterface` of rushlight/allocator.h, in a library that the process has
 loaded. ctypes can find the address of the struct.

@@ -28,7 +28,7 @@ class Recorder(Protocol):
         """Return whether a program is being captured in the calling thread."""
 
     def follows_sizes(self) -> bool:
-        """Return whether sizes may differ between runs of the program. No Python loop may depend on a size then."""
+        """Return whether sizes may differ between runs of the program. In that case, no Python loop may depend on a size."""
 
     def cond(self, pred: Tensor, true_fn: Function, false_fn: Function) -> list[Tensor]:
         """Record both branches, which are functions of an empty list. Return tensors that represent the results.

@@ -128,7 +128,7 @@ class Sink(Protocol):
         """Receive the next event."""
 
     def end(self) -> None:
-        """End the profile. Not called if `begin` or `event` raised."""
+        """End the profile. This method is not called if `begin` or `event` has raised an exception."""
 
 
 SinkFactory = Callable[[str], Sink]

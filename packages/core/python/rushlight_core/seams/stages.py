@@ -144,7 +144,7 @@ def provide_state() -> None:
     """Claim the state of tensors for the provider that calls this function.
 
     Raises:
-        RuntimeError: another provider has claimed it.
+        RuntimeError: another provider has claimed the state.
 
     Example::
 

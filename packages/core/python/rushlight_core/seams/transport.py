@@ -9,8 +9,8 @@ A transport may also have two optional methods:
 * `memory_left() -> int | None` returns the number of bytes of memory that the loader's process may still use, or None if
   there is no limit. If the next batch does not fit, the loader reads fewer batches ahead.
 * `reuse_memory(reuse: bool) -> None` is called by a worker before it reads a batch. If `reuse` is false, the worker has
-  waited for the loader: memory from `empty` is then returned to the system when the loader drops the batch, instead of kept
-  for the worker's next batch."""
+  waited for the loader: memory from `empty` is then returned to the system when the loader drops the batch, instead of being
+  kept for the worker's next batch."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Transport(Protocol):
         """
 
     def empty(self, size: Sequence[int], dtype: dtype) -> Tensor | None:
-        """Return an uninitialised tensor that `Connection.send` need not copy. Workers call this.
+        """Return an uninitialised tensor that `Connection.send` need not copy. Workers call this method.
 
-        Return None if there is no such memory.
+        Return None if the transport has no memory of this kind.
         """

@@ -167,8 +167,8 @@ def exponential(
         - Output: (M).
 
     Raises:
-        ValueError: `M` is negative, `dtype` is neither float32 nor float64, or `layout` is not `torch.strided`,
-            `tau` is not positive, or `center` is given for a symmetric window.
+        ValueError: `M` is negative, `dtype` is neither float32 nor float64, `layout` is not `torch.strided`, `tau` is not
+            positive, or `center` is given for a symmetric window.
 
     Example:
         >>> torch.signal.windows.exponential(5, tau=2.0)
@@ -210,8 +210,8 @@ def gaussian(
         - Output: (M).
 
     Raises:
-        ValueError: `M` is negative, `dtype` is neither float32 nor float64, or `layout` is not `torch.strided`, or
-            `std` is not positive.
+        ValueError: `M` is negative, `dtype` is neither float32 nor float64, `layout` is not `torch.strided`, or `std` is not
+            positive.
 
     Example:
         >>> torch.signal.windows.gaussian(5, std=1.0)
@@ -252,8 +252,8 @@ def general_cosine(
 
     Raises:
         TypeError: `a` cannot be iterated.
-        ValueError: `M` is negative, `dtype` is neither float32 nor float64, or `layout` is not `torch.strided`, or
-            `a` is empty.
+        ValueError: `M` is negative, `dtype` is neither float32 nor float64, `layout` is not `torch.strided`, or `a` is
+            empty.
 
     Example:
         >>> torch.signal.windows.general_cosine(5, a=[0.5, 0.5])
@@ -391,8 +391,8 @@ def kaiser(
         - Output: (M).
 
     Raises:
-        ValueError: `M` is negative, `dtype` is neither float32 nor float64, or `layout` is not `torch.strided`, or
-            `beta` is negative.
+        ValueError: `M` is negative, `dtype` is neither float32 nor float64, `layout` is not `torch.strided`, or `beta` is
+            negative.
 
     Example:
         >>> torch.signal.windows.kaiser(5, beta=5.0)
@@ -419,7 +419,7 @@ def nuttall(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return Nuttall's window of four cosine terms, which has the lowest side lobes of such windows.
+    """Return Nuttall's window, which is the sum of four cosine terms with the lowest side lobes.
 
     It is 0.3635819 - 0.4891775 cos(2πx) + 0.1365995 cos(4πx) - 0.0106411 cos(6πx).
 
