@@ -124,7 +124,7 @@ DESCRIPTIONS = {
     "nesterov": "Whether Nesterov momentum is used.",
     "is_first_step": "Whether the momentum buffers are still empty.",
     "square_avgs": "The running means of squared gradients, which are updated.",
-    "grad_avgs": "The running means of gradients, which are updated; empty unless `centered`.",
+    "grad_avgs": "The running means of gradients, which are updated; empty if `centered` is false.",
     "centered": "Whether to normalise by the running variances of the gradients instead of their running mean squares.",
     "state_sums": "The sums of squared gradients, which are updated.",
     "lr_decay": "The learning rate of step t is `lr / (1 + (t - 1) * lr_decay)`.",

@@ -73,7 +73,7 @@ class DerivativeEmitter:
         return f"first_[{self.position(name)}]"
 
     def fitted(self) -> list[str]:
-        """Return the arguments whose gradients are reduced to their shape by generated code."""
+        """Return the arguments for which generated code reduces the gradient to the argument's shape."""
         if not self.d.broadcasts:
             return []
         return [n for names in self.d.grads for n in names]

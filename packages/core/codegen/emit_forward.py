@@ -23,7 +23,7 @@ class ForwardEmitter(DerivativeEmitter):
         return lines
 
     def _forward(self, form: Form) -> list[str]:
-        """Return the stage function of Dual. Without a rule, the function raises if an argument has a tangent."""
+        """Return the stage function of Dual. Without a rule, the function raises an error if an argument has a tangent."""
         jvp = self.d.jvp
         schema = form.schema
         function = form.symbol.removeprefix("op_") + "_dual"

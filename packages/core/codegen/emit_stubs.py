@@ -82,7 +82,7 @@ def _variables(text: str) -> list[str]:
 
 
 def _type(stub: str) -> str:
-    """Replace names that dtypes of the module or properties of Tensor shadow, by aliases such as `_int`."""
+    """Replace names that are shadowed by dtypes of the module or properties of Tensor with aliases such as `_int`."""
     return re.sub(r"\b(int|float|bool|dtype|device)\b", r"_\1", stub)
 
 

@@ -31,7 +31,8 @@ class LayoutError(ValueError):
 
 
 def check_layout(op: Op) -> None:
-    """Raise LayoutError if the value cannot be parsed, names an argument that is not a tensor, or is not for this kind."""
+    """Raise LayoutError if the value cannot be parsed, is not allowed for this kind, or names an argument that is no
+    tensor."""
     if op.layout and op.kind != "custom":
         raise LayoutError("the key 'layout' is only allowed for the kind custom")
     known = [a.name for a in op.tensors if not a.type.name.endswith("[]")]

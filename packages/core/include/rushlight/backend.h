@@ -107,7 +107,8 @@ struct HostTable {
     /// Returns whether the user has interrupted the running work. Should be called during long waits.
     int32_t (*interrupted)();
     /// Writes a text such as "add at train.py:12" to a buffer of `size` bytes, for an error in a kernel that `call`
-    /// queued. Writes only the name of the operator if the line is unknown, or if a function of an AllocatorDriver calls.
+    /// queued. Writes only the name of the operator if the line is unknown, or if the caller is a function of an
+    /// AllocatorDriver.
     void (*describe)(const DeviceCall* call, char* text, size_t size);
 
     /// May be called during `init`. From then on core's caching allocator serves the memory of that device, and core

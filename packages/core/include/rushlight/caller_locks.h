@@ -49,7 +49,7 @@ class RL_API WithoutCallerLocks {
     void* held_ = nullptr;
 };
 
-/// A scope in which this thread does not release the caller's locks, because it holds a lock of ours.
+/// A scope in which this thread does not release the caller's locks, because it holds one of this library's locks.
 class RL_API KeptCallerLocks {
   public:
     KeptCallerLocks();

@@ -44,7 +44,7 @@ struct Collective {
     std::string where;
 };
 
-/// A collective under way.
+/// A collective that has been started.
 class RL_API CollectiveWork {
   public:
     bool done() const;

@@ -11,7 +11,7 @@ enum class DeviceFallback : int {
 };
 
 RL_API DeviceFallback device_fallback();
-/// Sets the choice and returns the former one.
+/// Sets what happens if a device has no kernel for an operator. Returns the former setting.
 RL_API DeviceFallback set_device_fallback(DeviceFallback choice);
 
 }  // namespace rushlight

@@ -21,7 +21,8 @@ namespace rushlight {
 struct Observer {
     /// An operator recorded a node. Sequence numbers grow in the order of recording.
     void (*node_made)(uint64_t sequence);
-    /// A backward pass runs the node with that number. Begin and end are called on the same thread; passes may nest.
+    /// A backward pass runs the node with this sequence number. Begin and end are called on the same thread; passes may
+    /// nest.
     void (*node_begin)(const char* name, uint64_t sequence);
     void (*node_end)(uint64_t sequence);
     /// A storage got memory from our allocator or a device's allocator, or returned it. Memory from other allocators is

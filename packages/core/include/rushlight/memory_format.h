@@ -23,8 +23,8 @@ RL_API MemoryFormat memory_format(const char* op, const std::optional<std::strin
 RL_API bool has_format(const Tensor& t, MemoryFormat format);
 
 /// Returns ChannelsLast or ChannelsLast3d if the tensor's dimensions have that order in memory, otherwise Contiguous. The
-/// elements may have gaps between them. Tensors of some shapes, such as (N, 1, H, W), can be in both formats. Then the
-/// strides of the dimensions of size 1 decide, by PyTorch's rules.
+/// elements may have gaps between them. Tensors of some shapes, such as (N, 1, H, W), can be in both formats. The strides of
+/// the dimensions of size 1 then determine the format, by PyTorch's rules.
 RL_API MemoryFormat format_of(const Tensor& t);
 
 /// The name of a format, which memory_format() accepts.

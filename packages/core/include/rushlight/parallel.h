@@ -57,7 +57,7 @@ void parallel_for(int64_t begin, int64_t end, int64_t grain, F&& body) {
         const_cast<void*>(static_cast<const void*>(&body)));
 }
 
-/// Calls `body(chunk)` for each chunk of 0 .. count-1, on whichever thread is free. Used by reductions whose result
+/// Calls `body(chunk)` for each chunk of 0 .. count-1, on any thread that is free. Used by reductions whose result
 /// must not depend on the number of threads: the caller determines the chunks, and afterwards combines their results in
 /// order.
 template <class F>

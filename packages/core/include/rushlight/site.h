@@ -11,9 +11,9 @@ namespace rushlight {
 
 /// Note [Sites]
 /// When a tensor is saved or written, the running line of the program is recorded in four bytes: the number of a site
-/// in a table of the bindings. The bindings find the line, because core does not use Python. Finding the number costs
-/// some nanoseconds, since the bindings look only at the code and position of the running frame, and look both up in a
-/// small cache per thread. Site 0 means an unknown line: there are no bindings, or the thread belongs to this library.
+/// in a table of the bindings. The bindings find the line, because core does not use Python. Finding the number takes a few
+/// nanoseconds, because the bindings look only at the code and position of the running frame, and look both up in a small
+/// cache per thread. Site 0 means an unknown line: there are no bindings, or the thread belongs to this library.
 using Site = uint32_t;
 
 struct SiteFunctions {

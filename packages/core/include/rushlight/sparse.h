@@ -56,7 +56,7 @@ RL_API const char* layout_name(const Tensor& t);
 RL_API Tensor make_sparse(IntList size, SparseParts parts);
 /// The parts of a sparse tensor.
 RL_API const SparseParts& sparse_parts(const Tensor& t);
-/// Replaces the parts of a sparse tensor by others of the same size, as in-place operators do.
+/// Replaces the parts of a sparse tensor, whose size stays the same, as in-place operators do.
 RL_API void set_sparse_parts(const Tensor& t, SparseParts parts);
 
 /// Raises RuntimeError unless the parts form a tensor of `size`. Checks shapes, dtypes, devices and, if `values` is
@@ -67,7 +67,7 @@ RL_API void check_sparse(const char* op, IntList size, const SparseParts& parts,
 
 /// Sorts the indices and adds the values of duplicates. Raises RuntimeError unless the layout is COO.
 RL_API Tensor coalesce(const Tensor& t);
-/// Returns a dense tensor of the same values; returns a dense tensor unchanged.
+/// Returns a dense tensor with the same values; a dense tensor is returned unchanged.
 RL_API Tensor to_dense(const Tensor& t);
 /// Returns a coalesced COO tensor of the nonzero elements. If `sparse_dim` is less than the number of dimensions, its
 /// values are the slices `t[i, j, ...]` over the first `sparse_dim` dimensions that are not all zero.

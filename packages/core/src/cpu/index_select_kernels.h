@@ -39,7 +39,7 @@ RUSHLIGHT_KERNEL_TABLE(IndexSelectKernels, index_select_kernels)
 
 /// Copies the slices to the row-major `out`.
 void read_slices(const IndexedSlices& slices, void* out, const void* in, size_t itemsize);
-/// Writes the row-major `from` to the slices, or, if `one`, its single element to every slice. If a slice is
+/// Writes the row-major `from` to the slices, or, if `one` is true, its single element to every slice. If a slice is
 /// indexed twice, the value written last is kept.
 void write_slices(const IndexedSlices& slices, void* to, const void* from, bool one, size_t itemsize);
 void add_slices(const IndexedSlices& slices, void* to, const void* from, DType dtype);

@@ -11,8 +11,8 @@ void index(KernelContext& ctx, const View& out, const View& input, Views indices
 /// Writes zeros to `out`, and adds `grad`, which has the indexed shape, at the indices.
 void index_backward(KernelContext& ctx, const View& out, const View& grad, Views indices, Ints input_sizes);
 
-/// Writes `values`, or adds them if `accumulate`, in the order of the indices. They are broadcast to the indexed
-/// shape.
+/// Writes `values`, or adds them if `accumulate` is true, in the order of the indices. The values are broadcast to the
+/// indexed shape.
 void index_put(KernelContext& ctx, const View& input, Views indices, const View& values, bool accumulate);
 void index_put_check(KernelContext& ctx, const View& input, Views indices, const View& values,
                      bool accumulate);

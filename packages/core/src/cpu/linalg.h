@@ -13,7 +13,7 @@ namespace rushlight::cpu {
 void linalg_cholesky(KernelContext& ctx, const View& factor, const View& info, const View& a);
 /// Factorizes A = P L U. Both triangles are stored in one matrix, L without its diagonal of ones.
 void linalg_lu(KernelContext& ctx, const View& lu, const View& pivots, const View& info, const View& a);
-/// Factorizes A = L D L^T, or L D L^H if `hermitian` (Bunch and Kaufman, 1977). Reads A's lower triangle only.
+/// Factorizes A = L D L^T, or L D L^H if `hermitian` is true (Bunch and Kaufman, 1977). Reads A's lower triangle only.
 void linalg_ldl(KernelContext& ctx, const View& ld, const View& pivots, const View& info, const View& a,
                 bool hermitian);
 void linalg_ldl_solve(KernelContext& ctx, const View& out, const View& ld, const View& pivots, const View& b,
@@ -43,10 +43,10 @@ void ormqr(KernelContext& ctx, const View& out, const View& reflectors, const Vi
 // its diagonal. These are LAPACK's factors of the transpose. The solver, the inverse and the determinant return
 // these factors, and their gradients use the factors to solve further systems.
 
-/// Solves A X = B if `left`, otherwise X A = B.
+/// Solves A X = B if `left` is true, otherwise X A = B.
 void linalg_solve(KernelContext& ctx, const View& x, const View& info, const View& factors,
                   const View& pivots, const View& a, const View& b, bool left);
-/// Solves the same equations with the given factors of A. If `transposed`, A is replaced by its conjugate transpose.
+/// Solves the same equations with the given factors of A. If `transposed` is true, A is replaced by its conjugate transpose.
 void linalg_solve_again(KernelContext& ctx, const View& x, const View& a, const View& factors,
                         const View& pivots, const View& b, bool left, bool transposed);
 void linalg_solve_triangular(KernelContext& ctx, const View& x, const View& a, const View& b, bool upper,

@@ -40,7 +40,7 @@ struct BatchNormBackward {
     T* grad_bias;
 };
 
-/// Normalization of the rows of an input (rows, size). Unless `centered`, the mean is taken as 0 and `mean` is not
+/// Normalization of the rows of an input (rows, size). If `centered` is false, the mean is taken as 0 and `mean` is not
 /// accessed.
 template <class T>
 struct RowNorm {

@@ -21,7 +21,7 @@ void max_pool3d_backward(KernelContext& ctx, const View& grad_input, const View&
                          const View& indices);
 
 /// If divisor_override is 0, the divisor is the number of the window's elements that lie within the padded input
-/// or, unless count_include_pad, within the input.
+/// or, unless count_include_pad is true, within the input.
 void avg_pool2d(KernelContext& ctx, const View& out, const View& input, Ints kernel_size, Ints stride,
                 Ints padding, bool ceil_mode, bool count_include_pad, int64_t divisor_override);
 void avg_pool3d(KernelContext& ctx, const View& out, const View& input, Ints kernel_size, Ints stride,

@@ -14,7 +14,7 @@ void lstm_gates_backward(KernelContext& ctx, const View& grad_gates, const View&
                          const View& grad_hidden, const View& grad_cell, const View& gates, const View& cell,
                          const View& next_cell);
 
-/// Applies lstm_gates to all steps in turn, from the first or, if `backwards`, from the last. `output` and `cells`
+/// Applies lstm_gates to all steps in turn, from the first or, if `backwards` is true, from the last. `output` and `cells`
 /// have the shape (steps, batch, hidden). `sums` (steps, batch, 4 hidden) is gates + hidden @ weight^T, where
 /// hidden is the state before each step. All tensors must have the same dtype, float32 or float64.
 void lstm_layer(KernelContext& ctx, const View& output, const View& cells, const View& sums,

@@ -6,7 +6,7 @@
 
 namespace rushlight::cpu {
 
-/// Computed in the dtype of `out`, to which the input is converted first.
+/// The results are computed in the dtype of `out`, to which the input is converted first.
 void cumsum(KernelContext& ctx, const View& out, const View& input, int64_t dim);
 void cumprod(KernelContext& ctx, const View& out, const View& input, int64_t dim);
 
@@ -16,7 +16,7 @@ void cummin(KernelContext& ctx, const View& values, const View& indices, const V
 
 void logcumsumexp(KernelContext& ctx, const View& out, const View& input, int64_t dim);
 
-/// Computes y[i] = terms[i] + factors[i] * y[i - 1] or, if `reverse`, y[i] = terms[i] + factors[i + 1] * y[i + 1].
+/// Computes y[i] = terms[i] + factors[i] * y[i - 1] or, if `reverse` is true, y[i] = terms[i] + factors[i + 1] * y[i + 1].
 void recurrence(KernelContext& ctx, const View& out, const View& factors, const View& terms, int64_t dim,
                 bool reverse);
 

@@ -16,9 +16,9 @@ void searchsorted(KernelContext& ctx, const View& out, const View& boundaries, c
 /// Writes whether each element of `input` occurs in `sorted`, which has the same dtype and one dimension.
 void isin_sorted(KernelContext& ctx, const View& out, const View& input, const View& sorted, bool invert);
 
-/// Finds distinct elements, or distinct rows along the first dimension, in ascending order. If `consecutive`, only
-/// equal neighbours are merged and the order is kept. If requested, `inverse` receives the index of each element's
-/// value among the distinct ones, and `counts` the number of occurrences of each distinct value.
+/// Finds distinct elements, or distinct rows along the first dimension, in ascending order. If `consecutive` is true, only
+/// equal neighbours are merged, and the order is kept. If requested, `inverse` receives the index of each element's value
+/// among the distinct ones, and `counts` the number of occurrences of each distinct value.
 int64_t unique_elements_count(KernelContext& ctx, const View& input, bool consecutive, bool return_inverse,
                               bool return_counts);
 void unique_elements(KernelContext& ctx, const View& values, const View& inverse, const View& counts,

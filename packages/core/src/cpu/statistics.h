@@ -5,9 +5,9 @@
 
 namespace rushlight::cpu {
 
-/// Selects one element of each row along `dim`. The results have size 1 along `dim` if `keepdim`, and lack the
-/// dimension otherwise. NaN is the largest element. Equal elements are ranked as in a stable sort. `mode` selects the
-/// last occurrence of the most frequent value.
+/// Selects one element of each row along `dim`. The results have size 1 along `dim` if `keepdim` is true, and lack the
+/// dimension otherwise. NaN is the largest element. Equal elements are ranked as in a stable sort. `mode` selects the last
+/// occurrence of the most frequent value.
 void kthvalue(KernelContext& ctx, const View& values, const View& indices, const View& input, int64_t k,
               int64_t dim, bool keepdim);
 void median_dim(KernelContext& ctx, const View& values, const View& indices, const View& input, int64_t dim,

@@ -37,7 +37,7 @@ struct Memory {
     DeviceAllocator* allocator = nullptr;
 };
 
-/// Runs a function of the driver for the allocator, possibly on a thread whose current device is another.
+/// Runs a function of the driver for the allocator, possibly on a thread with another current device.
 template <class F>
 void quietly(void* self, F&& f) {
     try {

@@ -47,7 +47,7 @@ class NewTensor {
     NewTensor& filled_with(Scalar value);
 
     Tensor make(bool requires_grad) const;
-    /// Writes the elements to `out`, which must have the dtype and device, and is resized to the shape.
+    /// Writes the elements to `out`, which must have the dtype and device of the new tensor, and is resized to its shape.
     void write_to(const char* op, const Tensor& out) const;
 
   private:

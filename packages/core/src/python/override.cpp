@@ -265,7 +265,7 @@ PyObject* overrides_enabled(PyObject*, PyObject*) {
 PyMethodDef functions[] = {
     {"_overrides_enabled", overrides_enabled, METH_NOARGS, nullptr},
     {"_disabled_torch_function_impl", RL_KEYWORDS(disabled_override),
-     "Disable __torch_function__ for a subclass: operators on its tensors return plain tensors."},
+     "Disable __torch_function__ for a subclass: operators on its tensors return objects of class Tensor."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

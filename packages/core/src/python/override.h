@@ -41,7 +41,7 @@ PyObject* call_override(const char* method, PyObject* const* args, Py_ssize_t co
 // default runs the member without overrides and converts the tensors in its result to the class, except for `grad` and
 // `_base`, which are returned unchanged.
 
-/// Whether the class of this object may override it.
+/// Whether the class of this object may override members of Tensor.
 inline bool has_override(PyObject* self) {
     return Py_TYPE(self) != TensorType && (unwrap(self).impl()->stages() & bit(Stage::Python));
 }
@@ -56,7 +56,7 @@ struct Member {
 /// if there is no override and the caller has to run the member itself. Throws PythonError.
 PyObject* answer_by_class(Member member, PyObject* self, PyObject* const* args = nullptr,
                           Py_ssize_t nargs = 0, PyObject* kwnames = nullptr);
-/// Does this for arguments in a tuple and a dictionary, each of which may be null.
+/// Does the same for arguments in a tuple and a dictionary, each of which may be null.
 PyObject* answer_by_class_to_call(Member member, PyObject* self, PyObject* args, PyObject* kwargs);
 
 /// Whether the class of this object has a __torch_function__ that is not the inherited one, and overrides are enabled

@@ -117,7 +117,7 @@ PyMethodDef functions[] = {
     {"_sparse_parts", parts_of, METH_O, "Return the parts of a sparse tensor, or None."},
     {"_sparse_set_coalesced", set_coalesced, METH_VARARGS, "Record whether the indices are coalesced."},
     {"_sparse_coalesce", converted<coalesce>, METH_O, "Return a copy with sorted, unique indices."},
-    {"_sparse_to_dense", converted<to_dense>, METH_O, "Return a dense tensor of the same values."},
+    {"_sparse_to_dense", converted<to_dense>, METH_O, "Return a dense tensor with the same values."},
     {"_sparse_to_compressed", to_compressed, METH_VARARGS,
      "_sparse_to_compressed(t, layout, block_rows, block_columns): return the matrix in a compressed layout."},
     {"_sparse_to_coo", to_coo, METH_VARARGS, "_sparse_to_coo(t, sparse_dim): return the tensor in COO."},

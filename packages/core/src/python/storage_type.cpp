@@ -187,7 +187,7 @@ PyMethodDef methods[] = {
     {nullptr, nullptr, 0, nullptr}};
 PyObject* storage_cdata(PyObject* o, void*) { return PyLong_FromVoidPtr(&storage_of(o)); }
 PyGetSetDef properties[] = {
-    {"device", storage_device, nullptr, "The device on which the memory is.", nullptr},
+    {"device", storage_device, nullptr, "The device that holds the memory.", nullptr},
     {"_cdata", storage_cdata, nullptr, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef functions[] = {

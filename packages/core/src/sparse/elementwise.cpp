@@ -153,7 +153,7 @@ Tensor add_(const Tensor& a, const TensorOrScalar& b, Scalar alpha) {
         add_to_dense_(op, a, b.tensor(), alpha);
         return a;
     }
-    if (!is_sparse(b.tensor())) refuse(op, a, "a sum with a plain tensor, written in place,");
+    if (!is_sparse(b.tensor())) refuse(op, a, "a sum with a dense tensor, written in place,");
     replace_parts(op, a, add_sparse(op, a, b.tensor(), alpha));
     return a;
 }
@@ -170,7 +170,7 @@ Tensor sub_(const Tensor& a, const TensorOrScalar& b, Scalar alpha) { return add
 
 // --- products ---
 
-// Returns `v` if it is a number or a plain 0-d tensor, by which all values can be multiplied or divided.
+// Returns `v` if it is a number or a dense 0-d tensor, by which all values can be multiplied or divided.
 std::optional<TensorOrScalar> as_number(const TensorOrScalar& v) {
     if (!v.is_tensor() || (!is_sparse(v.tensor()) && v.tensor().dim() == 0)) return v;
     return {};
@@ -179,7 +179,7 @@ std::optional<TensorOrScalar> as_number(const TensorOrScalar& v) {
 // Returns the elements of `other`, broadcast to the shape of `t`, at the positions of `t`.
 Tensor values_at(const char* op, const Tensor& other, const Tensor& t) {
     RL_CHECK(other.dim() <= t.dim(), throw_not_implemented,
-             "%s: a sparse tensor of shape %s does not broadcast to a plain tensor of shape %s", op,
+             "%s: a sparse tensor of shape %s does not broadcast to a dense tensor of shape %s", op,
              to_string(t.sizes()).c_str(), to_string(other.sizes()).c_str());
     for (int64_t d = 1; d <= other.dim(); ++d)
         RL_CHECK(other.size(-d) == 1 || other.size(-d) == t.size(-d), throw_runtime,
@@ -224,7 +224,7 @@ Tensor mul(const TensorOrScalar& a, const TensorOrScalar& b) {
 Tensor scale_(const char* op, const Tensor& a, const TensorOrScalar& b,
               Tensor (*values_op)(const Tensor&, const TensorOrScalar&),
               Tensor (*sparse_op)(const TensorOrScalar&, const TensorOrScalar&)) {
-    if (!is_sparse(a)) refuse(op, b.tensor(), "a plain tensor that is written in place");
+    if (!is_sparse(a)) refuse(op, b.tensor(), "a dense tensor that is written in place");
     if (as_number(b) && !(b.is_tensor() && b.tensor().requires_grad())) {
         check_write(op, a);
         values_op(make_alias(sparse_parts(a).values), b);
@@ -273,7 +273,7 @@ Tensor pow(const TensorOrScalar& a, const TensorOrScalar& b) {
 Tensor floor_divide(const TensorOrScalar& a, const TensorOrScalar& b) {
     if (is_sparse_operand(b)) refuse("floor_divide", b.tensor(), "division by a sparse tensor");
     const auto number = as_number(b);
-    if (!number) refuse("floor_divide", a.tensor(), "division by a plain tensor with dimensions");
+    if (!number) refuse("floor_divide", a.tensor(), "division by a dense tensor with dimensions");
     const Tensor once = layout_of(a.tensor()) == Layout::Coo ? coalesce(a.tensor()) : a.tensor();
     return with_values(once, ops::floor_divide(ops::_sparse_values(once), *number));
 }

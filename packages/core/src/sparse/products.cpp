@@ -45,7 +45,7 @@ void check_product(const char* op, const Tensor& a, const Tensor& b) {
              name(a.dtype()), name(b.dtype()));
 }
 
-// Multiplies a sparse matrix with `rows` rows and the given values at (row, col) by a plain matrix.
+// Multiplies a sparse matrix with `rows` rows and the given values at (row, col) by a dense matrix.
 Tensor times_dense(const Tensor& row, const Tensor& col, const Tensor& values, const Tensor& dense,
                    int64_t rows) {
     if (is_floating(dense.dtype())) return ops::_sparse_mm(row, col, values, dense, rows);
@@ -109,7 +109,7 @@ Tensor bmm(const Tensor& a, const Tensor& b) {
 
 Tensor mv(const Tensor& a, const Tensor& x) {
     RL_CHECK(!is_sparse(x) && x.dim() == 1, throw_runtime,
-             "mv(vec): needs a plain vector, got layout %s, shape %s", layout_name(x),
+             "mv(vec): needs a dense vector, got layout %s, shape %s", layout_name(x),
              to_string(x.sizes()).c_str());
     const int64_t last[] = {1};
     return ops::squeeze(multiply("mv", a, ops::unsqueeze(x, 1)), last);
@@ -133,7 +133,7 @@ Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, Scalar beta,
              name(product.dtype()));
     RL_CHECK(!is_sparse(product) || is_sparse(input), throw_not_implemented,
              "addmm(input): must be sparse if both matrices are sparse, got a dense tensor");
-    if (is_sparse(input) && !is_sparse(product)) refuse("addmm", input, "a sparse input with a plain factor");
+    if (is_sparse(input) && !is_sparse(product)) refuse("addmm", input, "a sparse input with a dense factor");
     if (!beta.equals(0)) return ops::add(scaled(input, beta), product);
     // With beta = 0 the input is not read, so it may contain infinities, but its shape must still fit.
     if (!is_sparse(input)) ops::expand(input, product.sizes());
@@ -161,7 +161,7 @@ Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
     return bias.defined() ? ops::add(product, bias) : product;
 }
 
-// Writes a plain product to a plain tensor, and a sparse product to a sparse tensor of the same layout.
+// Writes a dense product to a dense tensor, and a sparse product to a sparse tensor of the same layout.
 Tensor written(const char* op, const Tensor& product, const Tensor& out) {
     RL_CHECK(
         is_sparse(product) == is_sparse(out) && (!is_sparse(out) || layout_of(out) == layout_of(product)),

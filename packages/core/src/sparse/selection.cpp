@@ -97,7 +97,7 @@ Tensor select(const Tensor& t, int64_t dim, int64_t index) {
     }
     const Tensor positions = ops::reshape(ops::nonzero(ops::eq(c.along(d), Scalar(at))), kInts<-1>);
     Coordinates result = picked(c, positions, d, Tensor());
-    // Selecting in the only sparse dimension returns a plain tensor.
+    // Selecting in the only sparse dimension returns a dense tensor.
     if (!result.indices.defined()) return ops::sum(result.values, kInts<0>, false, t.dtype());
     result.size = std::move(size);
     result.coalesced = c.coalesced;
@@ -143,7 +143,7 @@ Tensor cat(TensorList tensors, int64_t dim) {
     std::vector<Coordinates> all;
     for (const Tensor& t : tensors) {
         RL_CHECK(is_sparse(t), throw_runtime,
-                 "cat(tensors): sparse and plain tensors cannot be joined\nhint: use to_dense()");
+                 "cat(tensors): sparse and dense tensors cannot be joined\nhint: use to_dense()");
         all.push_back(coordinates(t));
     }
     const Coordinates& first = all.front();

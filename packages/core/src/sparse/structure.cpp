@@ -157,7 +157,7 @@ void check_sparse(const char* op, IntList size, const SparseParts& parts, bool v
                  to_string(size).c_str());
     for (const Tensor* t : {&parts.indices, &parts.plain, &parts.values}) {
         if (!t->defined()) continue;
-        RL_CHECK(!is_sparse(*t), throw_type, "%s: indices and values must be plain tensors, got layout %s",
+        RL_CHECK(!is_sparse(*t), throw_type, "%s: indices and values must be dense tensors, got layout %s",
                  op, layout_name(*t));
         RL_CHECK(t->device() == parts.values.device(), throw_runtime,
                  "%s: device of indices (%s) must match device of values (%s)", op, name(t->device()).c_str(),

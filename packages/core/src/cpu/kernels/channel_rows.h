@@ -41,8 +41,8 @@ struct ChannelRows {
     int64_t count() const { return whole + (rest > 0); }
 };
 
-/// Sums over the rows of a matrix. The rows are divided into blocks whatever the number of threads is, so the sums do not depend
-/// on it. A block adds up to kSpan rows in single precision, and then in double precision.
+/// Sums over the rows of a matrix. The rows are divided into the same blocks for any number of threads, so the sums do not
+/// depend on the number of threads. A block adds up to kSpan rows in single precision, and then in double precision.
 template <class T, int kSums>
 class ChannelSums {
   public:

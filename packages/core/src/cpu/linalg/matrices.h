@@ -153,8 +153,8 @@ inline int64_t count_matrices(const View& v) {
 }
 
 /// Calls `body(begin, end)` for the matrices 0 to count - 1. `work` is the number of operations for one matrix.
-/// Small matrices are divided among our threads; large matrices are processed one after the other with the
-/// library's threads.
+/// Small matrices are divided among rushlight's threads; large matrices are processed one after the other with LAPACK's
+/// threads.
 template <class F>
 void for_matrices(int64_t count, double work, F&& body) {
     if (count <= 0) return;

@@ -40,7 +40,7 @@ class Primitive {
     explicit Primitive(Plan plan);
 
     /// Adds an operand that the caller stores in `layout`. `query` and `index` identify it in the plan, and
-    /// `argument` in the execution. If `kept`, and if the operand's memory is constant, its copy in the primitive's
+    /// `argument` in the execution. If `kept` is true and the operand's memory is constant, its copy in the primitive's
     /// layout is made only once: Note [Rearranged constants].
     void add_input(int argument, dnnl_query_t query, const Layout& layout, int index = 0, bool kept = false) {
         add(argument, query, index, layout.get(), false, kept);

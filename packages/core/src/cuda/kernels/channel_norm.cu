@@ -231,7 +231,7 @@ struct BatchNorm {
     }
 };
 
-/// The gradients of an empty batch are zeros, whatever the statistics are.
+/// The gradients of an empty batch are zeros for any statistics.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     settle_batch_gradients(const Runs s, const Sums* shares, const T* means, const T* invstds,

@@ -344,8 +344,8 @@ class Convolution {
         if (!workspace_) workspace_ = scratch<char>(args_.context, kWorkspaceBytes);
         return workspace_;
     }
-    /// Returns the columns of the samples that begin at `x`: one sample after the other, or, if `joined`, each row for all
-    /// samples.
+    /// Returns the columns of the samples that begin at `x`: one sample after the other, or, if `joined` is true, each row
+    /// for all samples.
     const Stored* columns_of(const Stored* x, int64_t samples, bool joined = false) {
         joined = joined && samples > 1;
         if (c_.is_pointwise() && !joined) return x;

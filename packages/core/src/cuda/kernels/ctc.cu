@@ -79,8 +79,8 @@ struct CheckSequence {
     }
 };
 
-/// Computes alpha (count, time, width): the log-probability of all paths that are in a state at a time. A block computes a
-/// sequence.
+/// Computes alpha (count, time, width): the log-probability of all paths that are in a state at a time. Each block computes
+/// one sequence.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     ctc_forward(const Batch<T> b, T* alpha, T* loss, bool zero_infinity) {

@@ -50,9 +50,9 @@ struct Later {
     __device__ int64_t operator()(int64_t a, int64_t b) const { return a > b ? a : b; }
 };
 
-/// Makes Hessenberg matrices triangular, by a block each. If the memory of `q` is not null, `q` is multiplied by the
-/// rotations. Otherwise only the diagonal of the result is correct. The magnitudes of the matrices' elements are at most
-/// about n.
+/// Makes Hessenberg matrices triangular, with one block for each matrix. If the memory of `q` is not null, `q` is multiplied
+/// by the rotations. Otherwise only the diagonal of the result is correct. The magnitudes of the matrices' elements are at
+/// most about n.
 template <class C>
 __global__ void __launch_bounds__(kThreads)
     make_triangular(const Matrices<C> h, const Matrices<C> q, int64_t count, int64_t n, const Alarm alarm) {
@@ -131,7 +131,8 @@ struct CopyEigenvalues {
     }
 };
 
-/// Computes the eigenvectors of upper triangular matrices, as columns of an upper triangular matrix. A thread computes one.
+/// Computes the eigenvectors of upper triangular matrices, as columns of an upper triangular matrix. Each thread computes
+/// one eigenvector.
 template <class C>
 struct SolveForVector {
     Matrices<C> t, x;

@@ -71,8 +71,9 @@ struct ReadTridiagonal {
     }
 };
 
-/// Makes tridiagonal matrices diagonal, by a block each, and applies the rotations to the contiguous columns of `vectors`,
-/// unless it is null. One thread computes the rotations of an iteration, and each thread applies them to some rows.
+/// Makes tridiagonal matrices diagonal, with one block for each matrix, and applies the rotations to the contiguous columns
+/// of `vectors`, unless it is null. One thread computes the rotations of an iteration, and each thread applies them to some
+/// rows.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     make_diagonal(double* diagonal, double* beside, PlaneRotation* rotations, T* vectors, int64_t count,

@@ -53,8 +53,8 @@ __global__ void __launch_bounds__(kThreads)
         }
 }
 
-/// Exchanges the rows of the pivots from `first` to `last`, forwards or backwards, in `width` columns. A thread processes a
-/// column.
+/// Exchanges the rows of the pivots from `first` to `last`, forwards or backwards, in `width` columns. Each thread processes
+/// one column.
 template <class T>
 struct ExchangeRows {
     Matrices<T> a;
@@ -101,7 +101,7 @@ void queue_lu(const KernelArgs& args, int64_t count, int64_t m, int64_t n, const
     }
 }
 
-/// The factors of square matrices. Like on the CPU, the transposes of the matrices are factorized, by columns.
+/// The factors of square matrices. As on the CPU, the transposes of the matrices are factorized, by columns.
 template <class T>
 struct Factors {
     int64_t count, n;

@@ -26,7 +26,7 @@ struct FillRoots {
     __device__ void operator()(int64_t k) const { out[k] = root_of_unity<T>(k, n, sign); }
 };
 
-/// A pass over sequences of `n` numbers, of which transforms of length `done` have been computed. A thread combines one
+/// A pass over sequences of `n` numbers, of which transforms of length `done` have been computed. Each thread combines one
 /// number of each of R transforms.
 template <int R, class T>
 struct RadixPass {

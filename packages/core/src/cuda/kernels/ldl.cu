@@ -6,7 +6,8 @@
 namespace rushlight::cuda {
 namespace {
 
-/// Factorizes the lower triangles of n by n matrices in place, by a block each. `work` has 2 n elements for each matrix.
+/// Factorizes the lower triangles of n by n matrices in place, with one block for each matrix. `work` has 2 n elements for
+/// each matrix.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     factorize_ldl(const Matrices<T> a, int64_t count, int64_t n, bool hermitian, T* work, int32_t* pivots,
@@ -143,7 +144,7 @@ struct LdlExchange {
 };
 
 /// Applies the exchanges of rows to the columns of L left of each pivot, which LAPACK does not, and writes zeros beside the
-/// diagonal of D. A thread processes a column.
+/// diagonal of D. Each thread processes one column.
 template <class T>
 struct CompleteTriangle {
     Matrices<T> l;
@@ -164,7 +165,8 @@ struct CompleteTriangle {
     }
 };
 
-/// Exchanges rows of right-hand sides in the order of the pivots, or in the opposite order. A thread processes a column.
+/// Exchanges rows of right-hand sides in the order of the pivots, or in the opposite order. Each thread processes one
+/// column.
 template <class T>
 struct ExchangeForLdl {
     Matrices<T> x;
@@ -195,7 +197,7 @@ struct ExchangeForLdl {
     }
 };
 
-/// Solves D x = b in place. A thread processes a pivot of a column.
+/// Solves D x = b in place. Each thread processes one pivot of one column.
 template <class T>
 struct SolveDiagonal {
     Matrices<T> ld, x;

@@ -6,14 +6,14 @@
 namespace rushlight::cuda {
 namespace {
 
-/// Marks for the nonzero elements of a tensor.
+/// Reads the elements of a tensor as marks: an element is marked if it is nonzero.
 struct Marks {
     const char* data;
     DType dtype;
     int64_t size, n;
     Walk walk;
 
-    /// Marks for `n` elements of a tensor that broadcasts to `like`.
+    /// Reads `v`, which is broadcast to the sizes of `like`.
     Marks(const View& v, const View& like)
         : data(v.as<const char>()),
           dtype(v.dtype),

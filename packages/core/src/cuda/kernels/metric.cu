@@ -38,7 +38,7 @@ struct Distance {
     }
 };
 
-/// Several threads compute a distance.
+/// Several threads compute each distance.
 template <class T>
 __global__ void __launch_bounds__(kThreads) find_distances(const Rows s, const Distance<T> f) {
     __shared__ Values<T> room;

@@ -37,7 +37,7 @@ struct PoolSizes {
     __host__ __device__ int64_t out_size() const { return out[0] * out[1] * out[2]; }
 };
 
-/// Windows of one size, at distances of `stride`.
+/// Windows of one size, whose beginnings are `stride` apart.
 struct SlidingWindows : PoolSizes {
     int64_t kernel[3], stride[3], padding[3], dilation[3];
     bool include_padding = true;
@@ -179,8 +179,8 @@ struct AdaptiveMax {
     }
 };
 
-/// A block processes a plane at a time, and its outputs in order, kThreads at once. Among the outputs with the same
-/// position, the first thread adds all gradients. The positions are arbitrary.
+/// Each block processes one plane after another, and the outputs of a plane in order, kThreads at a time. Among the outputs
+/// with the same position, the first thread adds all gradients. The positions are arbitrary.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     spread_maxima(T* out, const T* grad, const int64_t* indices, const Alarm alarm, int64_t planes,

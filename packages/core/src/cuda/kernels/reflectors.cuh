@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 /// Applies I - tau v v^H to columns of matrices. The first element of v is 1, and its others are below the diagonal of
-/// `reflectors`. A thread processes a column.
+/// `reflectors`. Each thread processes one column.
 template <class T>
 struct Reflect {
     Matrices<T> to, reflectors;  // both begin at the row of v's first element

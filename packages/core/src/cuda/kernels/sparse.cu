@@ -64,7 +64,7 @@ struct SparseProduct {
     }
 };
 
-/// Several threads compute an inner product.
+/// Several threads compute each inner product.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     multiply_rows(const Rows s, T* out, const int64_t* row, const int64_t* column, const T* a, const T* b,

@@ -6,7 +6,7 @@
 namespace rushlight::cuda {
 namespace {
 
-/// Solves with a block of `size` rows of a triangle, in place. A thread processes a column.
+/// Solves with a block of `size` rows of a triangle, in place. Each thread processes one column.
 template <class T>
 struct SolveBlock {
     Matrices<T> a, x;

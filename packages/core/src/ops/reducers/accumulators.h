@@ -6,8 +6,8 @@
 namespace rushlight::reducers {
 namespace {
 
-/// The number of accumulators. They occupy 256 bytes, whatever the width of the vectors, so that all machines add in the
-/// same order.
+/// The number of accumulators. They occupy 256 bytes for any width of the vectors, so that all machines add in the same
+/// order.
 template <class Acc>
 inline constexpr int64_t kAccumulators = sizeof(Acc) <= 8 ? 256 / sizeof(Acc) : 8;
 

@@ -26,7 +26,8 @@ void resolve(const char* op, const Tensor& input, IntList size, ViewSpec& v) {
     RL_CHECK(fits, throw_runtime,
              "%s(size): a tensor of shape %s cannot hold the %lld elements of shape %s%s", op,
              to_string(size).c_str(), (long long)input.numel(), to_string(input.sizes()).c_str(),
-             inferred >= 0 && zero ? "\nhint: replace -1 by a number: it is ambiguous next to a 0" : "");
+             inferred >= 0 && zero ? "\nhint: replace -1 by a number, because -1 is ambiguous if another "
+                                     "size is 0" : "");
     if (inferred >= 0) v.sizes[inferred] = input.numel() / known;
 }
 
