@@ -186,5 +186,5 @@ def raised(group: list[Op], inplace: bool = False) -> dict[str, str]:
         for error, text in op.raises.items():
             add(error, text)
     return {error: " ".join(texts) for error, texts in found.items()} or {
-        "TypeError": "An argument is not of the type in the signature."
+        "TypeError": "The type of an argument differs from the type in the signature."
     }

@@ -61,7 +61,7 @@ def _subscripts(dims: Any) -> str:
     text = ""
     for d in dims:
         if d is not ... and not (isinstance(d, int) and 0 <= d < len(_LETTERS)):
-            raise ValueError(f"einsum(): dimensions are numbers from 0 to 51 or ..., got {d!r}")
+            raise ValueError(f"einsum(): a dimension must be a number from 0 to 51 or Ellipsis, got {d!r}")
         text += "..." if d is ... else _LETTERS[d]
     return text
 

@@ -42,7 +42,7 @@ def gradient(
     """
     if not isinstance(input, Tensor) or isinstance(spacing, Tensor):
         raise TypeError(
-            "gradient(input, spacing): needs a Tensor, and a number or a sequence, got "
+            "gradient(input, spacing): input must be a Tensor, and spacing a number or a sequence, got "
             f"{type(input).__name__} and {type(spacing).__name__}\nhint: pass coordinates as a tuple of tensors"
         )
     if input.dtype in (_C.uint8, _C.bool):

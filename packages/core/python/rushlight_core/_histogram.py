@@ -44,7 +44,7 @@ def histogram(
     """
     if not isinstance(input, Tensor) or not isinstance(bins, (int, Tensor)):
         raise TypeError(
-            "histogram(input, bins): must be a Tensor and an int or a Tensor, got "
+            "histogram(input, bins): input must be a Tensor, and bins an int or a Tensor, got "
             f"{type(input).__name__} and {type(bins).__name__}"
         )
     if input.dtype not in (_C.float32, _C.float64):

@@ -378,7 +378,7 @@ def as_sparse_gradcheck(gradcheck: Callable[..., bool]) -> Callable[..., bool]:
 
 
 def _of_values(function: Callable[..., Any], inputs: Any) -> tuple[Callable[..., Any], list[Any]]:
-    """Return a function that maps the values of sparse inputs to the values of sparse results, and its inputs."""
+    """Return `function` as a function of the stored values of sparse tensors, and the stored values of `inputs`."""
     given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     plain = [
         _C._sparse_values(t).detach().requires_grad_(t.requires_grad) if _is_sparse(t) else t for t in given

@@ -14,8 +14,8 @@ bool is_list(PyObject* o) { return PyList_Check(o) || PyTuple_Check(o); }
 
 [[noreturn]] void bad_index(PyObject* o) {
     throw_index(
-        "index: only integers, slices, ..., None, bools, and integer or bool tensors, arrays and sequences are "
-        "indices, not %s",
+        "index: must be an integer, a slice, an ellipsis (...), None, a bool, or an integer or bool tensor, "
+        "array or sequence, not %s",
         Py_TYPE(o)->tp_name);
 }
 
