@@ -83,7 +83,8 @@ DESCRIPTIONS = {
     "sorter": "Indices that sort the sequence.",
     "replacement": "Whether an index may be drawn several times.",
     "num_samples": "The number of draws.",
-    "enable_gqa": "Whether key and value may have fewer heads than query. Several heads of query then share one head of key and value.",
+    "enable_gqa": "Whether key and value may have fewer heads than query, so that several heads of query share one"
+    " head of key and value.",
     "is_causal": "Whether a query attends only to the keys up to its own position.",
     "size": "The sizes, as one sequence or as separate arguments.",
     "storage_offset": "The position of the first element in the storage.",

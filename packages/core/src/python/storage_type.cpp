@@ -186,10 +186,9 @@ PyMethodDef methods[] = {
     {"__deepcopy__", storage_deepcopy, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 PyObject* storage_cdata(PyObject* o, void*) { return PyLong_FromVoidPtr(&storage_of(o)); }
-PyGetSetDef properties[] = {
-    {"device", storage_device, nullptr, "The device that holds the memory.", nullptr},
-    {"_cdata", storage_cdata, nullptr, nullptr, nullptr},
-    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyGetSetDef properties[] = {{"device", storage_device, nullptr, "The device that holds the memory.", nullptr},
+                            {"_cdata", storage_cdata, nullptr, nullptr, nullptr},
+                            {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef functions[] = {
     {"_tensor_over", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(tensor_over)), METH_FASTCALL,
      nullptr},

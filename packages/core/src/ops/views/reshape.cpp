@@ -27,7 +27,8 @@ void resolve(const char* op, const Tensor& input, IntList size, ViewSpec& v) {
              "%s(size): a tensor of shape %s cannot hold the %lld elements of shape %s%s", op,
              to_string(size).c_str(), (long long)input.numel(), to_string(input.sizes()).c_str(),
              inferred >= 0 && zero ? "\nhint: replace -1 by a number, because -1 is ambiguous if another "
-                                     "size is 0" : "");
+                                     "size is 0"
+                                   : "");
     if (inferred >= 0) v.sizes[inferred] = input.numel() / known;
 }
 
