@@ -100,7 +100,7 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
         debug_mode: 0 or "default", 1 or "warn", 2 or "error".
 
     Raises:
-        RuntimeError: the number or word is unknown.
+        RuntimeError: `debug_mode` is not one of these values.
         TypeError: the argument is neither an int nor a str.
 
     Example:

@@ -45,7 +45,7 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
 
     Raises:
         RuntimeError: the inner sizes differ.
-        ValueError: `reduce` is none of these names.
+        ValueError: `reduce` is not one of these names.
         NotImplementedError: `reduce` is passed, and `mat1` is not sparse or `mat2` is sparse.
 
     Example:

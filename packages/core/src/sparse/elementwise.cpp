@@ -183,7 +183,7 @@ Tensor values_at(const char* op, const Tensor& other, const Tensor& t) {
              to_string(t.sizes()).c_str(), to_string(other.sizes()).c_str());
     for (int64_t d = 1; d <= other.dim(); ++d)
         RL_CHECK(other.size(-d) == 1 || other.size(-d) == t.size(-d), throw_runtime,
-                 "%s: shape %s does not broadcast to the sparse tensor's %s", op,
+                 "%s: shape %s does not broadcast to the sparse tensor's shape %s", op,
                  to_string(other.sizes()).c_str(), to_string(t.sizes()).c_str());
     const Coordinates c = coordinates(t);
     // A dense tensor is indexed directly, without expanding it first.

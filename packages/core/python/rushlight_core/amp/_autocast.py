@@ -233,7 +233,7 @@ def is_autocast_available(device_type: str) -> bool:
     """Return whether autocast supports tensors of a type of device.
 
     Args:
-        device_type: the type.
+        device_type: the type of device.
 
     Example:
         >>> torch.amp.is_autocast_available("cpu")

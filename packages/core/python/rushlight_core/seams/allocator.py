@@ -24,7 +24,7 @@ def set_allocator(address: int | None) -> int | None:
         The address of the former allocator; None for the default allocator.
 
     Raises:
-        ValueError: the struct has another version, or functions are missing.
+        ValueError: the version of the struct is not supported, or functions are missing.
 
     Example::
 

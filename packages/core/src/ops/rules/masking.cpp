@@ -44,7 +44,7 @@ Outputs masked_scatter_(const Tensor& input, const Tensor& mask, const Tensor& s
              name(source.dtype()));
     RL_CHECK(
         broadcast_shapes("masked_scatter_", "input", input.sizes(), "mask", mask.sizes()) == input.shape(),
-        throw_runtime, "masked_scatter_(mask): shape %s does not broadcast to input's %s",
+        throw_runtime, "masked_scatter_(mask): shape %s does not broadcast to input's shape %s",
         to_string(mask.sizes()).c_str(), to_string(input.sizes()).c_str());
     return {};
 }

@@ -11,7 +11,7 @@ namespace rushlight::storage {
 Tensor copy_(const Tensor& input, const Tensor& src, bool non_blocking) {
     auto joint = broadcast_shapes("copy_", "input", input.sizes(), "other", src.sizes());
     RL_CHECK(std::equal(joint.begin(), joint.end(), input.sizes().begin(), input.sizes().end()),
-             throw_runtime, "copy_(input, other): other of shape %s does not broadcast to input's %s",
+             throw_runtime, "copy_(input, other): other of shape %s does not broadcast to input's shape %s",
              to_string(src.sizes()).c_str(), to_string(input.sizes()).c_str());
     RL_CHECK(src.device().type != DeviceType::Meta || input.device() == src.device(), throw_not_implemented,
              "copy_(src): Cannot copy out of meta tensor; no data! The target is on %s",
