@@ -95,8 +95,9 @@ Tensor diff(const Tensor& given, int64_t n, int64_t dim, const Tensor& prepend, 
     auto check = [&](const char* name, const Tensor& t) {
         bool fits = t.dim() == given.dim();
         for (int k = 0; fits && k < t.dim(); ++k) fits = k == d || t.sizes()[k] == given.sizes()[k];
-        RL_CHECK(fits, throw_runtime, "diff(%s): shape %s must match input's shape %s except along "
-                                      "dimension %d",
+        RL_CHECK(fits, throw_runtime,
+                 "diff(%s): shape %s must match input's shape %s except along "
+                 "dimension %d",
                  name, to_string(t.sizes()).c_str(), to_string(given.sizes()).c_str(), d);
     };
     if (prepend.defined()) check("prepend", prepend);
