@@ -52,7 +52,8 @@ def bartlett_window(
     Args:
         window_length: the number of elements.
         periodic: whether the window is one period of a periodic function. The last element, which would equal the first, is
-        then left out. dtype, device, requires_grad: see `zeros`.
+            then left out.
+        dtype, device, requires_grad: see `zeros`.
 
     Shape:
         - Output: (window_length).
