@@ -64,9 +64,9 @@ class WriteThroughView final : public Node {
     void saved(const SavedVisitor& visit) const override { write_->saved(visit); }
     std::string name() const override { return "CopySlices(" + write_->name() + ")"; }
 
-    /// Returns the history of a result that `write` saved, while the derivative of `write` is computed: the result is
-    /// a view of the root. Null if `write` does not write through a view. `write` itself must not be in a graph,
-    /// because the WriteThroughView node that contains it releases its saved tensors.
+    /// Returns the history of a result that `write` saved, which is a view of the root. Used while the derivative of `write`
+    /// is computed. Returns null if `write` does not write through a view. `write` itself must not be in a graph, because
+    /// the WriteThroughView node that contains it releases its saved tensors.
     static Ref<Node> history_of_result(const Node* write);
 
   private:

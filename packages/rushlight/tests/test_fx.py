@@ -309,7 +309,7 @@ def test_a_graph_made_by_hand() -> None:
     with pytest.raises(NotImplementedError, match="mutation"):
         x.graph.output_node().args[0][1].append(3)
     other = fx.Graph()
-    with pytest.raises(ValueError, match="'input_1' is of another graph"):
+    with pytest.raises(ValueError, match="'input_1' belongs to another graph"):
         other.call_method("add", (x, 1))
     with pytest.raises(ValueError, match="call_function needs a function"):
         graph.create_node("call_function", "add")

@@ -76,7 +76,7 @@ def gradcheck(
         check_batched_forward_grad: also check that tangents computed in one pass equal separate tangents.
         check_forward_ad: also check forward mode.
         check_backward_ad: check reverse mode.
-        fast_mode: compare one random combination of the elements instead of all.
+        fast_mode: compare one random combination of the elements instead of each element.
         masked: accept sparse inputs, and vary only their stored values.
 
     Shape:
@@ -242,8 +242,8 @@ class _Check:
     def differences(self, i: int, direction: Tensor) -> list[Tensor]:
         """Return the central differences of the outputs along a direction of input i.
 
-        The values of the input are changed in place and restored, because the function may use the same tensor in
-        another way, as a parameter of a module.
+        The values of the input are changed in place and restored, because the function may also use the same tensor in
+        another way, for example as a parameter of a module.
         """
         sides = []
         before = self.args[i].detach().clone()
@@ -257,7 +257,7 @@ class _Check:
         return [(a - b) / (2 * self.eps) for a, b in zip(*sides, strict=True)]
 
     def with_values(self, i: int, values: Tensor) -> Tensor:
-        """Return input i with other values; `values` if its elements share memory or cannot be written."""
+        """Write `values` to input i, and return the input. Return `values` if the input cannot be written."""
         try:
             self.args[i].data.copy_(values)
         except RuntimeError:

@@ -47,8 +47,8 @@ def vmap(
             for all examples. A number applies to all positional arguments that are tensors. A tuple has an entry for
             each positional argument; an entry that is a container has entries for the parts of the argument. Examples
             of keyword arguments lie along dimension 0.
-        out_dims: the dimension of each result along which the examples lie; a number, or a container like the result.
-            None for a result that is the same for all examples; such a result need not be a tensor.
+        out_dims: the dimension of each result along which the examples lie; a number, or a container with the structure of
+            the result. None for a result that is the same for all examples; such a result may be any object.
         randomness: the behaviour of random operators. "error": they raise an error; "different": each example gets
             different numbers; "same": all examples get the same numbers.
         chunk_size: the number of examples that are computed at a time; None computes all at once. Smaller chunks use less
@@ -57,8 +57,8 @@ def vmap(
     Raises:
         ValueError, IndexError: `in_dims` or `out_dims` does not match the arguments or the results, arguments have
             different numbers of examples, there is nothing to batch, or `func` returns an object that is not a tensor.
-        RuntimeError: the function uses an operation that is not defined for many examples at once; the message says
-            what to do instead.
+        RuntimeError: the function uses an operation that cannot be computed for many examples at once; the message suggests
+            an alternative.
 
     Example:
         >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -102,7 +102,7 @@ _on_slow_path(_warn)
 
 
 def warn_of_slow_path(mode: bool) -> bool:
-    """Set whether vmap warns of operators that are computed example by example, and return the former setting.
+    """Set whether vmap warns about operators that are computed example by example. Return the former setting.
 
     A warning is issued once for each operator.
 

@@ -72,12 +72,12 @@ def checkpoint(
         function: the function.
         args, kwargs: its arguments.
         use_reentrant: whether to run a separate backward pass inside of the backward pass. If True, arguments in
-            containers and keyword arguments get no gradient, `autograd.grad` does not work, and a tensor among `args`
-            must require grad. False by default.
+            containers and keyword arguments get no gradient, `autograd.grad` does not work, and at least one tensor among
+            `args` must require grad. False by default.
         context_fn: a function that returns two context managers, for the first and the second computation.
         determinism_check: "default" raises CheckpointError if shapes or dtypes differ the second time; "none" does not
             check.
-        debug: has no effect: errors always name the tensor that differs.
+        debug: has no effect, because errors always name the tensor that differs.
         early_stop: end the second computation when all tensors that are needed have been computed.
         preserve_rng_state: set the random generator to its earlier state for the second computation.
 
@@ -137,7 +137,7 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
 
 @contextmanager
 def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
-    """Return a context manager that has no effect: errors always name the tensor that differs.
+    """Return a context manager without effect: errors always name the tensor that differs.
 
     Args:
         enabled: accepted for compatibility.

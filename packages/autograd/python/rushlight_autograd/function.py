@@ -102,9 +102,9 @@ class Function(FunctionCtx):
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
-        """Return the tangents of the results of `forward`, in forward mode; a subclass defines it.
+        """Return the tangents of the results of `forward`, in forward mode. Subclasses may define this method.
 
-        If it is not defined, forward mode differentiates the operators that `forward` calls.
+        If a subclass does not define `jvp`, forward mode differentiates the operators that `forward` calls.
 
         Args:
             ctx: the context of forward; `ctx.saved_tensors` holds the tensors that were passed to `save_for_forward`.
@@ -121,7 +121,7 @@ class Function(FunctionCtx):
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
-        """Return (output, out_dims) of a batched call inside of vmap; a subclass defines it.
+        """Return (output, out_dims) of a batched call inside vmap. Subclasses may define this method.
 
         Args:
             info: holds the number of examples (`batch_size`), and vmap's argument `randomness`.

@@ -19,7 +19,7 @@ def _tuple(value: Any) -> tuple[Any, ...]:
 
 
 def _leaves(inputs: Any, create_graph: bool) -> tuple[Tensor, ...]:
-    """Return the inputs as leaves of a new graph, or with `create_graph` as views of inputs that require grad."""
+    """Return the inputs as leaves of a new graph. With `create_graph`, return views of inputs that require grad."""
     if create_graph:
         return tuple(x.view_as(x) if x.requires_grad else x.detach().requires_grad_() for x in _tuple(inputs))
     return tuple(x.detach().requires_grad_() for x in _tuple(inputs))

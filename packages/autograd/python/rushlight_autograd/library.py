@@ -121,7 +121,7 @@ class CustomOpDef:
     def register_kernel(
         self, device_types: str | Sequence[str] | None, fn: Callable[..., Any] | None = None, /
     ) -> Any:
-        """Register an implementation for some types of devices (None: all). May be used as a decorator."""
+        """Register an implementation for some device types, or for all (None). May be used as a decorator."""
 
         def register(kernel: Callable[..., Any]) -> Callable[..., Any]:
             kinds = [device_types] if device_types is None or isinstance(device_types, str) else device_types
@@ -133,9 +133,10 @@ class CustomOpDef:
     def register_vmap(self, func: Callable[..., Any] | None = None, /) -> Any:
         """Register a function that computes a batch of calls in `vmap`. May be used as a decorator.
 
-        `func(info, in_dims, *args, **kwargs)` receives the number of examples, `info.batch_size`, the dimension of the
-        examples in each positional argument, or None, and the arguments with these dimensions. It returns a tuple of the
-        output and its dimensions. Without such a function, calls of the operator inside `vmap` raise a RuntimeError.
+        `func(info, in_dims, *args, **kwargs)` receives the number of examples as `info.batch_size`, and the arguments with
+        all examples. `in_dims` contains, for each positional argument, the dimension along which its examples lie, or None.
+        `func` returns a tuple of the output and the dimensions of its examples. Without such a function, calls of the
+        operator inside `vmap` raise a RuntimeError.
         """
 
         def register(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -269,9 +270,8 @@ def custom_op(
 ) -> Any:
     """Make an operator from a function of tensors and numbers, which may use NumPy, ctypes or another library.
 
-    It is used as a decorator, or called with the function. Results must not share memory with arguments. The operator
-    has no derivative until `register_autograd` registers a derivative. A second operator of the same name replaces
-    the first.
+    Use as a decorator, or call with the function. Results must not share memory with arguments. The operator has no
+    derivative until `register_autograd` registers a derivative. A second operator of the same name replaces the first.
 
     Args:
         name: "namespace::name".
@@ -357,7 +357,7 @@ def register_fake(op: str | CustomOpDef, fn: Callable[..., Any] | None = None, /
     """Register a function that computes the shapes and dtypes of a custom operator's results without their values.
 
     Args:
-        op: the operator, or its name. If there is no such operator yet, the function is registered when it is
+        op: the operator, or its name. If there is no such operator yet, the function is registered when the operator is
             created.
         fn: the function; without it a decorator is returned.
 

@@ -324,9 +324,8 @@ def jvp(
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
     """Return ``func(*primals)``, and the derivative at `primals` as a linear function of tangents.
 
-    `func` runs once; the linear function computes only the values that depend on the tangents. It is computed as the
-    vjp of a vjp (the transpose of a transpose), so every operator in `func` must be differentiable twice in reverse
-    mode.
+    `func` runs once; the linear function computes only the values that depend on the tangents. The linear function is the
+    vjp of a vjp (the transpose of a transpose), so every operator in `func` must be differentiable twice in reverse mode.
 
     Args:
         func: a function that returns tensors, in any container.

@@ -9,7 +9,7 @@ namespace rushlight::autograd::batching {
 class Call;
 using Rule = void (*)(Call&);
 
-/// The treatment of examples without dimensions by the rule `dims`.
+/// How the rule `dims` treats examples without dimensions.
 enum class Scalars : uint8_t {
     Element,  // treat it as a tensor of size (1,); a result of size (1,) is returned without dimensions
     Refused,  // raise IndexError

@@ -14,13 +14,13 @@ from rushlight_nn.module import _parse_to as _parse
 class _Traced:
     def __init__(self, *args: Any) -> None:
         raise NotImplementedError(
-            f"{type(self).__name__}(): cannot be created, because there is no tracer of programs; "
-            "the class exists for annotations"
+            f"{type(self).__name__}(): cannot be created, because programs are not compiled;  "
+            "the class exists only for annotations"
         )
 
 
 class Graph(_Traced):
-    """Type of a traced program in annotations. Programs of this library are `rushlight.export.ExportedProgram`.
+    """Type of a traced program, for annotations. Captured programs have the type `rushlight.export.ExportedProgram`.
 
     Example:
         >>> def number_of_nodes(graph: torch._C.Graph) -> int: ...
@@ -28,7 +28,7 @@ class Graph(_Traced):
 
 
 class Node(_Traced):
-    """The type to use in annotations for an operation of a traced program.
+    """Type of an operation of a traced program, for annotations.
 
     Example:
         >>> def name_of(node: torch._C.Node) -> str: ...
@@ -36,11 +36,11 @@ class Node(_Traced):
 
 
 class Value(_Traced):
-    """A value of a traced program, for annotations."""
+    """Type of a value of a traced program, for annotations."""
 
 
 class PyTorchFileReader:
-    """The type of readers of PyTorch's archives, for annotations: `torch.load` reads archives here."""
+    """Type of readers of PyTorch's archives, for annotations. Use `torch.load` to read an archive."""
 
     def __init__(self, *args: Any) -> None:
         raise NotImplementedError(
@@ -49,7 +49,7 @@ class PyTorchFileReader:
 
 
 class TensorType:
-    """The type of a tensor in a traced program, for annotations."""
+    """Type of a tensor in a traced program, for annotations."""
 
 
 class _Keys(type):
@@ -60,7 +60,7 @@ class _Keys(type):
 
 
 class DispatchKey(metaclass=_Keys):
-    """Names of PyTorch's dispatch keys as strings. This library does not have these keys."""
+    """Names of PyTorch's dispatch keys as strings. This library does not use these keys."""
 
 
 class DispatchKeySet(frozenset[str]):

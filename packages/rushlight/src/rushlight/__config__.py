@@ -1,4 +1,4 @@
-"""How the library was built."""
+"""Information about how the library was built."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["parallel_info", "show"]
 def show() -> str:
     """Return a text with the version and the CPU kernels in use, for bug reports.
 
-    Flags of a build of PyTorch are not listed.
+    Unlike PyTorch's text, this text does not list compiler flags.
 
     Example:
         >>> print(torch.__config__.show())  # doctest: +ELLIPSIS

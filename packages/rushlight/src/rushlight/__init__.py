@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _Finder:
-    """Finds the modules of one of this package's folders: its files first, then those of `rushlight._table`."""
+    """Finds the modules in a folder of this package: first its files, then the modules of `rushlight._table`."""
 
     def __init__(self, path: str) -> None:
         root = vars(_sys.modules[__name__])["__path__"][0]

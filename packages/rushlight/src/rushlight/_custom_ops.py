@@ -8,12 +8,12 @@ __all__ = ["get_ctx"]
 
 
 def get_ctx() -> NoReturn:
-    """Raise NotImplementedError: operators have no context of a tracer.
+    """Raise NotImplementedError: abstract implementations of operators have no context.
 
     Example:
         >>> get_ctx()
         Traceback (most recent call last):
             ...
-        NotImplementedError: get_ctx(): tracing of programs is not supported
+        NotImplementedError: get_ctx(): abstract implementations of operators are not supported
     """
-    raise NotImplementedError("get_ctx(): tracing of programs is not supported")
+    raise NotImplementedError("get_ctx(): abstract implementations of operators are not supported")

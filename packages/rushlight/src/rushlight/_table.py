@@ -1,8 +1,8 @@
 """A table of the modules that re-export names of other packages under PyTorch's paths.
 
-`rushlight._Finder` finds them here, and the build writes their stubs. An entry maps each original module to the names
-that are re-exported from it, separated by blanks. `name:alias` re-exports a name under another name, and `*` means all
-names of the module, including names that it loads when they are used.
+`rushlight._Finder` looks up modules in this table, and the build writes stubs for them. The entry of a module maps each
+original module to the names that are re-exported from it, separated by blanks. `name:alias` re-exports a name under another
+name, and `*` means all names of the original module, including names that are loaded when they are first used.
 """
 
 from __future__ import annotations
@@ -311,7 +311,7 @@ MODULES |= {
 
 
 def stub(name: str) -> str:
-    """Return the text of the stub of a module of the table."""
+    """Return the contents of the stub file of a module in the table."""
     lines = [f'"""{_docstring(name)}"""', ""]
     added: list[str] = []
     whole = None

@@ -1,4 +1,4 @@
-"""Printing of tensors, under PyTorch's module path, for classes that print in the same way."""
+"""Functions that print tensors, under PyTorch's module path, for classes that print in the same way."""
 
 from __future__ import annotations
 

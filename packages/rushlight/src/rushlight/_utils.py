@@ -13,7 +13,7 @@ from rushlight_core import Tensor
 
 
 def _flatten_dense_tensors(tensors: Sequence[Tensor]) -> Tensor:
-    """Return the elements of tensors of one dtype, one after the other, in one dimension."""
+    """Return a one-dimensional tensor with the elements of all `tensors`, which must have the same dtype."""
     return core.cat([tensor.contiguous().view(-1) for tensor in tensors])
 
 
@@ -28,7 +28,7 @@ def _unflatten_dense_tensors(flat: Tensor, tensors: Sequence[Tensor]) -> tuple[T
 
 
 def _take_tensors(tensors: Sequence[Tensor], size_limit: int) -> Iterator[list[Tensor]]:
-    """Yield lists of tensors of one dtype, each of at most `size_limit` bytes or of one tensor."""
+    """Yield lists of tensors of one dtype. A list has at most `size_limit` bytes, or contains one larger tensor."""
     lists: dict[Any, tuple[list[Tensor], int]] = {}
     for tensor in tensors:
         size = tensor.numel() * tensor.element_size()
@@ -72,7 +72,7 @@ def _get_all_device_indices() -> list[int]:
 
 
 def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int:
-    """Return the number of a device; the current GPU for None with `optional`, -1 for the CPU with `allow_cpu`."""
+    """Return the index of a device: the current GPU for None with `optional`, and -1 for the CPU with `allow_cpu`."""
     if isinstance(device, str):
         device = core.device(device)
     if isinstance(device, core.device):
@@ -93,14 +93,14 @@ def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = Fal
 
 
 def _get_device_module(device_type: str) -> Any:
-    """Return the module of a kind of device: `torch.cuda`."""
+    """Return the module of functions for a device type, such as `torch.cuda` for "cuda"."""
     from rushlight.accelerator import get_device_module
 
     return get_device_module(device_type)
 
 
 def _import_dotted_name(name: str) -> Any:
-    """Import the first part of a dotted name, and return the attribute of it that the other parts name."""
+    """Import the module that is the first part of a dotted name, and look up the other parts as attributes."""
     first, *rest = name.split(".")
     found: Any = import_module(first)
     for part in rest:
@@ -109,7 +109,7 @@ def _import_dotted_name(name: str) -> Any:
 
 
 def render_call(fn: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
-    """Return the text of a call, for messages."""
+    """Return a call as text, for messages."""
     named = [f"{key}={value!r}" for key, value in kwargs.items()]
     return f"{getattr(fn, '__name__', repr(fn))}({', '.join([*map(repr, args), *named])})"
 
@@ -119,7 +119,7 @@ class ExceptionWrapper:
 
     Args:
         exc_info: a result of `sys.exc_info()`; by default the exception that is being handled.
-        where: where it was raised, for the message.
+        where: the place where the exception was raised, for the message.
     """
 
     def __init__(self, exc_info: Any = None, where: str = "in background") -> None:

@@ -9,11 +9,11 @@ from types import ModuleType
 
 
 def names_of(package: ModuleType, module: str = "") -> Callable[[str], object]:
-    """Return a module's `__getattr__` that finds the names of `package`, including names that are loaded on first use.
+    """Return a `__getattr__` for a module that looks up names in `package`, including names that are loaded on first use.
 
-    Special names such as `__path__` are not found in `package`: with its path, its submodules would be imported a
-    second time. If `module` is given, the files of that module take precedence over those of `package`, which may
-    have fewer names.
+    Special names such as `__path__` are not looked up in `package`: with the path of `package`, the submodules would be
+    imported a second time. If `module` is given, the files of that module take precedence over the files of `package`, which
+    may define fewer names.
     """
 
     def find(name: str) -> object:
@@ -32,9 +32,9 @@ def names_of(package: ModuleType, module: str = "") -> Callable[[str], object]:
 
 
 def load_namesakes(module: str, *names: str) -> None:
-    """Load the files of a module that have the same names as functions, and keep the names bound to the functions.
+    """Import submodules that have the same names as functions, and keep the names bound to the functions.
 
-    A later import does not replace a function by a file that is already loaded.
+    A later import of such a submodule does not replace the function, because the submodule is already loaded.
     """
     shown = vars(sys.modules[module])
     for name in names:

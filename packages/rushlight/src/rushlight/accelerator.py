@@ -22,7 +22,7 @@ __all__ = [
 
 
 def get_device_module(device: Any = None) -> Any:
-    """Return the module of functions for a kind of device: `rushlight.cpu` or `rushlight.cuda`.
+    """Return the module of functions for a device type: `rushlight.cpu` or `rushlight.cuda`.
 
     Args:
         device: a device or its name; by default the accelerator, or the CPU if there is none.
@@ -86,10 +86,10 @@ def device_count() -> int:
 
 
 def current_accelerator(check_available: bool = False) -> core.device | None:
-    """Return the kind of accelerator as a device without an index, or None if there is none.
+    """Return the type of accelerator as a device without an index, or None if there is no accelerator.
 
     Args:
-        check_available: has no effect: an accelerator that is not available is never returned.
+        check_available: has no effect, because only an available accelerator is returned.
 
     Example:
         >>> (torch.accelerator.current_accelerator() is None) != torch.accelerator.is_available()

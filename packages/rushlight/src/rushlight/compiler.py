@@ -1,4 +1,4 @@
-"""Queries and settings of a compiler. There is none: see `rushlight.compile`."""
+"""Queries and settings of PyTorch's compiler, which rushlight does not have: see `rushlight.compile`."""
 
 from __future__ import annotations
 
@@ -93,10 +93,10 @@ def cudagraph_mark_step_begin() -> None:
 
 
 class set_stance:  # noqa: N801
-    """Set how `compile` treats functions: accepted as a call, context manager or decorator, without effect.
+    """Store how `compile` should treat functions, without effect. Use as a call, context manager or decorator.
 
     Args:
-        stance: the name of a stance, which is stored.
+        stance: the name of a way to compile, such as "force_eager", which is stored.
 
     Example:
         >>> with torch.compiler.set_stance("force_eager"):

@@ -1,7 +1,7 @@
-"""Files of weights from the network, kept in a folder: `load_state_dict_from_url`.
+"""Download files of weights and keep them in a folder: `load_state_dict_from_url`.
 
-PyTorch's files and safetensors files are read, as :func:`rushlight.load` does: a file that contains more than data raises an
-error. Programs of other authors (`hub.load`) are not downloaded or run.
+Files of PyTorch and safetensors files are read by `rushlight.load`, which raises an error if a file contains anything but
+data. `hub.load`, which would download and run programs of other authors, is not supported.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, pro
         url: the address.
         dst: the path of the file.
         hash_prefix: the hexadecimal digits with which its SHA-256 must begin.
-        progress: has no effect: no progress is shown.
+        progress: has no effect, because no progress is shown.
 
     Raises:
         RuntimeError: the SHA-256 of the file does not begin with the required digits.
@@ -94,8 +94,8 @@ def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, pro
                 file.write(block)
         if hash_prefix and not digest.hexdigest().startswith(hash_prefix):
             raise RuntimeError(
-                f"download_url_to_file(hash_prefix): {url} has the SHA-256 {digest.hexdigest()}, "
-                f"needs one that begins with {hash_prefix}"
+                f"download_url_to_file(hash_prefix): the SHA-256 of {url} must begin with {hash_prefix},  "
+                f"got {digest.hexdigest()}"
             )
         shutil.move(partial, target)
     finally:
@@ -117,10 +117,10 @@ def load_state_dict_from_url(
         url: the address of a safetensors file, or of a file that PyTorch wrote.
         model_dir: the folder in which the file is kept; by default `checkpoints` in `get_dir()`.
         map_location: the device of the tensors.
-        progress: has no effect: no progress is shown.
+        progress: has no effect, because no progress is shown.
         check_hash: whether the digits at the end of the file's name must be the first digits of its SHA-256.
         file_name: the name of the file in the folder; by default the name in the address.
-        weights_only: has no effect: files that contain more than data raise an error in any case.
+        weights_only: has no effect, because files that contain anything but data always raise an error.
 
     Raises:
         RuntimeError: the SHA-256 of the file does not begin with the required digits.

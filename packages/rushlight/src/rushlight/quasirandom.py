@@ -1,4 +1,4 @@
-"""Points that fill a cube evenly: the sequence of Sobol, with SciPy's direction numbers."""
+"""Points that fill a cube evenly: Sobol's sequence, with SciPy's direction numbers."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ struct RL_API BatchLevel final : RefCounted {
     static void destroy(BatchLevel* level) { delete level; }
 };
 
-/// A batched tensor's state, in its Meta.
+/// The state of a batched tensor, which is stored in its Meta.
 struct Batched {
     Tensor value;  // a plain tensor
     uint64_t levels = 0;  // bit n: batched in level n
@@ -46,7 +46,7 @@ struct Batched {
 
 /// Returns the innermost open level of this thread; null outside of vmap.
 RL_API const Ref<BatchLevel>& current_batch_level();
-/// Opens a level of `size` examples on this thread; the outermost is number 1.
+/// Opens a level of `size` examples on this thread; the outermost level has the number 1.
 RL_API Ref<BatchLevel> open_batch_level(int64_t size, Randomness randomness, bool passive);
 /// Sets the innermost level of this thread, which may be null, and returns the former level. Used by functions that
 /// operate on all examples at once.
@@ -59,8 +59,8 @@ RL_API const Batched& batched(const Tensor& t);
 /// Returns `t` batched in `level`, with the examples along dimension 0 of `t`. `level` must be inside of all levels
 /// in which `t` is batched already.
 RL_API Tensor batch(const Tensor& t, const Ref<BatchLevel>& level);
-/// Returns the tensor that `batch` received. A tensor that is not batched in this level is returned unchanged, or,
-/// with `expand`, as a view that repeats it along dimension 0 for each example.
+/// Returns the tensor that was passed to `batch`. A tensor that is not batched in this level is returned unchanged, or, with
+/// `expand`, as a view that repeats it along dimension 0 for each example.
 RL_API Tensor unbatch(const Tensor& t, const BatchLevel& level, bool expand);
 /// Returns the plain tensor of a batched tensor; other tensors are returned unchanged.
 RL_API Tensor physical(const Tensor& t);

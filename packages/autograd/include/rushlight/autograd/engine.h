@@ -22,9 +22,9 @@ struct Root {
     Edge edge;
     Tensor grad;
 };
-/// Returns the root of a tensor. Raises RuntimeError if the tensor has no history, or if the gradient's shape, dtype
-/// or device does not fit. `i` is the index of the tensor, for the message. An undefined gradient stands for ones; it
-/// is allowed for outputs of one element.
+/// Returns the root of a tensor. Raises RuntimeError if the tensor has no history, or if the shape, dtype or device of the
+/// gradient does not match. `i` is the index of the tensor, for the message. An undefined gradient stands for ones; it is
+/// allowed for outputs of one element.
 RL_API Root root_of(const Tensor& output, Tensor grad, size_t i);
 /// Returns the edge at which the gradient of an input arrives. Raises RuntimeError if the input does not
 /// require grad.

@@ -68,7 +68,7 @@ class RL_API FunctionNodeBase : public Node {
 /// and is called as `Power::apply(x, 3.0)`. forward() runs without recording gradients. backward() receives zeros in
 /// place of absent gradients. A gradient that backward() returns may be undefined; otherwise it must have the
 /// argument's shape, or a RuntimeError is raised. backward() can itself be differentiated if it only calls operators.
-/// `static constexpr const char* name` names it in graphs.
+/// `static constexpr const char* name` names the operator in graphs.
 template <class Derived>
 class Function {
   public:

@@ -725,7 +725,7 @@ def monitored_barrier(
 
     Arguments:
         timeout: how long to wait. None selects the timeout of the group.
-        wait_all_ranks: has no effect: all missing ranks are named in any case.
+        wait_all_ranks: has no effect, because the error always names all missing ranks.
         group: a group; None selects the group of all processes.
 
     Raises RuntimeError when the timeout expires, and later on each missing rank that calls this function.

@@ -278,7 +278,7 @@ def send_object_list(
         object_list: at least one object.
         dst, group, group_dst: as for `isend`.
         device: must be None or the CPU.
-        use_batch: has no effect: there are no communicators to choose between.
+        use_batch: has no effect, because there are no communicators to choose between.
 
     Raises ValueError if the list is empty, the destination is this process, or there is no such rank.
 

@@ -290,7 +290,7 @@ class TCPStore(Store):
         is_master: whether this process serves the store.
         timeout: how long to wait for the server and for keys.
         wait_for_workers: whether the constructor waits, in the serving process, until `world_size` processes have connected.
-        multi_tenant: has no effect: a second store in one process with the same port raises an error.
+        multi_tenant: has no effect, because a second store with the same port in one process raises an error.
         master_listen_fd: a listening socket to use.
         use_libuv: has no effect.
 

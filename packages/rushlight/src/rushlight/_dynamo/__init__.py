@@ -1,4 +1,4 @@
-"""Settings of PyTorch's tracer that programs read and write. There is no tracer: see `rushlight.compiler`."""
+"""Settings of PyTorch's compiler, for programs that read or write them. There is no compiler: see `rushlight.compiler`."""
 
 from __future__ import annotations
 
@@ -44,4 +44,4 @@ maybe_mark_dynamic = mark_static = mark_static_address = mark_dynamic
 
 
 def graph_break(*args: Any, **kwargs: Any) -> None:
-    """No-op: there is no graph to break."""
+    """No-op: programs are not compiled, so there is no compiled graph to split."""

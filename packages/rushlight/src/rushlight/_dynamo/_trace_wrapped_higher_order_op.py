@@ -1,4 +1,4 @@
-"""A context manager that permits tensors as indices of batched tensors, which are always permitted here."""
+"""A context manager without effect: tensors are always permitted as indices of batched tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions by which libraries query PyTorch's compiler: there is none."""
+"""Functions with which libraries query PyTorch's compiler, which rushlight does not have."""
 
 from __future__ import annotations
 

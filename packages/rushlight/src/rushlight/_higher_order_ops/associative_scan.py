@@ -30,7 +30,7 @@ def associative_scan(
         combine_fn: an associative function of two containers with the structure of `xs`. It is called with tensors that may
             have any length in each dimension.
         xs: a tensor or a container of tensors.
-        dim: the dimension.
+        dim: the dimension to scan.
         reverse: whether to begin at the end.
         combine_mode: "pointwise" or "generic", which are equivalent here.
 
@@ -39,8 +39,8 @@ def associative_scan(
         - Output: the container of `xs` with tensors of the same shapes.
 
     Raises:
-        ValueError: there is no tensor, the tensors have different lengths, `combine_mode` is another text, or `combine_fn`
-            returns tensors of other shapes.
+        ValueError: `xs` contains no tensor, the tensors have different lengths, `combine_mode` is not one of the two texts,
+            or `combine_fn` returns tensors of other shapes.
 
     Source: the work-efficient scan of Blelloch, Prefix Sums and Their Applications (1990).
 
@@ -99,9 +99,9 @@ def associative_scan(
 def _in_loops(
     combine: Callable[[list[Tensor], list[Tensor]], list[Tensor]], dim: int
 ) -> Callable[[list[Tensor]], list[Tensor]]:
-    """Return a function that performs the combinations of the recursion in loops.
+    """Return a function that computes the scan by two loops instead of a recursion.
 
-    Each step computes all positions at once; positions that it does not combine keep their values.
+    Each step of a loop computes all positions at once. Positions that are not combined in a step keep their values.
     """
 
     def run(tensors: list[Tensor]) -> list[Tensor]:

@@ -1,1 +1,1 @@
-"""Placeholders for fake tensors: PyTorch's tensors without values. See `fake_tensor`."""
+"""Placeholders for fake tensors, which are PyTorch's tensors without values. See `fake_tensor`."""

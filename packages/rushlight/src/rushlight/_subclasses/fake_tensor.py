@@ -1,4 +1,4 @@
-"""Placeholders for fake tensors: PyTorch's tensors without values. Use tensors on the device "meta" instead."""
+"""Placeholders for fake tensors, which are PyTorch's tensors without values. Use the device "meta" instead."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["FakeTensor", "is_fake"]
 
 
 class FakeTensor:
-    """Type of tensors without values, for `isinstance`. There are none: creating one raises NotImplementedError.
+    """Type of fake tensors, for `isinstance`. Creating an instance raises NotImplementedError.
 
     Tensors on the device "meta" have shapes and dtypes without values.
 

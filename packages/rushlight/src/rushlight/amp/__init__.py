@@ -1,4 +1,4 @@
-"""Mixed precision: rushlight_core.amp."""
+"""Mixed precision, implemented in rushlight_core.amp."""
 
 import rushlight_core.amp as _package
 from rushlight_core.amp import *  # noqa: F403

@@ -1,5 +1,7 @@
-"""Quantisation of models, which is not supported. Modules that mark its beginning and end do nothing, as in a model
-that is not quantised. No module is an observer, and functions that quantise raise NotImplementedError.
+"""Quantisation of models, which is not supported.
+
+Modules that mark where quantised computation begins and ends do nothing, as in a model that is not quantised. No module is
+an observer, and functions that quantise raise NotImplementedError.
 """
 
 from __future__ import annotations
@@ -101,7 +103,7 @@ enable_fake_quant = disable_fake_quant
 def __getattr__(name: str) -> Callable[..., NoReturn]:
     if name not in _ORDERS:
         raise AttributeError(
-            f"module 'rushlight.ao.quantization' has no attribute {name!r}: nothing is quantised"
+            f"module 'rushlight.ao.quantization' has no attribute {name!r}: quantisation is not supported"
         )
 
     def order(*args: Any, **kwargs: Any) -> NoReturn:

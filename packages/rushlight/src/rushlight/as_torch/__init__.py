@@ -35,7 +35,7 @@ VERSION = TorchVersion(f"2.13.0+rushlight{rushlight.__version__}")
 
 
 class _Torch(ModuleType):
-    """The module `torch`: rushlight's names, under a version that programs for PyTorch can compare."""
+    """The module `torch`, with rushlight's names and a version that programs for PyTorch can compare."""
 
     def __init__(self) -> None:
         super().__init__("torch", rushlight.__doc__)
@@ -61,7 +61,7 @@ class _Torch(ModuleType):
 
 
 class _Metadata(Distribution):
-    """The metadata of a distribution `torch` in `importlib.metadata`, which libraries read instead of importing it."""
+    """The metadata of a distribution `torch`, which libraries read with `importlib.metadata` instead of importing torch."""
 
     _FILES = {
         "METADATA": f"Metadata-Version: 2.1\nName: torch\nVersion: {VERSION}\nSummary: rushlight, as torch\n",
@@ -76,7 +76,7 @@ class _Metadata(Distribution):
 
 
 class _Finder(DistributionFinder, Loader):
-    """Finds `torch` and its submodules. Each of them is the module of rushlight, not a second copy."""
+    """Finds `torch` and its submodules. Each of them is rushlight's module itself, not a second copy."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -100,10 +100,10 @@ class _Finder(DistributionFinder, Loader):
         return _Torch() if spec.name == "torch" else None
 
     def exec_module(self, module: ModuleType) -> None:
-        """Replace the empty module that the import system created by rushlight's module, and register its loaded submodules.
+        """Put rushlight's module in place of the empty module of the import system, and register its loaded submodules.
 
-        A name in `sys.modules` is not imported again: importing a file such as `torch.multiprocessing.spawn` would
-        otherwise replace the function of that name.
+        Modules in `sys.modules` are not imported again. Importing a submodule such as `torch.multiprocessing.spawn` would
+        otherwise replace the function of the same name.
         """
         name = module.__name__
         if name != "torch":
@@ -135,14 +135,14 @@ def is_installed() -> bool:
 
 
 def install() -> None:
-    """Make `import torch` import rushlight, in this process and in all code that it imports from now on.
+    """Make `import torch` import rushlight in all code that this process runs from now on.
 
-    `torch.nn.Linear is rushlight.nn.Linear`, and the same holds for every module and name. `torch.__version__` and
-    `importlib.metadata.version("torch")` are `VERSION`. If PyTorch is installed too, it is no longer found. A second call
-    changes nothing.
+    Afterwards, `torch.nn.Linear` is the same object as `rushlight.nn.Linear`, and so is every other module and name.
+    `torch.__version__` and `importlib.metadata.version("torch")` equal `VERSION`. If PyTorch is installed, too, it is no
+    longer found. A second call has no effect.
 
     Raises:
-        RuntimeError: PyTorch has been imported: its tensors cannot be used together with rushlight's.
+        RuntimeError: PyTorch has been imported already. Its tensors cannot be used together with rushlight's.
 
     Example::
 

@@ -1,4 +1,4 @@
-"""The code that `_program` runs, as named on the command line, and the attributes of its `__main__`."""
+"""Find the code that the command line names and that `_program` runs, and set the attributes of its `__main__`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ VARIABLE = "RUSHLIGHT_AS_TORCH"
 
 
 class _Spec(ModuleSpec):
-    """A spec of `_program` with which relative imports refer to the program's package."""
+    """A module spec of `_program` in which the parent is the program's package, so that relative imports work."""
 
     package = ""
 

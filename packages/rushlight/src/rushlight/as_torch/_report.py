@@ -1,9 +1,9 @@
 """`python -m rushlight.as_torch report FILE...`: list the names of torch in programs that are missing here or differ.
 
 Programs are parsed, not run. For a notebook (`.ipynb`), the cells with code are parsed, and their lines are numbered
-consecutively. A name is followed from the imports of torch and its modules through attributes: `F.relu` after `import
-torch.nn.functional as F` is `torch.nn.functional.relu`. Methods of tensors are not found: the type of an object is
-known only when a program runs.
+consecutively. Names are resolved from the imports of torch and its modules: after `import torch.nn.functional as F`,
+`F.relu` is `torch.nn.functional.relu`. Methods of tensors are not found, because the type of an object is known only when
+the program runs.
 """
 
 from __future__ import annotations
@@ -90,9 +90,9 @@ def uses(text: str) -> list[Use]:
 
 
 def missing_part(name: str) -> str | None:
-    """Return the shortest part of a name of torch that rushlight does not have, or None if it has the whole name.
+    """Return the shortest prefix of a torch name that rushlight does not have, or None if it has the whole name.
 
-    Names after a class or a function are not checked: attributes may belong to its instances.
+    Attributes of classes and functions are not checked, because they may belong to instances.
     """
     parts = name.split(".")[1:]
     value: object = rushlight

@@ -1,4 +1,4 @@
-"""Automatic differentiation: rushlight_autograd, or the provider that the user selected instead."""
+"""Automatic differentiation, implemented in rushlight_autograd or in another package that the user selected."""
 
 TYPE_CHECKING = False  # with `__getattr__`, type checkers would accept any name
 if TYPE_CHECKING:

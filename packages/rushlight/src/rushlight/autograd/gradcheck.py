@@ -1,4 +1,4 @@
-"""The check of gradients, under PyTorch's module path; loaded when it is first used."""
+"""Functions that check gradients, under PyTorch's module path. They are loaded when they are first used."""
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 

@@ -1,13 +1,13 @@
-"""Availability of libraries for computations, and switches for them.
+"""Queries about the libraries that compute operators, and switches for them.
 
 Queries return the actual state. These switches have an effect: `device_fallback`, `cpu.winograd`, `mkldnn.enabled`,
 `mha.set_fastpath_enabled`, `cuda.matmul.allow_tf32`, `cudnn.allow_tf32`, and the switches of attention
 (`cuda.enable_math_sdp` and others). The other switches are only stored, because most operators have one implementation per
 device.
 
-`device_fallback` selects what happens if a device has no kernel for an operator. "error", the default, raises
-NotImplementedError. "warn" copies the arguments to the CPU and computes the operator there; the first call of each operator
-issues a warning with the number of bytes that were copied.
+`device_fallback` selects what happens if a device has no kernel for an operator. With "error", the default,
+NotImplementedError is raised. With "warn", the arguments are copied to the CPU, which computes the operator, and the first
+call of each operator issues a warning with the number of bytes that were copied.
 """
 
 from __future__ import annotations

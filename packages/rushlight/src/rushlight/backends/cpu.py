@@ -1,8 +1,9 @@
-"""The CPU's instructions, and how convolutions use them.
+"""Vector instructions of the CPU, and the algorithm for convolutions.
 
 `winograd`, by default True, sets whether convolutions with 3x3 filters, stride 1 and float32 may be computed by minimal
-filtering (Lavin and Gray, 2016), which needs up to four times fewer multiplications. Its errors are at most 1e-5 of
-the largest result, and the errors of direct convolution are up to 3e-6. Set it to False for direct convolution.
+filtering (Lavin and Gray, 2016), which needs up to four times fewer multiplications. Relative to the largest result, its
+errors are at most 1e-5, and the errors of direct convolution are at most 3e-6. Set `winograd` to False for direct
+convolution.
 """
 
 from __future__ import annotations

@@ -30,8 +30,8 @@ class _Products:
     Attributes:
         allow_tf32: whether float32 factors may be rounded to TF32, which has 10 bits of mantissa; False by default.
             Setting `allow_tf32` has the same effect as `set_float32_matmul_precision`.
-        allow_fp16_reduced_precision_reduction, allow_bf16_reduced_precision_reduction: stored; sums are computed in float32
-        in any case.
+        allow_fp16_reduced_precision_reduction, allow_bf16_reduced_precision_reduction: have no effect, because sums are
+            always computed in float32.
     """
 
     allow_fp16_reduced_precision_reduction = True

@@ -18,7 +18,7 @@ def is_available() -> bool:
 
 
 class verbose:  # noqa: N801
-    """Context manager that would print calls of MKL, which is not used: nothing is printed.
+    """Context manager without effect: MKL is not used, so there are no calls to print.
 
     Args:
         enable: has no effect.

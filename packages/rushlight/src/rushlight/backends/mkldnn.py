@@ -1,4 +1,4 @@
-"""oneDNN, by its former name: it computes convolutions on the CPU."""
+"""oneDNN, under its former name MKL-DNN. It computes convolutions on the CPU."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def set_flags(
 
     Args:
         _enabled: whether oneDNN computes convolutions. If False, plain kernels compute them, which are slow.
-        _deterministic: has no effect: results do not differ from run to run.
-        _allow_tf32: has no effect: there is no TF32 on the CPU.
+        _deterministic: has no effect, because results do not differ from run to run.
+        _allow_tf32: has no effect, because there is no TF32 on the CPU.
 
     Example:
         >>> before = torch.backends.mkldnn.set_flags(_enabled=False)

@@ -228,7 +228,7 @@ def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
 
     Args:
         device: an index or a device; by default the current GPU.
-        abbreviated: without the counts of calls.
+        abbreviated: whether to leave out the counts of calls.
 
     Example:
         >>> isinstance(torch.cuda.memory_summary(abbreviated=True), str)

@@ -1,4 +1,4 @@
-"""Random numbers of GPUs, which all devices draw from one stream."""
+"""Random numbers on GPUs. All devices draw from the same random stream."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def set_rng_state_all(new_states: Iterable[core.Tensor]) -> None:
         - `new_states`: tensors of shape (N,), of dtype uint8.
 
     Raises:
-        RuntimeError: there are states, but no GPU.
+        RuntimeError: `new_states` is not empty, but there is no GPU.
 
     Example:
         >>> torch.cuda.set_rng_state_all(torch.cuda.get_rng_state_all())

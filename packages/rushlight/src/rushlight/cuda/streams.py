@@ -45,12 +45,12 @@ class Stream(core.Stream):
 
     @property
     def cuda_stream(self) -> int:
-        """The address of the stream, as CUDA's functions take it."""
+        """The address of the stream (`cudaStream_t`), for functions of CUDA."""
         return self.stream_id
 
 
 class ExternalStream(Stream):
-    """A stream that another library has made. The stream must exist as long as tensors that were used on it.
+    """A stream that another library created. It must not be destroyed before the tensors that were used on it.
 
     Args:
         stream_ptr: the address of the stream.

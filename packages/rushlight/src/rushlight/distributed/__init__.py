@@ -1,7 +1,7 @@
-"""Processes of one machine that compute together: rushlight_multiprocessing.distributed.
+"""Communication between processes on one machine, implemented in rushlight_multiprocessing.distributed.
 
-Parts of PyTorch other than process groups on one machine are absent: the submodules have the classes for `isinstance`, and
-creating an instance raises RuntimeError.
+Only process groups on one machine are supported. For the other parts of `torch.distributed`, the submodules contain
+placeholder classes for `isinstance`; creating an instance raises RuntimeError.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def is_torchelastic_launched() -> bool:
 
 
 def _is_there() -> bool:
-    """Return whether this backend is available: False."""
+    """Return False: this backend is not available."""
     return False
 
 

@@ -1,4 +1,4 @@
-"""Devices of several processes, which are not supported.
+"""Meshes of devices that belong to several processes, which are not supported.
 
 The classes exist for `isinstance`; creating an instance raises RuntimeError.
 """

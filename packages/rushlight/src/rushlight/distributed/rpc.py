@@ -1,4 +1,4 @@
-"""Calls of functions in other processes: not available."""
+"""Remote procedure calls, which are not supported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Probability distributions: rushlight_nn.distributions, and its modules under PyTorch's names."""
+"""Probability distributions, implemented in rushlight_nn.distributions. The modules have PyTorch's names."""
 
 import rushlight_nn.distributions as _package
 from rushlight_nn.distributions import *  # noqa: F403

@@ -1,7 +1,7 @@
 """Tracing, changing and running programs as graphs of Python calls, with the names of `torch.fx`.
 
-A trace runs a module once with proxies for its arguments, which have no values. `export` instead runs a module with
-values and records the operators, so that the program can run without Python.
+`symbolic_trace` runs a module once with proxies, which have no values, in place of its arguments. `export` instead runs a
+module with values and records the operators, so that the program can run without Python.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def _ours() -> dict[int, str]:
 
 
 def name_of(function: Callable[..., Any]) -> str | None:
-    """Return a dotted name by which the function can be found, or None."""
+    """Return a dotted name under which the function can be imported, or None."""
     if (name := _ours().get(id(function))) is not None:
         return name
     simple = getattr(function, "__name__", None)

@@ -1,4 +1,4 @@
-"""Tracing: a program runs with proxies for its arguments, and its operations on them become a graph."""
+"""Trace programs: a program runs with proxies for its arguments, and operations on the proxies become a graph."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ _tracing = threading.RLock()
 
 
 def wrap(fn_or_name: str | Callable[..., Any]) -> Any:
-    """Register a function of the calling module, so that a trace records a call of it as one node without entering it.
+    """Register a function of the calling module. A trace records each call of the function as one node.
 
-    Call it at the top level of the module, with the function or its name, or use it as a decorator.
+    The function itself is not traced. Call `wrap` at the top level of the module, with the function or its name, or use
+    `wrap` as a decorator.
 
     Args:
         fn_or_name: a function, or the name of a global function of the calling module.
@@ -101,7 +102,7 @@ class Tracer(TracerBase):
 
     Raises:
         NotImplementedError: `param_shapes_constant` is true.
-        TraceError: while tracing, Python needs the value of a proxy.
+        TraceError: the traced program needs the value of a proxy.
 
     Example:
         >>> graph = torch.fx.Tracer().trace(lambda x: x.relu() + 1)
@@ -148,7 +149,7 @@ class Tracer(TracerBase):
     def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
         """Return whether a call of the module becomes one `call_module` node.
 
-        This is true of the layers of nn except Sequential.
+        By default, this holds for all layers of nn except Sequential.
         """
         home = type(m).__module__
         return home.split(".")[0] == "rushlight_nn" and type(m).__name__ != "Sequential"
@@ -217,10 +218,10 @@ class Tracer(TracerBase):
         """Return the graph of a module or a function.
 
         Args:
-            root: the module, whose method `traced_func_name` is called once, or a function. The tensors and modules of a
-                function are stored in `self.root`, an empty Module.
-            concrete_args: values of arguments, by name, for which no proxies are created. The graph keeps such an argument
-                and checks its value.
+            root: the module, whose method `traced_func_name` is called once, or a function. The tensors and modules that a
+                function uses are stored in a new Module, `self.root`.
+            concrete_args: values of arguments, by name, for which no proxies are created. The graph still has such an
+                argument, and checks that it has this value.
         """
         self._enter(root if isinstance(root, Module) else Module())
         if isinstance(root, Module):
@@ -402,7 +403,7 @@ def symbolic_trace(root: Module | Callable[..., Any], concrete_args: dict[str, A
         concrete_args: values, by name, of arguments for which no proxy is created.
 
     Raises:
-        TraceError: Python needs the value of a proxy.
+        TraceError: the traced program needs the value of a proxy.
 
     Example:
         >>> traced = torch.fx.symbolic_trace(nn.Sequential(nn.Linear(2, 2), nn.ReLU()))

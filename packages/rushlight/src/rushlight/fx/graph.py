@@ -98,7 +98,8 @@ class Graph:
         tracer_cls: the class of the Tracer that created the graph.
         tracer_extras: stored, but not used.
 
-    Methods raise ValueError for nodes of another graph, and RuntimeError for a graph without an output where one is needed.
+    Methods raise ValueError if a node belongs to another graph, and RuntimeError if they need an output and the graph has
+    none.
 
     Example:
         >>> graph = Graph()
@@ -131,7 +132,7 @@ class Graph:
 
     @property
     def nodes(self) -> _Nodes:
-        """All nodes in the order in which they run. Nodes may be added and erased during an iteration; `reversed` works."""
+        """All nodes in the order in which they run. Nodes may be added and erased while a loop iterates over them."""
         return _Nodes(self)
 
     def output_node(self) -> Node:
@@ -167,7 +168,8 @@ class Graph:
     def _check_own(self, node: Node) -> Node:
         if node.graph is not self or node._erased:
             raise ValueError(
-                f"fx.Graph.create_node(args): the node '{node}' {'is erased' if node._erased else 'is of another graph'}"
+                f"fx.Graph.create_node(args): the node '{node}' "
+                f"{'is erased' if node._erased else 'belongs to another graph'}"
             )
         return node
 
@@ -237,10 +239,10 @@ class Graph:
     def graph_copy(
         self, g: Graph, val_map: dict[Node, Node], return_output_node: bool = False
     ) -> Argument | tuple[Argument, Node] | None:
-        """Copy the nodes of `g` that are not in `val_map`, and add each copy to `val_map` under its original.
+        """Copy the nodes of `g` that are not in `val_map`, and map each original to its copy in `val_map`.
 
-        Return the output of `g` with copies in place of nodes, or None if `g` has no output. With `return_output_node`,
-        return a tuple of this output and the output node of `g`.
+        Return the output of `g`, in which nodes are replaced by their copies, or None if `g` has no output. With
+        `return_output_node`, return a tuple of this output and the output node of `g`.
         """
         for node in g.nodes:
             if node in val_map:
@@ -252,13 +254,13 @@ class Graph:
         return None
 
     def erase_node(self, to_erase: Node) -> None:
-        """Remove a node that nothing uses."""
+        """Remove a node whose result is not used."""
         if to_erase.users:
             raise RuntimeError(
                 f"fx.Graph.erase_node(): '{to_erase}' is used by {', '.join(map(str, to_erase.users))}"
             )
         if to_erase.graph is not self:
-            raise RuntimeError(f"fx.Graph.erase_node(): '{to_erase}' is of another graph")
+            raise RuntimeError(f"fx.Graph.erase_node(): '{to_erase}' belongs to another graph")
         if to_erase._erased:
             return
         to_erase._unlink()
@@ -280,7 +282,8 @@ class Graph:
             return self.inserting_after(self._root)
         if n.graph is not self:
             raise AssertionError(
-                f"fx.Graph.inserting_before(n): must be a node of this graph, but '{n}' is of another graph"
+                f"fx.Graph.inserting_before(n): must be a node of this graph, "
+                f"but '{n}' belongs to another graph"
             )
         return self._inserting(n.prepend)
 
@@ -293,7 +296,8 @@ class Graph:
             return self.inserting_before(self._root)
         if n.graph is not self:
             raise AssertionError(
-                f"fx.Graph.inserting_after(n): must be a node of this graph, but '{n}' is of another graph"
+                f"fx.Graph.inserting_after(n): must be a node of this graph, "
+                f"but '{n}' belongs to another graph"
             )
         last = n
 
@@ -307,7 +311,7 @@ class Graph:
     # Passes --------------------------------------------------------------------------------------------------
 
     def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
-        """Erase nodes whose result is unused and which have no other effect, and return whether there were any."""
+        """Erase nodes that have no effect and whose results are not used. Return whether a node was erased."""
         self.lint()
         before = self._count
         for node in reversed(self.nodes):
@@ -321,7 +325,7 @@ class Graph:
         names: set[str] = set()
         for node in self.nodes:
             if node.graph is not self:
-                raise RuntimeError(f"fx.Graph.lint(): the node '{node}' is of another graph")
+                raise RuntimeError(f"fx.Graph.lint(): the node '{node}' belongs to another graph")
             for used in node.all_input_nodes:
                 if used not in seen:
                     raise RuntimeError(
@@ -343,7 +347,7 @@ class Graph:
     # Text ----------------------------------------------------------------------------------------------------
 
     def python_code(self, root_module: str = "self", *, verbose: bool = False) -> PythonCode:
-        """Return the function `forward` that the graph represents.
+        """Return the source of a function `forward` that runs the graph.
 
         `root_module` is the name by which the code refers to the module.
         """

@@ -18,7 +18,7 @@ _numbers = itertools.count()
 
 
 def _copy_attr(from_module: Module, to_module: Module, target: str) -> None:
-    """Copy the attribute at a path from one module to another, creating plain modules on the way."""
+    """Copy the attribute at a path from one module to another. Create modules for missing parts of the path."""
     *folders, field = target.split(".")
     for folder in folders:
         below = getattr(from_module, folder)
@@ -153,7 +153,7 @@ class GraphModule(Module):
         return text
 
     def add_submodule(self, target: str, m: Module) -> bool:
-        """Put a module at a path, creating plain modules on the way. Return False if the path contains something else."""
+        """Add a module at a path. Create modules for missing parts of the path. Return False if a part is not a module."""
         *folders, field = target.split(".")
         module: Module = self
         for folder in folders:

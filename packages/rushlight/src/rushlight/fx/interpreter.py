@@ -1,4 +1,4 @@
-"""Running graphs node by node, and rewriting them in the same way."""
+"""Run graphs node by node, and transform graphs by running them with proxies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Interpreter:
         garbage_collect_values: whether a result is released after its last use.
         graph: a graph to run instead of the graph of `module`.
 
-    `run` raises RuntimeError if arguments are missing; errors of a node are raised with a note that names it.
+    `run` raises RuntimeError if arguments are missing. If a node raises an error, a note with the name of the node is added.
 
     Example:
         >>> class Count(torch.fx.Interpreter):
@@ -83,7 +83,7 @@ class Interpreter:
         return getattr(self, n.op)(n.target, args, kwargs)
 
     def placeholder(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the next argument, or all remaining ones for a target that begins with a star."""
+        """Return the next argument. For a target that begins with a star, return all remaining arguments."""
         if isinstance(target, str) and target.startswith("*"):
             return list(self.args_iter)
         try:
@@ -140,7 +140,7 @@ class Interpreter:
 
 
 class Transformer(Interpreter):
-    """Interpreter that runs a graph with proxies, which records a new graph. `transform()` returns it as a GraphModule.
+    """Interpreter that runs a graph with proxies and records a new graph, which `transform()` returns as a GraphModule.
 
     Args:
         module: the GraphModule to transform.
@@ -188,7 +188,7 @@ class Transformer(Interpreter):
         return self.tracer.create_proxy("call_method", target, args, kwargs)
 
     def transform(self) -> GraphModule:
-        """Run the graph with proxies, and return a module with the graph that is recorded."""
+        """Run the graph with proxies, and return a module with the recorded graph."""
         result = self.run()
         if result is not None:
 

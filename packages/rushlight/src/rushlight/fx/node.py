@@ -97,7 +97,8 @@ class Node:
         meta: a dict for passes.
 
     Raises:
-        ValueError: `op` is another text, or a `call_function` has no function.
+        ValueError: `op` is none of these texts, or `target` has the wrong type: it must be callable for "call_function", and
+            a string for every other `op`.
 
     Example:
         >>> graph = torch.fx.symbolic_trace(lambda x: x.relu()).graph
@@ -152,7 +153,7 @@ class Node:
         """Move `x`, of the same graph, before this node."""
         if x.graph is not self.graph:
             raise AssertionError(
-                f"fx.Node.prepend(x): must be a node of the same graph, but '{x}' is of another graph"
+                f"fx.Node.prepend(x): must be a node of the same graph, but '{x}' belongs to another graph"
             )
         if x is self:
             return
@@ -220,7 +221,7 @@ class Node:
         self.kwargs = {**self._kwargs, key: arg}
 
     def replace_input_with(self, old_input: Node, new_input: Node) -> None:
-        """Use `new_input` in place of `old_input`."""
+        """Replace `old_input` by `new_input` in the arguments."""
 
         def other(node: Node) -> Node:
             return new_input if node is old_input else node

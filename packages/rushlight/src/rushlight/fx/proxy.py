@@ -1,4 +1,4 @@
-"""Values while a program is traced: operations on them become nodes."""
+"""Proxies, which stand for values while a program is traced. Operations on proxies become nodes."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class TracerBase:
         )
 
     def keys(self, obj: Proxy) -> Any:
-        """Record a call of the method `keys`, which `**obj` needs first."""
+        """Record a call of the method `keys`, which Python calls first for `**obj`."""
         return Attribute(obj, "keys")()
 
 
@@ -163,7 +163,7 @@ class Proxy:
         tracer: the tracer that creates nodes; by default one that adds to the graph of `node`.
 
     Raises:
-        TraceError: Python needs the value: as a condition, an index, or to iterate.
+        TraceError: the program needs the value, for example for a condition, an index or a loop.
 
     Example:
         >>> graph = Graph()
@@ -209,7 +209,7 @@ class Proxy:
         )
 
     def keys(self) -> Any:
-        """Return the keys that `**proxy` needs, from the tracer."""
+        """Return the keys for `**proxy`, which the tracer determines."""
         return self.tracer.keys(self)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Replacing the parts of a graph that match a pattern."""
+"""Replace the parts of a graph that match a pattern."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def replace_pattern(
             tensors are added to `gm` if `gm` has nothing at their paths.
 
     Returns:
-        the matches. Their nodes that are not results have been erased from the graph.
+        the matches. The matched nodes have been erased from the graph, except the results of the matches.
 
     Raises:
         ValueError: `pattern` returns anything other than results of calls, or does not use an argument, or `replacement` has

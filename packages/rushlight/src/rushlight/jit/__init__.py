@@ -1,4 +1,4 @@
-"""TorchScript's names. `trace` records the program of a module for `save`; there is no compiler of Python's source.
+"""TorchScript's names. `trace` records the program of a module for `save`. Python source is not compiled.
 
 Queries return that nothing is compiled (`is_scripting()` is False), and decorators return their function (decision 0023).
 A traced module runs its Python code. A module that was loaded from a file runs the recorded program (decision 0041).
@@ -260,7 +260,7 @@ def onednn_fusion_enabled() -> bool:
 
 
 def set_fusion_strategy(strategy: list[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Return an empty list, the previous strategy. The new one has no effect: code is not compiled.
+    """Return an empty list as the previous strategy. The new strategy has no effect: code is not compiled.
 
     Example:
         >>> torch.jit.set_fusion_strategy([("DYNAMIC", 2)])

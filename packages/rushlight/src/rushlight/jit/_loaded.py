@@ -49,8 +49,8 @@ class LoadedModule(ScriptModule):
     `train()` does not change the results. The module has the parameters and buffers that the program uses, under their names
     in the original module. They are read from the file into memory, and calls use their present values, so the module can be
     trained, and `load_state_dict` changes its results. The parameters of a program that computes gradients itself do not
-    require gradients. A call raises TypeError if the arguments have another structure than in the capture, and ValueError if
-    a tensor that was assigned has another dtype or shape.
+    require gradients. A call raises TypeError if the arguments have another structure than the example inputs, and
+    ValueError if a tensor that was assigned has another dtype or shape.
 
     Example:
         >>> torch.jit.save(torch.jit.trace(nn.Linear(2, 1), torch.ones(3, 2)), "linear.pt")
@@ -91,7 +91,7 @@ class LoadedModule(ScriptModule):
         return module
 
     def _bind(self) -> _Bound:
-        """Return the program with the tensors that are registered now."""
+        """Return the program with the tensors that the module currently has."""
         bound: _Bound | None = self._bound
         if bound is None:
             constants = self._read.program.constants()
@@ -162,7 +162,7 @@ def load(
         f: a path or an open binary file.
         map_location: must be None or the CPU.
         _extra_files: a dict whose keys name files that were passed to `save`; `load` sets their contents, as bytes.
-        _restore_shapes: has no effect: programs contain the shapes of all values.
+        _restore_shapes: has no effect, because programs contain the shapes of all values.
 
     Raises:
         NotImplementedError: the file was written by TorchScript and holds code, or `map_location` is another device.

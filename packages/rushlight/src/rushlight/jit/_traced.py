@@ -45,7 +45,7 @@ class TracerWarning(Warning):
 
     @staticmethod
     def ignore_lib_warnings() -> None:
-        """Do nothing: there are no warnings about libraries."""
+        """No-op: tracing does not warn about libraries."""
 
 
 def is_tracing() -> bool:

@@ -1,4 +1,4 @@
-"""Processes that share tensors: rushlight_multiprocessing."""
+"""Processes that share tensors, implemented in rushlight_multiprocessing."""
 
 import rushlight_multiprocessing as _package
 from rushlight_multiprocessing import *  # noqa: F403

@@ -88,7 +88,7 @@ def conv1d_input(
         stride, padding, dilation, groups: as given to `F.conv1d`.
 
     Shape:
-        - `grad_output`: (N, C, L), of the result; output: (N, C, L), of the input.
+        - `grad_output`: (N, C, L), the shape of the result; output: (N, C, L), the shape of the input.
 
     Raises:
         RuntimeError: `grad_output` does not have the shape of the result.
@@ -148,7 +148,7 @@ def conv2d_input(
         stride, padding, dilation, groups: as given to `F.conv2d`.
 
     Shape:
-        - `grad_output`: (N, C, H, W), of the result; output: (N, C, H, W), of the input.
+        - `grad_output`: (N, C, H, W), the shape of the result; output: (N, C, H, W), the shape of the input.
 
     Raises:
         RuntimeError: `grad_output` does not have the shape of the result.
@@ -208,7 +208,7 @@ def conv3d_input(
         stride, padding, dilation, groups: as given to `F.conv3d`.
 
     Shape:
-        - `grad_output`: (N, C, D, H, W), of the result; output: (N, C, D, H, W), of the input.
+        - `grad_output`: (N, C, D, H, W), the shape of the result; output: (N, C, D, H, W), the shape of the input.
 
     Raises:
         RuntimeError: `grad_output` does not have the shape of the result.

@@ -1,4 +1,4 @@
-"""Models in ONNX: the names of `torch.onnx` that are supported, and `load`. See rushlight_graph.onnx."""
+"""Models in the ONNX format: the supported names of `torch.onnx`, and `load`. See rushlight_graph.onnx."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Placeholder for a module that libraries import. The entries of operators define how they are exported."""
+"""Placeholder for a module that libraries import. The export of an operator is defined in its YAML entry."""

@@ -1,4 +1,4 @@
-"""Optimizers: rushlight_nn.optim."""
+"""Optimizers, implemented in rushlight_nn.optim."""
 
 import rushlight_nn.optim as _package
 from rushlight_nn.optim import *  # noqa: F403

@@ -1,4 +1,4 @@
-"""Profiling: rushlight_profiler. `python -m rushlight.profiler script.py` runs a program under it."""
+"""Profiling, implemented in rushlight_profiler. `python -m rushlight.profiler script.py` profiles a program."""
 
 import rushlight_profiler as _package
 from rushlight_profiler import *  # noqa: F403

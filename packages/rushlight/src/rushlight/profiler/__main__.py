@@ -1,4 +1,4 @@
-"""`python -m rushlight.profiler script.py [arguments]`: rushlight_profiler.__main__."""
+"""Run `python -m rushlight.profiler script.py [arguments]`, implemented in rushlight_profiler.__main__."""
 
 import sys
 

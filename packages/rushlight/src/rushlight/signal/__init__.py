@@ -1,4 +1,4 @@
-"""Signal processing: rushlight_core.signal."""
+"""Signal processing, implemented in rushlight_core.signal."""
 
 from rushlight.signal import windows
 

@@ -1,4 +1,4 @@
-"""assert_close and samples: rushlight_testing."""
+"""Functions that compare tensors and create samples for tests, implemented in rushlight_testing."""
 
 import rushlight_testing as _package
 from rushlight_testing import *  # noqa: F403

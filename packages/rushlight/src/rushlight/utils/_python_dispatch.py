@@ -38,7 +38,7 @@ BaseTorchDispatchMode = TorchDispatchMode
 
 
 def is_traceable_wrapper_subclass(t: object) -> bool:
-    """Return False: there are no tensors that wrap others below autograd.
+    """Return False: there are no tensors that wrap other tensors below autograd.
 
     Example:
         >>> torch.utils._python_dispatch.is_traceable_wrapper_subclass(torch.ones(2))
@@ -51,7 +51,7 @@ is_traceable_wrapper_subclass_type: Callable[[Any], bool] = is_traceable_wrapper
 
 
 def is_in_torch_dispatch_mode(include_infra_modes: bool = True) -> bool:
-    """Return False: there are no such modes."""
+    """Return False: no mode intercepts operators below autograd."""
     return False
 
 

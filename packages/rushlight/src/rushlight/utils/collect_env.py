@@ -23,7 +23,7 @@ _PACKAGES = (
 
 
 class SystemEnv(NamedTuple):
-    """The relevant versions and hardware; None if something is missing."""
+    """Versions and hardware that matter for bug reports. A field is None if the component is missing."""
 
     torch_version: str
     cuda_compiled_version: str | None

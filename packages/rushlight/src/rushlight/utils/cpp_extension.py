@@ -1,4 +1,4 @@
-"""Extensions in C++ for PyTorch's interface: they cannot be built or loaded here.
+"""C++ extensions for PyTorch's interface, which cannot be built or loaded.
 
 `rushlight_core` installs its own headers and CMake config: see docs/own-operators.md.
 """
@@ -68,7 +68,7 @@ def CUDAExtension(name: str, sources: Any, *args: Any, **kwargs: Any) -> NoRetur
 
 
 class BuildExtension:
-    """Command of setuptools for extensions, which cannot be built: creating one raises NotImplementedError.
+    """Command of setuptools that builds extensions. Not supported: creating an instance raises NotImplementedError.
 
     Example:
         >>> BuildExtension()

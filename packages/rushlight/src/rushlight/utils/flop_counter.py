@@ -110,7 +110,7 @@ class FlopCounterMode:
     counted. Gradients of custom operators and functions count in "Global" alone, not for the module that called them.
 
     Args:
-        mods: accepted, as in PyTorch, which no longer uses it.
+        mods: has no effect, as in PyTorch.
         depth: how many levels of modules the table shows; None for all.
         display: whether the table is printed at the end of the block.
         custom_mapping: a dict from custom operators to their formulas, which are as for `register_flop_formula` and
@@ -118,7 +118,8 @@ class FlopCounterMode:
 
     Raises:
         ValueError: a key of `custom_mapping` is not a custom operator.
-        RuntimeError: a profile is recording, but no shapes; or it ended inside of the block (both raised by `with`).
+        RuntimeError: the profile that is recording does not record shapes, or it ended inside the block (both raised by
+            `with`).
 
     Example::
 
@@ -223,7 +224,7 @@ class FlopCounterMode:
                 break
 
     def _counted(self, operator: CustomOpDef, kernel: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a kernel that stores the number of operations under the number of a span around the call.
+        """Return a kernel that counts its operations and marks each call by a span with the number of the call.
 
         Return the kernel unchanged if the operator has no formula.
         """

@@ -44,7 +44,7 @@ class WeakIdRef(weakref.ref[Any]):
 
 
 class WeakIdKeyDictionary(MutableMapping[Any, Any]):
-    """A dictionary whose keys are objects, found by identity; an entry is removed when its key is destroyed.
+    """A dictionary whose keys are compared by identity. An entry is removed when its key is destroyed.
 
     Args:
         dict: a mapping, or None, whose entries are copied.

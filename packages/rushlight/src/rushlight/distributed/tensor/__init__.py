@@ -1,7 +1,7 @@
 """Tensors that are sharded over processes, which are not supported.
 
 `DTensor` exists for `isinstance`, and creating one raises RuntimeError. Placements describe how such a tensor would be
-distributed; libraries keep them in tables.
+distributed. They can be created, because libraries store them in tables.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Shard(Placement):
 
 @dataclass(frozen=True, kw_only=True)
 class _StridedShard(Shard):
-    """Placement in parts of a dimension that are not contiguous."""
+    """Placement in which the part of each process is not contiguous in the divided dimension."""
 
     split_factor: int
 

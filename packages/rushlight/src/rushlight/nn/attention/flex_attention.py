@@ -278,7 +278,7 @@ def flex_attention(
         - Output: (B, Hq, Q_LEN, Ev); logarithms: (B, Hq, Q_LEN).
 
     Raises:
-        ValueError: the shapes do not fit.
+        ValueError: the shapes do not match.
 
     Example:
         >>> q = torch.randn(1, 2, 3, 4)

@@ -1,4 +1,4 @@
-"""Expansion of a number to a tuple, as layers do, under PyTorch's module path."""
+"""Functions that expand the arguments of layers, such as a number to a tuple, under PyTorch's module path."""
 
 from __future__ import annotations
 

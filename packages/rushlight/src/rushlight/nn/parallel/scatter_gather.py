@@ -1,4 +1,4 @@
-"""Scattering a batch over devices: there is one device, which gets all of it."""
+"""Functions that would divide a batch over several devices. Only one device is supported, and it gets the whole batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradient clipping and parameter vectors: rushlight_nn.utils."""
+"""Gradient clipping, parameter vectors and other helpers, implemented in rushlight_nn.utils."""
 
 import rushlight_nn.utils as _package
 from rushlight_nn.utils import *  # noqa: F403

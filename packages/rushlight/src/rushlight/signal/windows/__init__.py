@@ -1,4 +1,4 @@
-"""Window functions: rushlight_core.signal.windows."""
+"""Window functions, implemented in rushlight_core.signal.windows."""
 
 import rushlight_core.signal.windows as _package
 from rushlight_core.signal.windows import *  # noqa: F403

@@ -87,7 +87,7 @@ def skipIfNoLapack(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Decorator that skips a test if no LAPACK library is found.
 
     Raises:
-        SkipTest: there is none (when the test is run).
+        SkipTest: no LAPACK library is found (raised when the test runs).
 
     Example:
         >>> class TestSolve(TestCase):
@@ -110,7 +110,8 @@ def skipIfNoLapack(fn: Callable[..., Any]) -> Callable[..., Any]:
 class TestCase(unittest.TestCase):
     """A test case whose `assertEqual` compares tensors. Each test starts with the same seed.
 
-    `precision` and `rel_tol` are the smallest tolerances of all comparisons. `assertEqual` raises AssertionError.
+    The attributes `precision` and `rel_tol` are lower bounds of the tolerances of all comparisons. `assertEqual` raises
+    AssertionError if values differ.
 
     Example:
         >>> class TestAdd(TestCase):
@@ -150,7 +151,7 @@ class TestCase(unittest.TestCase):
             x, y: the values to compare. A number is accepted for a tensor of one element, and a list, tuple or range of
                 numbers for a tensor, whatever its dtype. Numbers are compared by value, not by type.
             msg: a text that is added to the error's text; a function receives the text and returns another.
-            atol, rtol: tolerances; both or none. By default they follow from the dtypes.
+            atol, rtol: tolerances; pass both or neither. By default, the dtypes determine the tolerances.
             equal_nan: whether NaN equals NaN.
             exact_dtype, exact_device, exact_layout, exact_stride, exact_is_coalesced: which other properties must agree.
         """
@@ -220,7 +221,7 @@ class TestCase(unittest.TestCase):
         Args:
             actual: a text, or an object that `str` converts to one.
             expect: the text that is expected.
-            skip: has no effect: the program is not rewritten.
+            skip: has no effect, because the source of the test is not rewritten.
             ignore_comments: leave out lines that begin with `#`.
             ignore_empty_lines: leave out empty lines.
         """
@@ -250,7 +251,7 @@ class TestCase(unittest.TestCase):
         self.assertTrue(any(re.match(regex, text) for text in texts), f"{regex!r} matches none of {texts}")
 
     def assertNotWarn(self, callable: Callable[[], Any], msg: str = "") -> None:
-        """Call a function, and fail if it warns.
+        """Call a function, and fail if it issues a warning.
 
         Args:
             callable: the function.
@@ -363,7 +364,7 @@ class parametrize:
 
     Args:
         arg_str: the names of the arguments, separated by commas.
-        arg_values: for each test: the value, a tuple with a value for each name, or a `subtest`.
+        arg_values: one element for each test: a value, a tuple with a value for each name, or a `subtest`.
         name_fn: returns the end of a test's name from the values.
 
     Raises:
@@ -397,7 +398,7 @@ class parametrize:
             values = [case.arg_values] if len(self.names) == 1 else list(case.arg_values)
             if len(values) != len(self.names):
                 raise RuntimeError(
-                    f"parametrize: {len(values)} values for the arguments {', '.join(self.names)}"
+                    f"parametrize: needs values for {', '.join(self.names)}, got {len(values)} values"
                 )
             name = case.name
             if name is None and self.name_fn is not None:

@@ -23,8 +23,8 @@ class FuzzedParameter:
         name: the name by which tensors and constraints refer to the parameter.
         minval, maxval: the bounds, which are included. Values are integers if both bounds are integers.
         distribution: "loguniform", "uniform", or a dictionary from values to their probabilities, which has no bounds.
-        strict: whether the value is kept when a set of values does not satisfy the limits and is drawn again. With False,
-            this value is drawn again, too, so that limits on the sizes of tensors make large values rarer.
+        strict: whether to keep the value while the other parameters are drawn again because they do not satisfy the limits.
+            If False, this value is drawn again, too, so that limits on the sizes of tensors make large values rarer.
 
     Raises:
         ValueError: the distribution is unknown, bounds are missing or superfluous, or probabilities do not sum to 1.
@@ -112,7 +112,7 @@ class FuzzedTensor:
         probability_contiguous: the probability that the dimensions are in memory in their order. Otherwise their order in
             memory is random.
         min_elements, max_elements: limits of the number of elements.
-        max_allocation_bytes: a limit of the memory, `steps` included.
+        max_allocation_bytes: a limit of the memory, including the elements that `steps` leave out.
         dim_parameter: the name of the parameter that holds the number of sizes that are used.
         roll_parameter: has no effect, as in PyTorch.
         dtype: the dtype.
@@ -302,10 +302,10 @@ class Fuzzer:
         tensors: tensors, or lists of tensors.
         constraints: functions that are called with all parameters by name. If one of them returns False, the parameters are
             drawn again.
-        seed: the seed of all drawn values, including the elements of tensors; None takes one from the system.
+        seed: the seed of all drawn values, including the elements of tensors; by default, a seed from the operating system.
 
     Raises:
-        ValueError: two parameters or tensors have one name.
+        ValueError: two parameters or tensors have the same name.
 
     Example::
 

@@ -33,8 +33,8 @@ class Timer:
     Args:
         stmt: Python code.
         setup: code that runs once before each measurement.
-        global_setup: must be empty: C++ is not measured.
-        timer: a clock: a function that returns seconds.
+        global_setup: must be empty, because C++ is not measured.
+        timer: a clock, which is a function that returns the time in seconds.
         globals: names that the code can use, in addition to `torch`.
         label, sub_label, description, env: names of the statement in tables.
         num_threads: the number of threads of kernels while the statement is measured.
@@ -105,7 +105,7 @@ class Timer:
 
         Args:
             callback: called with the runs and the seconds of each block.
-            min_run_time: in seconds.
+            min_run_time: the total time of the blocks, in seconds.
         """
         with self._threads():
             number = self._block_size(min_run_time)
@@ -127,7 +127,7 @@ class Timer:
         """Measure blocks of runs until the interquartile range is below `threshold` times the median.
 
         Args:
-            threshold: the largest quotient of the range and the median.
+            threshold: the largest interquartile range, divided by the median.
             min_run_time, max_run_time: the smallest and the largest total time of the blocks, in seconds.
             callback: called with the runs and the seconds of each block.
         """
@@ -149,7 +149,7 @@ class Timer:
 
 
 def _code(text: str) -> str:
-    """Return code as `timeit` takes it: without the common indentation of the lines of a program."""
+    """Return code without the indentation that all lines have in common, as `timeit` requires."""
     from textwrap import dedent
 
     return dedent(text).strip() or "pass"

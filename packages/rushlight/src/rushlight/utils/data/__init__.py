@@ -1,4 +1,4 @@
-"""Datasets and loaders: rushlight_data."""
+"""Datasets and loaders, implemented in rushlight_data."""
 
 import rushlight_data as _package
 from rushlight_data import *  # noqa: F403

@@ -1,4 +1,4 @@
-"""Convert arguments to NumPy arrays, and pictures to the order of dimensions that files need."""
+"""Convert arguments to NumPy arrays, and images to the order of dimensions that files need."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def to_array(x: Any) -> np.ndarray:
     """Return a tensor, an array or a number as an array of at least one dimension.
 
     Raises:
-        NotImplementedError: an argument of another type.
+        NotImplementedError: the argument has another type.
     """
     if isinstance(x, rushlight.Tensor):
         x = x.detach().cpu()
@@ -32,7 +32,7 @@ def to_array(x: Any) -> np.ndarray:
 
 
 def to_rows_columns_channels(array: np.ndarray, dataformats: str) -> np.ndarray:
-    """Return an array, whose dimensions `dataformats` names, as one picture (H, W, C). Several pictures become a grid."""
+    """Return an array as one image (H, W, C). `dataformats` names its dimensions. Several images become a grid."""
     names = dataformats.upper()
     if sorted(names) not in (sorted("HW"), sorted("HWC"), sorted("NHWC")):
         raise ValueError(
@@ -52,10 +52,10 @@ def to_rows_columns_channels(array: np.ndarray, dataformats: str) -> np.ndarray:
 
 
 def grid(pictures: np.ndarray, columns: int = 8) -> np.ndarray:
-    """Return pictures (N, C, H, W), of one channel, three or four, as one (3 or 4, rows * H, columns * W)."""
+    """Return images (N, C, H, W) of 1, 3 or 4 channels as one image (3 or 4, rows * H, columns * W)."""
     count, channels, height, width = pictures.shape
     if channels not in (1, 3, 4):
-        raise ValueError(f"SummaryWriter: pictures must have 1, 3 or 4 channels, got {channels}")
+        raise ValueError(f"SummaryWriter: images must have 1, 3 or 4 channels, got {channels}")
     columns = max(min(count, columns), 1)
     rows = -(-count // columns)
     canvas = np.zeros((rows * columns, max(channels, 3), height, width), pictures.dtype)
@@ -65,7 +65,7 @@ def grid(pictures: np.ndarray, columns: int = 8) -> np.ndarray:
 
 
 def to_bytes(array: np.ndarray) -> np.ndarray:
-    """Return pictures as uint8. Values of other dtypes range from 0 to 1."""
+    """Return images as uint8. Values of other dtypes range from 0 to 1."""
     if array.dtype == np.uint8:
         return array
     return (array.astype(np.float32) * 255).clip(0, 255).astype(np.uint8)
@@ -77,13 +77,13 @@ def pillow() -> ModuleType:
         from PIL import Image
     except ModuleNotFoundError:
         raise ModuleNotFoundError(
-            "SummaryWriter: pictures need the package pillow\nhint: pip install pillow", name="PIL"
+            "SummaryWriter: images need the package pillow\nhint: pip install pillow", name="PIL"
         ) from None
     return Image
 
 
 def png(array: np.ndarray, rescale: float = 1, boxes: np.ndarray | None = None, labels: Any = None) -> Any:
-    """Return height, width, channels and the encoded bytes of a picture (H, W, C) of bytes, with boxes drawn in red."""
+    """Return height, width, channels and the encoded bytes of an image (H, W, C) of bytes, with boxes drawn in red."""
     image = pillow().fromarray(array[..., 0] if array.shape[2] == 1 else array)
     if boxes is not None:
         from PIL import ImageDraw
@@ -102,7 +102,7 @@ def png(array: np.ndarray, rescale: float = 1, boxes: np.ndarray | None = None, 
 
 
 def gif(frames: np.ndarray, fps: float) -> bytes:
-    """Return pictures (T, H, W, C) of bytes as an animation that repeats."""
+    """Return images (T, H, W, C) of bytes as an animation that repeats."""
     images = [pillow().fromarray(frame[..., 0] if frame.shape[2] == 1 else frame) for frame in frames]
     file = io.BytesIO()
     images[0].save(

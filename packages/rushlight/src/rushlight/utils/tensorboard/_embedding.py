@@ -1,4 +1,4 @@
-"""Files of TensorBoard's projector: vectors, their labels and pictures."""
+"""Files of TensorBoard's projector: vectors, their labels and images."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def write_embedding(
     """Write the files of one embedding below the folder of the events, and list them in the projector's settings.
 
     Raises:
-        ValueError: the vectors are not a matrix, or the numbers of labels or pictures and of vectors differ.
+        ValueError: the vectors are not a matrix, or the number of labels or images differs from the number of vectors.
     """
     array = _arrays.to_array(mat)
     if array.ndim != 2:
@@ -74,7 +74,7 @@ def _label_lines(metadata: Sequence[Any], header: Sequence[str] | None) -> list[
 
 
 def _sprite(pictures: np.ndarray) -> bytes:
-    """Return the pictures (N, C, H, W) as one square grid, row by row."""
+    """Return the images (N, C, H, W) as one square image, in which they are arranged row by row."""
     columns = math.ceil(math.sqrt(len(pictures)))
     square = np.zeros((columns * columns, *pictures.shape[1:]), pictures.dtype)
     square[: len(pictures)] = pictures

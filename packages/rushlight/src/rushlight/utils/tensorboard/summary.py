@@ -72,7 +72,7 @@ def scalar(
 ) -> Any:
     """Return a summary of one number, as a separate field or, in the new style, as a tensor.
 
-    Raises ValueError for more than one number.
+    Raises ValueError if `tensor` has more than one element.
 
     Example::
 
@@ -91,7 +91,7 @@ def scalar(
 def tensor_proto(tag: str, tensor: rushlight.Tensor) -> Any:
     """Return a summary of a tensor of any shape.
 
-    Raises ValueError for a dtype that TensorBoard does not have, and for 2 GB or more.
+    Raises ValueError if TensorBoard does not have the dtype, or if the tensor has 2 GB or more.
 
     Example::
 
@@ -205,7 +205,7 @@ def _image(tag: str, encoded: tuple[int, int, int, bytes]) -> Any:
 
 
 def image(tag: str, tensor: Any, rescale: float = 1, dataformats: str = "NCHW") -> Any:
-    """Return a summary of a picture, or of several as a grid. Pixels are bytes, or numbers from 0 to 1.
+    """Return a summary of an image, or of several as a grid. Pixels are bytes, or numbers from 0 to 1.
 
     Raises ValueError if `dataformats` does not fit the shape.
 
@@ -225,7 +225,7 @@ def image_boxes(
     dataformats: str = "CHW",
     labels: Sequence[str] | None = None,
 ) -> Any:
-    """Return a summary of a picture with boxes (N, 4), which are given as x and y of two corners.
+    """Return a summary of an image with boxes (N, 4), which are given as x and y of two corners.
 
     Raises ValueError if `dataformats` does not fit the shape, or if there are not as many labels as boxes.
 
@@ -243,13 +243,13 @@ def image_boxes(
 
 
 def video(tag: str, tensor: Any, fps: float = 4) -> Any:
-    """Return a summary of films (N, T, C, H, W) as an animation that shows them in a grid.
+    """Return a summary of videos (N, T, C, H, W) as an animation that shows them in a grid.
 
-    Raises ValueError for another number of dimensions.
+    Raises ValueError if the tensor does not have five dimensions.
 
     Example::
 
-        video("films", torch.rand(4, 16, 3, 32, 32))
+        video("videos", torch.rand(4, 16, 3, 32, 32))
     """
     array = _arrays.to_array(tensor)
     if array.ndim != 5:
@@ -264,7 +264,7 @@ def video(tag: str, tensor: Any, fps: float = 4) -> Any:
 def audio(tag: str, tensor: Any, sample_rate: int = 44100) -> Any:
     """Return a summary of a sound: samples from -1 to 1, of one channel.
 
-    Louder samples are clipped, with a warning. Raises ValueError for more than one channel.
+    Louder samples are clipped, with a warning. Raises ValueError if there is more than one channel.
 
     Example::
 

@@ -28,7 +28,7 @@ class FileWriter:
 
     Args:
         log_dir: the folder of the file.
-        max_queue: number of messages that may wait to be written. Adding a further message then blocks.
+        max_queue: number of messages that may wait to be written. If as many messages wait, adding a message blocks.
         flush_secs: number of seconds after which waiting messages are written in any case.
         filename_suffix: the end of the file's name.
 
@@ -65,7 +65,7 @@ class FileWriter:
         self.add_event(pb.event.Event(summary=summary), global_step, walltime)
 
     def add_graph(self, graph_profile: Any, walltime: float | None = None) -> None:
-        """Add a graph, or the first element of a tuple."""
+        """Add a graph. If `graph_profile` is a tuple, its first element is the graph."""
         graph = graph_profile[0] if isinstance(graph_profile, tuple) else graph_profile
         self.add_event(pb.event.Event(graph_def=graph.SerializeToString()), None, walltime)
 
@@ -78,22 +78,22 @@ class FileWriter:
         self.event_writer.flush()
 
     def close(self) -> None:
-        """Write everything, and close the file."""
+        """Write all pending data, and close the file."""
         self.event_writer.close()
 
 
 class SummaryWriter:
     """Writes scalars, images and more for TensorBoard, which reads the files of a folder while they grow.
 
-    Values are tensors, NumPy's arrays or numbers. A tag names a chart; tags with a slash are grouped by the part before it.
-    `global_step` is the place on the horizontal axis, and `walltime` the time in seconds, now by default. Methods raise
-    ValueError for a tensor whose shape does not fit.
+    Values are tensors, NumPy's arrays or numbers. A tag names a chart; tags with a slash are grouped by the part before the
+    slash. `global_step` is the place on the horizontal axis, and `walltime` the time in seconds, now by default. Methods
+    raise ValueError for a tensor whose shape does not fit.
 
     Args:
         log_dir: the folder; by default runs/ with the time and the computer's name.
         comment: the end of the default folder's name.
-        purge_step: the step from which on TensorBoard ignores earlier files.
-        max_queue: number of events that may wait to be written. Adding a further event then blocks.
+        purge_step: a step. TensorBoard ignores events of earlier files from this step on.
+        max_queue: number of events that may wait to be written. If as many events wait, adding an event blocks.
         flush_secs: number of seconds after which waiting events are written in any case.
         filename_suffix: the end of the file's name.
 
@@ -127,7 +127,7 @@ class SummaryWriter:
         self._get_file_writer()
 
     def _get_file_writer(self) -> FileWriter:
-        """Return the writer of the folder; after `close`, a new one."""
+        """Return the writer of the folder. After `close`, this is a new writer."""
         if self.file_writer is None:
             self.file_writer = self._open(self.log_dir)
             self.all_writers = {self.file_writer.get_logdir(): self.file_writer}
@@ -240,7 +240,8 @@ class SummaryWriter:
             tag: the chart.
             values: a tensor or an array, of any shape.
             global_step: the step.
-            bins: "tensorflow" for buckets that grow by a tenth, or a value that `numpy.histogram` accepts.
+            bins: "tensorflow" for buckets each of which is wider than the previous one by a tenth, or a value that
+                `numpy.histogram` accepts.
             walltime: the time.
             max_bins: largest number of buckets, approximately; neighbouring buckets are merged.
 
@@ -288,7 +289,7 @@ class SummaryWriter:
         walltime: float | None = None,
         dataformats: str = "CHW",
     ) -> None:
-        """Add a picture, of bytes or of numbers from 0 to 1.
+        """Add an image, of bytes or of numbers from 0 to 1.
 
         `dataformats` names the dimensions: an order of CHW, HW or NCHW. Raises ValueError if it does not fit the shape.
         """
@@ -303,7 +304,7 @@ class SummaryWriter:
         walltime: float | None = None,
         dataformats: str = "NCHW",
     ) -> None:
-        """Add pictures as a grid of eight columns, of bytes or of numbers from 0 to 1.
+        """Add images as a grid of eight columns, of bytes or of numbers from 0 to 1.
 
         `dataformats` names the dimensions. Raises ValueError if it does not fit the shape.
         """
@@ -320,16 +321,16 @@ class SummaryWriter:
         dataformats: str = "CHW",
         labels: Any = None,
     ) -> None:
-        """Add a picture with boxes drawn on it.
+        """Add an image with boxes drawn on it.
 
         Args:
             tag: the chart.
-            img_tensor: the picture, of bytes or of numbers from 0 to 1.
+            img_tensor: the image, of bytes or of numbers from 0 to 1.
             box_tensor: boxes (N, 4): x and y of one corner and of the opposite corner.
             global_step: the step.
             walltime: the time.
-            rescale: the factor by which the picture is enlarged.
-            dataformats: the dimensions of the picture.
+            rescale: the factor by which the image is enlarged.
+            dataformats: the dimensions of the image.
             labels: a text for each box, or a single text if there is one box.
 
         Raises:
@@ -371,7 +372,7 @@ class SummaryWriter:
         fps: float = 4,
         walltime: float | None = None,
     ) -> None:
-        """Add films (N, T, C, H, W), of bytes or of numbers from 0 to 1, in a grid, at `fps` frames per second."""
+        """Add videos (N, T, C, H, W), of bytes or of numbers from 0 to 1, in a grid, at `fps` frames per second."""
         made = summary.video(tag, vid_tensor, fps)
         self._get_file_writer().add_summary(made, global_step, walltime)
 
@@ -439,13 +440,13 @@ class SummaryWriter:
         Args:
             mat: the vectors (N, D).
             metadata: a label for each vector, or a row of labels.
-            label_img: pictures (N, C, H, W) for the vectors.
+            label_img: images (N, C, H, W) for the vectors.
             global_step: the step.
             tag: the embedding's name.
             metadata_header: names of the columns, if labels are rows.
 
         Raises:
-            ValueError: `mat` is not a matrix, or there are not as many labels or pictures as vectors.
+            ValueError: `mat` is not a matrix, or there are not as many labels or images as vectors.
         """
         folder = Path(self._get_file_writer().get_logdir())
         write_embedding(folder, mat, metadata, label_img, global_step, tag, metadata_header)
@@ -520,7 +521,7 @@ class SummaryWriter:
         self.add_custom_scalars({category: {title: ["Margin", tags]}})
 
     def add_custom_scalars(self, layout: Mapping[str, Mapping[str, Sequence[Any]]]) -> None:
-        """Arrange scalars in charts: {category: {chart: ["Multiline" or "Margin", tags]}}. Only the last call counts."""
+        """Arrange scalars in charts: {category: {chart: ["Multiline" or "Margin", tags]}}. The last call replaces others."""
         self._get_file_writer().add_summary(summary.custom_scalars(layout))
 
     def add_mesh(
@@ -556,7 +557,7 @@ class SummaryWriter:
             writer.flush()
 
     def close(self) -> None:
-        """Write everything, and close the files. Data that is added afterwards goes into a new file."""
+        """Write all pending data, and close the files. Data that is added afterwards goes into a new file."""
         for writer in (self.all_writers or {}).values():
             writer.flush()
             writer.close()

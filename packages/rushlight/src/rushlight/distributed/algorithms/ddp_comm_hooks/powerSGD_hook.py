@@ -25,17 +25,17 @@ class PowerSGDState:
     Arguments:
         process_group: a group; None selects the group of all processes.
         matrix_approximation_rank: the number of columns of the two matrices.
-        start_powerSGD_iter: the number of passes at the beginning whose gradients are not compressed.
+        start_powerSGD_iter: the number of initial passes in which gradients are not compressed.
         min_compression_rate: a gradient is compressed only if the number of its elements, divided by the number of elements
             of its two matrices, is above this rate.
         use_error_feedback: whether the error of the approximation is added to the next pass's gradients.
         warm_start: whether a pass begins with the matrices of the previous pass instead of random matrices.
-        orthogonalization_epsilon, batch_tensors_with_same_shape: have no effect: matrices are made orthogonal by a QR
-            decomposition, one by one.
+        orthogonalization_epsilon, batch_tensors_with_same_shape: have no effect, because each matrix is made orthogonal by a
+            QR decomposition.
         random_seed: the seed of random matrices, which must be the same on all ranks.
         compression_stats_logging_frequency: number of passes between two entries in the log.
 
-    Raises ValueError if `start_powerSGD_iter` is less than 2 and `use_error_feedback` or `warm_start` is true, and if
+    Raises ValueError if `start_powerSGD_iter` is less than 2 and `use_error_feedback` or `warm_start` is true, or if
     `matrix_approximation_rank` is less than 1.
 
     Example:
@@ -84,7 +84,7 @@ class PowerSGDState:
         self.total_numel_after_compression = 0
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state without the group, which belongs to this process."""
+        """Return the state for pickling, without the process group, which is valid only in this process."""
         return {**self.__dict__, "process_group": None}
 
     def compression_stats(self) -> tuple[float, int, int]:
@@ -108,7 +108,7 @@ class PowerSGDState:
 def powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future[Tensor]:
     """Return the mean of the gradients over the ranks, with large gradients approximated by matrices of low rank.
 
-    The hook returns when its collectives have ended, so that they have the same order on all ranks.
+    The hook waits until its collectives have ended, so that all ranks run them in the same order.
 
     Arguments:
         state: the settings, and the matrices that are kept between passes.
@@ -171,7 +171,7 @@ def _hook(state: PowerSGDState, bucket: GradBucket, gradients: Any) -> Future[Te
 
 
 def _approximate(state: PowerSGDState, index: int, tensors: list[Tensor]) -> None:
-    """Replace tensors in place by their means over the ranks, or by approximations of low rank if these save enough."""
+    """Replace tensors in place by their means over the ranks, or by low-rank approximations where these are small enough."""
     whole: list[Tensor] = []
     matrices: list[Tensor] = []
     right: list[Tensor] = []
@@ -195,7 +195,7 @@ def _approximate(state: PowerSGDState, index: int, tensors: list[Tensor]) -> Non
 
 
 def _rank(state: PowerSGDState, matrix: Tensor) -> int:
-    """Return the rank of the approximation; 0 if it does not save enough."""
+    """Return the rank of the approximation, or 0 if the compression rate would be too low."""
     n, m = matrix.shape
     rank = min(n, m, state.matrix_approximation_rank)
     return rank if (n + m) * rank * state.min_compression_rate < n * m else 0
