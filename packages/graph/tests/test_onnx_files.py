@@ -196,7 +196,7 @@ def test_structures_come_back(function_module: Callable[..., Any]) -> None:
             lambda m: m["graph"]["input"][0]["type"]["tensor_type"]["shape"]["dim"][0].update(
                 dim_value=1 << 60
             ),
-            "an input cannot be made",
+            "an example input cannot be created",
         ),
     ],
 )

@@ -52,7 +52,7 @@ class ExportedProgram:
         """Return an equivalent program with fewer operators.
 
         Calls whose arguments are all constants, parameters and buffers become constants, repeated calls are merged, and
-        calls without effect are removed. So a parameter that only such calls use is no longer part of the program.
+        calls without effect are removed. A parameter that only such calls use is therefore no longer part of the program.
         Results are the same bit for bit on this kind of processor.
 
         Args:

@@ -6,7 +6,7 @@
     mp.Process(target=work, args=(queue, model)).start()
 
 All names of the standard module are available. Objects sent through queues, pipes and pools, and arguments of
-processes, may contain tensors. These are moved to shared memory and not copied. The memory is anonymous: it is
+processes, may contain tensors. The tensors are moved to shared memory and not copied. The memory is anonymous: it is
 released when processes are killed, and the size of /dev/shm does not limit it.
 """
 
@@ -85,7 +85,7 @@ def JoinableQueue(maxsize: int = 0) -> _JoinableQueue:
 
 
 def SimpleQueue() -> _SimpleQueue:
-    """Return a queue that is a pipe for any number of writers and readers; `put` waits while the pipe is full.
+    """Return a queue that consists of a pipe. Any number of processes may write and read; `put` waits while it is full.
 
     Example:
         >>> import rushlight.multiprocessing as mp

@@ -337,7 +337,7 @@ class ArenaOwner:
     """Interface of the owner of an arena, which the heap implements."""
 
     def take_back(self, block: Block, returned: bool) -> None:
-        """Take back a block without views in this process. `returned`: no process uses it, and its pages were released."""
+        """Take back a block without views in this process. With `returned`, no process uses the block or its pages."""
         raise NotImplementedError
 
 

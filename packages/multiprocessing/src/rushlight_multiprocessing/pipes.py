@@ -284,7 +284,7 @@ def Pipe(duplex: bool = True, *, gives: bool = False, counted: bool = False) -> 
     """Return two connected `Connection` objects.
 
     Arguments:
-        duplex: whether both can read and write. Otherwise the first can only read, the second only write.
+        duplex: whether both ends can read and write. Otherwise, the first end can only read, and the second can only write.
         gives: whether senders give up the tensors that they send, and do not use them afterwards; see `Connection`.
         counted: whether the messages in the pipe can be counted; see `Connection.waiting`.
 

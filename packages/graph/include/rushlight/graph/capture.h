@@ -39,8 +39,9 @@ struct Named {
 
 struct Recorder;
 
-/// The level at which calls are recorded. Above gradients and transforms, each run of the program applies them again.
-/// Below, their operators are a part of the program.
+/// The level at which calls are recorded. Above gradients and transforms, calls are recorded as the function makes them, and
+/// each run of the program applies gradients and transforms again. Below, the operators that gradients and transforms call
+/// are a part of the program.
 enum class Level : uint8_t { Above, Below };
 
 /// A tensor among the state or inputs whose `.grad` a region has set or removed.

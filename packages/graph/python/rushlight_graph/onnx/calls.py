@@ -147,7 +147,7 @@ class Call:
                 raise UnsupportedError(f"the argument {name}={given!r} is not supported")
 
     def evaluate(self, expression: str) -> Val:
-        """Return the nodes of an expression over the arguments: see rushlight_core.codegen.onnx_rules."""
+        """Return the nodes that compute an expression of the arguments: see rushlight_core.codegen.onnx_rules."""
         return self._input(_parsed(expression))
 
     def _input(self, node: ast.expr) -> Val:

@@ -61,7 +61,7 @@ def ints_of(item: Any, where: str) -> list[int]:
 
 
 def node(*names: str) -> Callable[[Function], Function]:
-    """Mark the function of these operators."""
+    """Return a decorator that registers a function for nodes of these ONNX operators."""
 
     def register(function: Function) -> Function:
         CALLS.update(dict.fromkeys(names, function))

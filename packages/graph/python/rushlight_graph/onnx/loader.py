@@ -84,7 +84,7 @@ def load(f: str | os.PathLike[str] | IO[bytes]) -> ExportedProgram:
     try:
         args, shapes = _examples(inputs, texts)
     except (MemoryError, OverflowError, RuntimeError, TypeError) as error:
-        raise OnnxLoadError(f"onnx.load: an input cannot be made: {error}") from None
+        raise OnnxLoadError(f"onnx.load: an example input cannot be created: {error}") from None
     run = _Interpreter(graph, constants, [value.get("name", "") for value in inputs])
     state = [
         (name, "parameter" if tensor.is_floating_point() else "buffer", tensor)

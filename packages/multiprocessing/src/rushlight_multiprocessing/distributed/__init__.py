@@ -1,4 +1,4 @@
-"""Processes of one machine that compute together: `torch.distributed` over shared memory.
+"""Communication between processes on one machine: `torch.distributed` over shared memory.
 
     from rushlight_multiprocessing import distributed as dist
 
@@ -37,7 +37,7 @@ from .world import (
 
 
 def is_available() -> bool:
-    """Return whether there are process groups: True.
+    """Return True: process groups are available.
 
     Example:
         >>> torch.distributed.is_available()

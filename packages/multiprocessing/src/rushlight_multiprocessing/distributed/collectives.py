@@ -298,7 +298,7 @@ def all_gather_single(
         - `input_tensor`: (N, *), the same on all ranks.
         - `output_tensor`: as many elements as the tensors of all ranks, for example (size * N, *) or (size, N, *).
 
-    Raises ValueError if the sizes do not fit; other errors are the same as for `all_reduce`.
+    Raises ValueError if the sizes do not match; other errors are the same as for `all_reduce`.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -465,7 +465,7 @@ def scatter(
     async_op: bool = False,
     group_src: int | None = None,
 ) -> Work | None:
-    """Distribute a list of tensors from one rank: write each entry to the tensor of the rank at its position.
+    """Distribute a list of tensors from one rank. Entry i of the list is written to `tensor` on rank i.
 
     Arguments:
         tensor: the tensor that is written.
@@ -503,7 +503,7 @@ def reduce_scatter(
     group: Group = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Reduce the tensors of a list over all ranks, and write the result at this rank's position to `output`.
+    """Reduce each tensor of a list over all ranks. Write the result at index i of the list to `output` on rank i.
 
     Arguments:
         output: the tensor that is written.
@@ -549,7 +549,7 @@ def reduce_scatter_single(
         - `input`: (size * N, *) or (size, N, *), the same on all ranks.
         - `output`: `1 / size` of the elements of `input`, for example (N, *).
 
-    Raises ValueError if the sizes do not fit; other errors are the same as for `all_reduce`.
+    Raises ValueError if the sizes do not match; other errors are the same as for `all_reduce`.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -691,7 +691,7 @@ def barrier(
 
     Arguments:
         device_ids: must be None, because the backend has no devices.
-        timeout: how long to wait; not together with `async_op`. None selects the timeout of the group.
+        timeout: how long to wait; must be None with `async_op`. None selects the timeout of the group.
         group: a group; None selects the group of all processes.
         async_op: whether to return a `Work` at once instead of waiting.
 

@@ -59,7 +59,7 @@ class Work:
     Shape:
         - Results: the shapes of the tensors that were passed.
 
-    `wait` raises RuntimeError if the collective does not end within the timeout, and the errors of the collective.
+    `wait` raises the errors of the collective, and RuntimeError if the collective does not end within the timeout.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -75,7 +75,7 @@ class Work:
         self._results = results
 
     def wait(self, timeout: timedelta | None = None) -> bool:
-        """Wait for the end and return True. Raises the error of the collective, and RuntimeError after `timeout`."""
+        """Wait for the end and return True. Raises the error of the collective, or RuntimeError if it exceeds `timeout`."""
         seconds = -1.0 if timeout is None else timeout.total_seconds()
         if not _C._wait_work(self._handle, seconds):
             raise RuntimeError(f"Work.wait(timeout): the collective has not ended after {seconds:g} seconds")
@@ -147,8 +147,8 @@ def _where() -> str:
 class ProcessGroup:
     """One rank's membership in a group of processes on one machine.
 
-    `init_process_group` and `new_group` make groups. The memory of a group is a file without a name, which exists until the
-    last process that maps it ends.
+    `init_process_group` and `new_group` create groups. The memory of a group is a file without a name, which exists until
+    the last process that maps it ends.
 
     Shape:
         - Tensors of collectives may have any shape.

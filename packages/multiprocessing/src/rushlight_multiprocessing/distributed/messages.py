@@ -37,7 +37,8 @@ def isend(
 ) -> Work | None:
     """Begin to send a tensor to another process, or to this process.
 
-    The send has ended when the rest of the tensor fits into the memory of the group; the tensor may then be changed.
+    The send ends when the part of the tensor that is not yet received fits into the memory of the group. The tensor may then
+    be changed.
 
     Arguments:
         tensor: of the same dtype and number of elements as the tensor of the matching `irecv`.
@@ -80,7 +81,8 @@ def irecv(
 
     Arguments:
         tensor: of the same dtype and number of elements as the tensor that is sent; written in place.
-        src: the source's rank in the group of all processes; None, with `group_src` None too, receives from any rank.
+        src: the source's rank in the group of all processes. If `src` and `group_src` are None, the message may come from
+            any rank.
         group: a group; None selects the group of all processes.
         tag: the tag of the message.
         group_src: the source's rank in `group`, in place of `src`.

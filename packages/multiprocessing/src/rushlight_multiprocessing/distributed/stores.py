@@ -64,7 +64,7 @@ class Store:
         return value
 
     def add(self, key: str, amount: int) -> int:
-        """Add `amount` to the number that is the value of a key, at first 0, and return the sum."""
+        """Add `amount` to the value of a key, which is a number and initially 0, and return the sum."""
         total: int = self._call("add", key, amount)
         return total
 
@@ -387,7 +387,7 @@ class TCPStore(Store):
 
 
 class _Unpickler(pickle.Unpickler):
-    """Reads only numbers, texts and their tuples, because data from a network must not run code."""
+    """Reads only numbers, texts and tuples of these, because data from a network must not run code."""
 
     def find_class(self, module: str, name: str) -> Any:
         raise pickle.UnpicklingError(

@@ -1,4 +1,4 @@
-"""The group of all processes, the groups that are made from it, and the functions that look them up."""
+"""The group of all processes, smaller groups of these processes, and functions that look up groups and ranks."""
 
 from __future__ import annotations
 
@@ -332,7 +332,7 @@ def init_process_group(
     pg_options: Any = None,
     device_id: Any = None,
 ) -> None:
-    """Make the group of all processes of a job on one machine, and wait for all of them.
+    """Create the group of all processes of a job on one machine, and wait until all of them have joined.
 
     Arguments:
         backend: "shm", shared memory; None and "gloo" select it too. Other names raise ValueError.
@@ -397,7 +397,7 @@ def new_group(
     device_id: Any = None,
     sort_ranks: bool = True,
 ) -> Any:
-    """Make a group of some of the processes. All processes must make the same groups in the same order.
+    """Create a group of some of the processes. All processes must create the same groups in the same order.
 
     Arguments:
         ranks: ranks in the group of all processes; None selects all processes.
