@@ -63,7 +63,7 @@ def everything() -> list:
 
 @nox.session
 def wheels(session: nox.Session) -> None:
-    """Build every package's wheel into dist/, in order, and print its CPU seconds and its budget.
+    """Build the wheels of all packages into dist/, in order, and print the CPU seconds and the budget of each.
 
     The seconds are those of the last clean build. Measure with RUSHLIGHT_CCACHE=0 and without .nox/.
     """
@@ -113,7 +113,7 @@ def demo(session: nox.Session) -> None:
 
 @nox.session
 def programs(session: nox.Session) -> None:
-    """Train every program of docs/examples/training/ to the figure that it states; write to programs-out/. By hand."""
+    """Train every program of docs/examples/training/ until its metric reaches its goal; write to programs-out/. By hand."""
     install(session, builder(), [GRAPH["rushlight"]], requirements=dependency_group("demo"))
     folder = ROOT / "docs" / "examples" / "training"
     names = session.posargs or sorted(file.stem for file in folder.glob("*.py") if file.stem != "common")

@@ -1,8 +1,8 @@
 """Handwritten digits: from the data to a trained network, a figure, a checkpoint and a trace.
 
-The network is that of the first listing of "PyTorch: An Imperative Style, High-Performance Deep Learning
-Library" (NeurIPS 2019): a convolution, and a linear layer that is written here from two parameters. The data
-are the 1797 scanned digits of the UCI repository that scikit-learn ships, 8 x 8 pixels each.
+The network is the one in the first listing of "PyTorch: An Imperative Style, High-Performance Deep Learning Library"
+(NeurIPS 2019): a convolution, and a linear layer that is written here from two parameters. The data are the 1797 scanned
+digits of the UCI repository that scikit-learn ships, 8 x 8 pixels each.
 
     python docs/examples/digits.py --out demo-out
 
@@ -67,7 +67,7 @@ class Network(nn.Module):
 
 
 def digits() -> tuple[TensorDataset, TensorDataset]:
-    """Training and test set: (1, 8, 8) float32 images in [0, 1], int64 labels; each digit is equally frequent in both."""
+    """Training and test set: (1, 8, 8) float32 images in [0, 1], int64 labels. Digits are equally frequent in both sets."""
     images, labels = load_digits(return_X_y=True)
     images = (images / 16).astype("float32").reshape(-1, 1, 8, 8)
     parts = train_test_split(images, labels, test_size=0.25, stratify=labels, random_state=SPLIT_SEED)
@@ -129,7 +129,7 @@ def train(
 
 
 def wrong_first(network: Network, test: TensorDataset) -> tuple[Tensor, list[int]]:
-    """The predictions for all images, and the images' numbers, beginning with wrong predictions."""
+    """The predictions for all images, and the indices of the images, wrong predictions first."""
     images, labels = test.tensors
     predicted = predict(network, images)
     return predicted, torch.argsort((predicted == labels).to(torch.int64), stable=True).tolist()
@@ -138,7 +138,7 @@ def wrong_first(network: Network, test: TensorDataset) -> tuple[Tensor, list[int
 def draw(
     path: Path, losses: list[float], accuracies: list[float], network: Network, test: TensorDataset
 ) -> None:
-    """The curves at the top, and digits with their predictions below, beginning with wrong predictions."""
+    """The curves at the top, and digits with their predictions below, wrong predictions first."""
     images, labels = test.tensors
     predicted, order = wrong_first(network, test)
 
@@ -169,7 +169,7 @@ def in_letters(image: Tensor) -> list[str]:
 
 
 def show(network: Network, test: TensorDataset, count: int = 4) -> None:
-    """Prints some images side by side with their predictions, beginning with wrong predictions."""
+    """Prints some images side by side with their predictions, wrong predictions first."""
     images, labels = test.tensors
     predicted, order = wrong_first(network, test)
     titles = []

@@ -79,7 +79,7 @@ void operators() {
     });
 }
 
-/// Each thread makes tensors, and drops those that others have made.
+/// Each thread creates tensors, and releases tensors that other threads have created.
 void memory() {
     rl::Tensor made[kThreads];
     std::mutex mutex;
@@ -100,7 +100,7 @@ void memory() {
     });
 }
 
-/// Threads share parameters, and one of them a graph too.
+/// Threads run backward passes over graphs that share the parameters.
 void passes() {
     const int64_t inputs[] = {16, 40}, shape[] = {60, 40}, ends[] = {5, 60};
     rl::Tensor x = ops::rand(inputs), first = ops::rand(shape), second = ops::rand(ends);

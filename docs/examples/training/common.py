@@ -1,4 +1,4 @@
-"""Functions that the programs of this folder share: options, the digits, a curve, and a check of the reached figure."""
+"""Functions that the programs of this folder share: options, the digits, a curve, and a check of the reached metric."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def accuracy(model: torch.nn.Module, images: Tensor, labels: Tensor) -> float:
 
 
 def mosaic(images: Tensor, columns: int) -> np.ndarray:
-    """Images (N, 1, H, W) beside one another, as one picture."""
+    """One image that shows the images (N, 1, H, W) side by side."""
     count, _, height, width = images.shape
     rows = images.detach().reshape(count // columns, columns, height, width)
     return rows.transpose(1, 2).reshape(count // columns * height, columns * width).numpy()
@@ -59,14 +59,14 @@ def main(
     at_least: bool = True,
     progress: str = "loss",
 ) -> int:
-    """Train, draw the curve of the losses and the picture, and return 1 if the figure is missed.
+    """Train, draw the losses and the other results, and return 1 if the metric does not reach its goal.
 
     Args:
-        run: trains, shortened if its argument is true, and returns the figure, the losses, and a picture, more curves by
-            name, or None.
-        what: the figure's name.
-        goal: the figure to reach, unless the run is shortened.
-        at_least: whether larger is better.
+        run: a function that trains, for only a few steps if its argument is true. It returns the metric, the losses, and
+            either an image, a dict of further curves, or None.
+        what: the name of the metric.
+        goal: the value that the metric must reach, unless the run is shortened.
+        at_least: whether larger values are better.
         progress: the name of the values that the program returns instead of losses.
     """
     parser = argparse.ArgumentParser(description=sys.modules[run.__module__].__doc__)

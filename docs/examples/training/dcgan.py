@@ -1,9 +1,10 @@
 """A DCGAN (Radford, Metz and Chintala 2016) on the digits: a generator and a discriminator of convolutions.
 
-Losses of such a pair say little about the images. The figure is the accuracy of a nearest-neighbour classifier (Lopez-Paz
-and Oquab 2017) that distinguishes generated images from test images, which neither network has seen. It gives an image the
-kind of the image's nearest neighbour. Its accuracy is 0.5 if the generated images are like the test images, and 1 for noise.
-Means of two digits reach 0.83, and digits of only one class reach 0.96. The seeds from 0 to 9 give 0.62 to 0.66.
+Losses of such a pair say little about the images. The metric is the accuracy of a nearest-neighbour classifier (Lopez-Paz
+and Oquab 2017) that distinguishes generated images from test images, which neither network has seen. The classifier assigns
+to each image the kind, generated or test, of the nearest other image. Its accuracy is 0.5 if the generated images are like
+the test images, and 1 for noise. Means of two digits reach 0.83, and digits of only one class reach 0.96. The seeds from 0
+to 9 give 0.62 to 0.66.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def initialize(module: nn.Module) -> None:
 
 
 def told_apart(real: Tensor, generated: Tensor) -> float:
-    """The fraction of the images whose nearest neighbour, among all images, is of the same kind."""
+    """The fraction of the images whose nearest neighbour among all images has the same kind."""
     images = torch.cat([real, generated]).flatten(1)
     is_real = torch.arange(len(images)) < len(real)
     distances = torch.cdist(images, images).fill_diagonal_(torch.inf)

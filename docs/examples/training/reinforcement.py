@@ -56,7 +56,7 @@ def loss_of(log_probabilities: Tensor, rewards: Tensor, discount: float = 0.98) 
 
 
 def run(short: bool) -> tuple[float, list[float], None]:
-    """Train; the figure is the mean number of steps until a pole falls, of 200, if the likelier action is taken."""
+    """Train. The metric is the mean number of steps, at most 200, until a pole falls if the likelier action is taken."""
     torch.set_num_threads(1)  # the tensors are too small for a second thread
     policy = nn.Sequential(nn.Linear(4, 32), nn.Tanh(), nn.Linear(32, 2))
     optimizer = torch.optim.Adam(policy.parameters(), lr=1e-2)

@@ -52,7 +52,7 @@ class ResNet18(nn.Module):
 
 
 def run(short: bool) -> tuple[float, list[float], None]:
-    """Train with SGD and a rate that rises and falls."""
+    """Train with SGD and a learning rate that rises and then falls."""
     train, test = digits(short)
     model = ResNet18(width=4 if short else 64)
     loader = batches(*train)

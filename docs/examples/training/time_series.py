@@ -41,7 +41,7 @@ def forecast(model: Forecaster, window: Tensor) -> list[float]:
 
 
 def run(short: bool) -> tuple[float, list[float], dict[str, list[float]]]:
-    """Train on the first part of a series; the figure compares its errors on the rest with repeating the last value."""
+    """Train on the first part of a series. The metric is the error on the rest, relative to repeating the last value."""
     time = torch.arange(1500.0)
     series = torch.sin(2 * math.pi * time / 25) + 0.5 * torch.sin(2 * math.pi * time / 60)
     series += 0.05 * torch.randn(len(time))

@@ -34,7 +34,7 @@ class VisionTransformer(nn.Module):
 
 
 def run(short: bool) -> tuple[float, list[float], None]:
-    """Train with AdamW and a rate that falls as a cosine."""
+    """Train with AdamW and a learning rate that falls like a cosine."""
     train, test = digits(short)
     model = VisionTransformer()
     loader = batches(*train)

@@ -45,7 +45,7 @@ class Model(nn.Module):
 
 
 def run(short: bool) -> tuple[float, list[float], None]:
-    """Train on nine tenths of the text; the figure is the perplexity of the rest over that of word frequencies."""
+    """Train on nine tenths of the text. The metric is the perplexity of the rest, divided by that of word frequencies."""
     text = corpus(3000 if short else 40000)
     rows = text[: len(text) // (LENGTH + 1) * (LENGTH + 1)].reshape(-1, LENGTH + 1)
     rows = rows[torch.randperm(len(rows))]

@@ -153,7 +153,7 @@ class _Tasks:
                 time.sleep(0.001)  # the kernel may have room for the message but not for its descriptors
 
     def get_result(self) -> tuple[Any, Any, Any] | None:
-        """Wait for a result, and return the task's job, its index and the result. A result of None ends the pool's thread."""
+        """Wait for a result, and return the task's job, its index and the result. Return None to end the pool's thread."""
         while not self._received:
             message = self.results.get()
             if message is None:

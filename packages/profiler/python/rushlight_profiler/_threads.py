@@ -1,8 +1,8 @@
 """Recording of threads that start while a profile is recording.
 
-Recording is enabled for each thread separately. On a new thread, Python calls the function that was passed to
-`threading.setprofile` at the first call. Our function enables recording and removes itself, so that it is not called
-again.
+Recording is enabled for each thread separately. When a new thread calls a function for the first time, Python calls the
+function that was passed to `threading.setprofile`. Our function enables recording and removes itself, so that it is not
+called again.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def follows(values: Any, name: str, *parameters: float) -> bool:
 
 
 def frequent(values: Any, wanted: dict[int, float]) -> bool:
-    """Return whether the number of occurrences of each value is within four standard deviations of the expected one."""
+    """Return whether the number of occurrences of each value is within four standard deviations of the expected number."""
     numbers = values.numpy()
     count = numbers.size
     rest = count
@@ -60,7 +60,7 @@ def raises(error: type[Exception], function: Callable[[], Any]) -> bool:
 
 
 def same_memory(make: Callable[[Any, Any], Any]) -> bool:
-    """Return whether `make(x, y)` returns x, after giving it the memory and the shape of y."""
+    """Return whether `make(x, y)` gives x the memory and the shape of y, and returns x."""
     x, y = core.zeros(1), core.arange(6.0).reshape(2, 3)
     made = make(x, y)
     y[0, 1] = 9.0

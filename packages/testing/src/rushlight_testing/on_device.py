@@ -122,7 +122,7 @@ def _of_a_copy(name: str) -> None:
 
 
 def _then_moved(name: str, device: str) -> None:
-    """Let a function that returns tensors over the memory of an array return copies on `device`."""
+    """Replace a function that returns tensors over the memory of an array, so that it returns copies on `device`."""
     original = getattr(core, name)
 
     def function(*args: Any, **kwargs: Any) -> Any:
@@ -132,7 +132,7 @@ def _then_moved(name: str, device: str) -> None:
 
 
 def _wait_where_errors_are_expected(device: str, skip_missing: bool) -> None:
-    """Synchronize the device in `pytest.raises` and in the calls of the laws: it reports errors asynchronously.
+    """Synchronize the device in `pytest.raises` and in the calls of laws, because it reports errors asynchronously.
 
     In these calls, also skip tests for which a kernel is missing, since they may mistake that error for the expected one.
     """

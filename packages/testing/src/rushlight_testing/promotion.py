@@ -58,7 +58,7 @@ def _pair(a: str, b: str) -> str:
 
 
 def _over(high: str | None, low: str | None) -> str | None:
-    """Promote the dtype of operands by that of lower-priority operands, which changes it only to a higher category."""
+    """Promote the dtype `high` of operands by the dtype `low` of others if the category of `low` is higher."""
     if high is None or low is None:
         return high or low
     if _category(high) == 3:

@@ -1,4 +1,4 @@
-"""Call every operator with bad input, which is generated from its entry, in processes that may crash.
+"""Call every operator with bad input, generated from the operator's YAML entry, in processes that may crash.
 
 `cases_of(op, library)` generates the calls, `judge` and `judge_gradients` run one and describe its fault, if any, and `hunt`
 runs all calls in separate processes.

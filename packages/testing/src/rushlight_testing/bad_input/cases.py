@@ -1,4 +1,4 @@
-"""Generate invalid calls of an operator, such as programs make by mistake or attackers on purpose.
+"""Generate invalid calls of an operator, as programs make them by mistake and attackers on purpose.
 
 The calls are generated from the signature and the samples of the entry. Each argument in turn is replaced by values
 that have its type but may not be valid, while the other arguments remain unchanged. In further calls, tensors that
@@ -40,7 +40,8 @@ class Call:
         arguments: the values by name.
         out: the value passed as `out`; `NOTHING` if it is not passed.
         inplace: whether the in-place form is called.
-        safe: the same arguments as dense tensors that share no memory, or None. The calls with both must agree.
+        safe: the same arguments as dense tensors that share no memory, or None. A call with these arguments must return the
+            same result.
 
     Example:
         >>> from rushlight_testing.operators import operators

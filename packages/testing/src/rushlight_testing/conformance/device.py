@@ -49,7 +49,7 @@ def tensors_in(value: Any) -> Iterator[Tensor]:
 class DeviceContract(Contract):
     """Tests for a device whose backend is attached.
 
-    Set `device` to its name, and `kernels` to the operators that it must compute.
+    Set `device` to the name of the device, and `kernels` to the operators that the device must compute.
 
     Example::
 
