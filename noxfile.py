@@ -238,7 +238,7 @@ def ablations(session: nox.Session) -> None:
 
 @nox.session
 def roofline(session: nox.Session) -> None:
-    """Compare Table 1's steps with the machine's ceilings, and measure oneDNN's part in them; `-- --docs`; by hand."""
+    """Compare Table 1's steps with the machine's limits, and measure oneDNN's share of the time; `-- --docs`; by hand."""
     requirements = ["numpy>=1.26", "packaging>=23", "matplotlib>=3.8"]
     install(session, builder("portable"), [GRAPH["rushlight"]], requirements=requirements)
     session.run("python", "-m", "benchmarks.roofline", *session.posargs)
@@ -254,7 +254,7 @@ def accuracy(session: nox.Session) -> None:
 
 @nox.session
 def names(session: nox.Session) -> None:
-    """Compare the names that PyTorch documents with those of rushlight, and write docs/names.md."""
+    """Compare the names that PyTorch documents with the names of rushlight, and write docs/names.md."""
     install(session, builder(), [GRAPH["rushlight"]], requirements=dependency_group("peer"))
     session.run("python", "-P", "-m", "compare_names", *session.posargs, env=TOOLS)
 
@@ -339,7 +339,7 @@ def fuzz_checkpoints(session: nox.Session) -> None:
 def faults(session: nox.Session) -> None:
     """Inject faults into rushlight and PyTorch, and print the outcomes; `-- SIGKILL` selects some. By hand: ten minutes.
 
-    `-- --write docs/faults.md` writes the matrix into the page.
+    `-- --write docs/faults.md` writes the outcomes to this page.
     """
     install(session, builder(), [GRAPH["rushlight"]], requirements=dependency_group("peer"))
     session.run("python", "-P", "-m", "faults", *session.posargs, env=TOOLS)
@@ -371,8 +371,8 @@ def cpython_tests(session: nox.Session) -> None:
 def array_api(session: nox.Session) -> None:
     """Run the tests of the array API standard, from the checkout `-- FOLDER` or ARRAY_API_TESTS=FOLDER.
 
-    They are not in a package: clone the repository data-apis/array-api-tests from GitHub with its submodules
-    (`git clone --recurse-submodules`). Further arguments go to pytest.
+    The tests are not in a package: clone the repository data-apis/array-api-tests from GitHub with its submodules (`git
+    clone --recurse-submodules`). Further arguments go to pytest.
     """
     arguments = list(session.posargs)
     given = arguments.pop(0) if arguments and not arguments[0].startswith("-") else ""
@@ -393,7 +393,7 @@ def array_api(session: nox.Session) -> None:
 
 @nox.session
 def coverage(session: nox.Session) -> None:
-    """Measure which lines of the Python packages are run by the packages' tests, and write docs/coverage.md."""
+    """Measure which lines of the Python packages the packages' tests run, and write docs/coverage.md."""
     requirements = dependency_group("coverage")
     install(session, builder(), everything(), extra="test", requirements=requirements)
     folder = Path(session.create_tmp()).resolve()
@@ -515,7 +515,7 @@ def sanitize(session: nox.Session, part: str) -> None:
 def races(session: nox.Session) -> None:
     """Run a sample of the operators, the engine, loaders and collectives under the thread sanitizer. By hand.
 
-    `-- NAME` selects: `together` is the program of tools/races, any other name a package whose tests of threads are run.
+    `-- NAME` selects a part: `together` runs the program of tools/races, and a package's name runs its tests of threads.
     """
     packages = [GRAPH[name] for name in ("core", "autograd", "nn", "data", "multiprocessing")]
     install(session, builder("races"), packages, extra="test")
@@ -590,7 +590,7 @@ def zig(session: nox.Session) -> None:
 
 @nox.session(name="core-alone", reuse_venv=False)
 def core_alone(session: nox.Session) -> None:
-    """Install only core's wheel and check that it works; then install autograd's wheel in addition."""
+    """Install only core's wheel and check that it works. Then install autograd's wheel, too."""
     try:
         core, autograd = builder().wheels(GRAPH.closure([GRAPH["autograd"]]))
     except BuildError as error:

@@ -1,4 +1,4 @@
-"""Handwritten digits: from the data to a trained network, a figure, a checkpoint and a trace.
+"""Train a network on handwritten digits, draw a figure, save a checkpoint and record a trace.
 
 The network is the one in the first listing of "PyTorch: An Imperative Style, High-Performance Deep Learning Library"
 (NeurIPS 2019): a convolution, and a linear layer that is written here from two parameters. The data are the 1797 scanned
@@ -6,7 +6,7 @@ digits of the UCI repository that scikit-learn ships, 8 x 8 pixels each.
 
     python docs/examples/digits.py --out demo-out
 
-With `torch` for `rushlight` in the imports it runs on PyTorch too.
+If the imports name `torch` instead of `rushlight`, the program runs on PyTorch, too.
 """
 
 from __future__ import annotations

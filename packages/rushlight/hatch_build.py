@@ -1,4 +1,4 @@
-"""Write the stubs of the modules in `rushlight._table`, which have no files, when a wheel is built."""
+"""When a wheel is built, write stub files for the modules in `rushlight._table`, which have no source files."""
 
 from __future__ import annotations
 

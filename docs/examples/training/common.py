@@ -22,7 +22,7 @@ from rushlight.utils.data import DataLoader, TensorDataset
 
 
 def digits(short: bool = False) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
-    """Images (N, 1, 8, 8) from 0 to 1 and classes: 1437 to train with, or 320 for a short run, and 360 to test."""
+    """Images (N, 1, 8, 8) from 0 to 1 and classes: 1437 for training (320 in a short run) and 360 for testing."""
     from sklearn.datasets import load_digits
 
     data = load_digits()
@@ -67,7 +67,7 @@ def main(
         what: the name of the metric.
         goal: the value that the metric must reach, unless the run is shortened.
         at_least: whether larger values are better.
-        progress: the name of the values that the program returns instead of losses.
+        progress: the name of the values, if `run` returns other values instead of losses.
     """
     parser = argparse.ArgumentParser(description=sys.modules[run.__module__].__doc__)
     parser.add_argument("--short", action="store_true", help="a few steps only, to see that the program runs")

@@ -1,10 +1,10 @@
 """A DCGAN (Radford, Metz and Chintala 2016) on the digits: a generator and a discriminator of convolutions.
 
-Losses of such a pair say little about the images. The metric is the accuracy of a nearest-neighbour classifier (Lopez-Paz
-and Oquab 2017) that distinguishes generated images from test images, which neither network has seen. The classifier assigns
-to each image the kind, generated or test, of the nearest other image. Its accuracy is 0.5 if the generated images are like
-the test images, and 1 for noise. Means of two digits reach 0.83, and digits of only one class reach 0.96. The seeds from 0
-to 9 give 0.62 to 0.66.
+The losses of these networks say little about the images. The metric is the accuracy of a nearest-neighbour classifier
+(Lopez-Paz and Oquab 2017) that distinguishes generated images from test images, which neither network has seen. The
+classifier assigns to each image the kind, generated or test, of the nearest other image. Its accuracy is 0.5 if the
+generated images are like the test images, and 1 for noise. Means of two digits reach 0.83, and digits of only one class
+reach 0.96. The seeds from 0 to 9 give 0.62 to 0.66.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Discriminator(nn.Sequential):
 
 
 def initialize(module: nn.Module) -> None:
-    """Draw the first weights as the paper does."""
+    """Initialize the weights as in the paper."""
     if isinstance(module, (nn.Conv2d, nn.ConvTranspose2d)):
         nn.init.normal_(module.weight, 0.0, 0.02)
     elif isinstance(module, nn.BatchNorm2d):
@@ -70,7 +70,7 @@ def told_apart(real: Tensor, generated: Tensor) -> float:
 
 
 def run(short: bool) -> tuple[float, list[float], np.ndarray]:
-    """Train both in turn; images are drawn by the average of the generators of the last steps."""
+    """Train both in turn. The average of the generators of the last steps draws the images."""
     (train, labels), (test, _) = digits(short)
     width = 4 if short else 48
     generator, discriminator = Generator(width).apply(initialize), Discriminator(width).apply(initialize)

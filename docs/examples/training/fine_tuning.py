@@ -1,6 +1,6 @@
 """Fine-tuning from a `.pt` file: a network that learned the digits 0 to 4 learns 5 to 9 from ten images of each.
 
-The file is one that PyTorch reads, and could be one that PyTorch wrote.
+PyTorch can read this file, and could also have written it.
 """
 
 from __future__ import annotations

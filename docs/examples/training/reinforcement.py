@@ -1,4 +1,4 @@
-"""A policy that balances poles on carts, trained by REINFORCE (Williams 1992) in an environment that is written here."""
+"""A policy that balances poles on carts, trained by REINFORCE (Williams 1992) in an environment of this program."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def play(policy: nn.Module, steps: int, greedy: bool = False) -> tuple[Tensor, T
 
 
 def loss_of(log_probabilities: Tensor, rewards: Tensor, discount: float = 0.98) -> Tensor:
-    """The negative log-probabilities, weighted by the difference of the return from its mean."""
+    """The negative log-probabilities, weighted by the differences between the returns and their mean."""
     returns, total = [], torch.zeros(CARTS)
     for reward in rewards.flip(0):
         total = reward + discount * total

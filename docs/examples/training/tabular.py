@@ -1,4 +1,4 @@
-"""A table from a CSV file: numbers with gaps and categories predict a price. Training stops early."""
+"""Predict prices from a CSV file, which contains numbers, some of them missing, and categories. Training stops early."""
 
 from __future__ import annotations
 

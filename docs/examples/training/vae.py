@@ -16,7 +16,7 @@ CODE = 8  # numbers that encode an image
 
 
 class Autoencoder(nn.Module):
-    """images -> scores of their pixels, and the distribution from which the code was drawn."""
+    """images -> scores of the pixels, and the distribution from which the code was drawn."""
 
     def __init__(self) -> None:
         super().__init__()

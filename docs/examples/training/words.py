@@ -21,7 +21,7 @@ LENGTH, BATCH = 24, 32
 
 
 def corpus(limit: int) -> Tensor:
-    """The text's words as numbers: 0 is a rare word."""
+    """The words of the text as numbers. The number 0 stands for all rare words."""
     words = re.findall(r"[a-z]+|[.,]", " ".join(topics[name] for name in sorted(topics)).lower())[:limit]
     numbers = {word: number for number, (word, _) in enumerate(Counter(words).most_common(WORDS - 1), 1)}
     return torch.tensor([numbers.get(word, 0) for word in words])

@@ -1,4 +1,4 @@
-"""Builds digits.zig against the installed libraries and runs it: `python docs/examples/zig/train.py`.
+"""Builds digits.zig with the installed libraries and runs it: `python docs/examples/zig/train.py`.
 
 Needs rushlight-core, rushlight-autograd, a C compiler, scikit-learn for the data and ziglang for the compiler of Zig.
 """

@@ -24,8 +24,8 @@ class DeviceThread {
     Device device() const { return device_; }
     /// Adds a job to the thread's queue. `job` must not throw.
     void post(Job job);
-    /// Runs the next job in the queue and returns true; returns false if the queue is empty. Called by a thread that
-    /// waits inside of another job.
+    /// Runs the next job in the queue and returns true; returns false if the queue is empty. Called by a thread that waits
+    /// inside another job.
     bool run_one();
 
   private:

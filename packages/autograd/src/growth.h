@@ -8,7 +8,7 @@ namespace rushlight::autograd {
 
 class Growth {
   public:
-    /// Called when an operator records an edge to a node that was used up.
+    /// Called when an operator records an edge to a node that a backward pass has used up.
     static void extended(Node* node);
     /// Called when a pass has used up the graph behind `root`, and objects other than the output tensor still refer
     /// to `root`.

@@ -35,7 +35,7 @@ class Window {
     bool root_complex_ = false, view_complex_ = false;  // whether only the root, or only the view, is complex
 };
 
-/// The history of a view, derived from its root: Note [Stale views]. It passes on a gradient of the root that is zero
+/// The history of a view, derived from its root: Note [Stale views]. The node returns a gradient of the root that is zero
 /// outside of the view.
 class ViewOfRoot final : public Node {
   public:

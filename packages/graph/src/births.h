@@ -21,7 +21,7 @@ struct Birth {
     uint32_t block;    // the block of control flow that was being recorded; 0 is the graph itself
 };
 
-/// The capture of the running thread.
+/// The capture of the calling thread.
 struct Capturing {
     uint64_t number = 0;
     int depth = 0;  // number of recorded calls that are running: 0 or 1
@@ -32,7 +32,7 @@ extern thread_local Capturing capturing RL_TLS_MODEL;
 /// Called with true when a capture begins to use the table, and with false when it ends. The table is filled while any
 /// capture uses it.
 void watch_births(bool on);
-/// Returns the origin of memory, or nothing if it was allocated before the capture.
+/// Returns where memory was allocated, or nothing if it was allocated before the capture.
 std::optional<Birth> birth_of(const Storage* storage);
 
 // The functions of TracerFunctions that core calls for each allocation and release.

@@ -6,8 +6,8 @@
 
 namespace rushlight::graph {
 
-/// The version of the format. It is increased if older readers would misread new files. Version 2 has control flow; a
-/// graph without control flow is written as version 1, so that older readers accept it.
+/// The version of the format. The version is increased if older readers would misread new files. Version 2 has control flow;
+/// a graph without control flow is written as version 1, so that older readers accept it.
 inline constexpr int64_t kFormat = 3, kOldestFormat = 1;
 
 Json encode(const Graph& graph);

@@ -15,7 +15,7 @@ using InPlaceCalls = std::map<ValueId, uint32_t>;
 /// inputs or constants, or to a tensor whose earlier value the graph returns, stay in place. Results are the same bit for
 /// bit.
 InPlaceCalls functionalize(Graph& graph);
-/// Restores in-place calls, which need less memory than the functional form, where the memory still has no other use.
+/// Restores in-place calls, which need less memory than the functional form, if nothing else uses the written memory.
 void restore_in_place(Graph& graph, const InPlaceCalls& calls);
 
 }  // namespace rushlight::graph

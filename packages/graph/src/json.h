@@ -26,7 +26,7 @@ class Json {
     Json(Object v) : data_(std::move(v)) {}
 
     /// Reads a text. Raises ValueError, with a message that begins with `what`, if the text is not JSON, is nested
-    /// deeper than 64 levels, or has a key twice. A number without fraction and exponent must fit int64.
+    /// deeper than 64 levels, or has a key twice. A number without fraction and exponent must be in the range of int64.
     static Json parse(std::string_view text, const char* what);
     std::string text() const;
 

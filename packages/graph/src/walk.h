@@ -39,9 +39,9 @@ void each_result(const Node& node, F&& take) {
     }
 }
 
-/// For each value, the first value that may use the same memory in a run. ValueInfo::memory describes the capture. In a run
-/// with other strides of the inputs, a view may become a copy and a copy a view, and inputs may share memory with each
-/// other.
+/// For each value, the first value that may use the same memory in a run. ValueInfo::memory describes only the memory during
+/// the capture. In a run with other strides of the inputs, a view may become a copy and a copy a view, and inputs may share
+/// memory with each other.
 class SharedMemory {
   public:
     explicit SharedMemory(const Graph& graph) : graph_(graph), parent_(graph.values.size()) {

@@ -1,6 +1,6 @@
 """Automatic differentiation for rushlight: importing this package attaches it to rushlight-core.
 
-Afterwards tensors have `backward`, `grad_fn` and hooks, and operators on tensors that require grad are recorded.
+After the import, tensors have `backward`, `grad_fn` and hooks, and operators on tensors that require grad are recorded.
 """
 
 import sys

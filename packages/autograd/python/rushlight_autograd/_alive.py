@@ -1,4 +1,4 @@
-"""why_alive: find the Python references and graph edges that keep a tensor alive."""
+"""Find the Python references and graph edges that keep a tensor alive: `why_alive`."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _MOST_PATHS = 20
 
 
 class WhyAlive:
-    """The references that keep a tensor or its memory alive: the result of :func:`why_alive`.
+    """The references that keep a tensor or its memory alive, as :func:`why_alive` returns them.
 
     Attributes:
-        references: paths in Python, as texts.
-        graph: the references that recorded graphs hold, as texts.
+        references: paths from Python variables to the tensor, as texts. graph: the references that recorded graphs hold, as
+            texts.
 
     Shape:
         - Tensors may have any shape.
@@ -62,7 +62,7 @@ def why_alive(tensor: Tensor) -> WhyAlive:
     extensions hold, and tensors that hooks for saved tensors have packed, are not found.
 
     Args:
-        tensor: the tensor, of any shape. The variable from which the argument was read is listed too.
+        tensor: the tensor, of any shape. The variable that was passed as the argument is listed, too.
 
     Raises:
         TypeError: `tensor` is not a tensor.
@@ -106,7 +106,7 @@ def _said(kind: str, node: Any, name: str, holder: Any) -> str:
 
 
 def _frames(innermost: FrameType) -> list[FrameType]:
-    """Return the frames of all threads; for the calling thread, only `innermost` and the frames outside of it."""
+    """Return the frames of all threads. For the calling thread, leave out the frames inside `innermost`."""
     import threading
 
     found: list[FrameType] = []
@@ -184,7 +184,7 @@ class _World:
         return isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], FrameType)
 
     def _steps(self, referrer: Any, value: Any, rest: str) -> Iterator[tuple[Any, str]]:
-        """Yield the objects through which `referrer` holds `value`, or a whole path that ends at a variable."""
+        """Yield the objects through which `referrer` refers to `value`, or a complete path that ends at a variable."""
         if isinstance(referrer, dict):
             names = [key for key, held in referrer.items() if held is value]
             owner = _owner(referrer)

@@ -1,4 +1,4 @@
-"""backward() and grad(): PyTorch's entry points to the engine."""
+"""The functions `backward` and `grad`, which run the engine."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def backward(
     """Add the gradients of tensors to the `grad` of the leaves from which they were computed.
 
     Args:
-        tensors: the tensors that are differentiated. A `GradientEdge` may be passed in place of a tensor; then its
-            gradient must be passed too.
+        tensors: the tensors that are differentiated. A `GradientEdge` may be passed in place of a tensor; then its gradient
+            must be passed, too.
         grad_tensors: the gradient of each tensor in `tensors`, with the shape of the tensor. None means a gradient of 1,
             and is allowed for tensors of one element.
         retain_graph: whether to keep the graph, so that `backward` can be called on it again. The default is the value of
@@ -149,7 +149,7 @@ def grad(
 ) -> tuple[Tensor | None, ...]:
     """Return the gradients of the sum of `outputs`, weighted by `grad_outputs`, with respect to `inputs`.
 
-    Nothing is accumulated into `.grad`.
+    The function does not change `.grad` of any tensor.
 
     Args:
         outputs: the tensors that are differentiated, one or several.
@@ -162,7 +162,7 @@ def grad(
         only_inputs: must be True.
         allow_unused: return None for an input that the outputs do not depend on, instead of raising RuntimeError.
         is_grads_batched: whether `grad_outputs` have an additional first dimension, with one gradient at each
-            position; the results then have this dimension too. One pass computes all gradients, as in `vmap`.
+            position; the results then have this dimension, too. One pass computes all gradients, as in `vmap`.
         materialize_grads: return zeros for an input that the outputs do not depend on.
 
     Shape:

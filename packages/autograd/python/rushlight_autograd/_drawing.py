@@ -1,4 +1,4 @@
-"""Drawings of the recorded graph: as SVG with a layout computed in this module, and as text for Graphviz."""
+"""Draw the recorded graph as SVG, with a layout that this module computes, or as text for Graphviz."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _Box:
 
     @property
     def weight(self) -> float:
-        """Return the weight of a box's preferred position: larger for operators, so that chains of them are vertical."""
+        """Return the weight of a box's preferred position. Operators have larger weights, so chains of them are vertical."""
         return 1.0 if self.kind in ("leaf", "saved") else 1000.0
 
     @property
@@ -119,7 +119,7 @@ class Graph:
 
 
 def to_dot(graph: Graph) -> str:
-    """Return a graph as text in the language of Graphviz.
+    """Return a graph in the language of Graphviz, as text.
 
     Example:
         >>> y = torch.ones(2, requires_grad=True).exp()
@@ -154,7 +154,7 @@ def _shape(tensor: Tensor) -> str:
 
 
 def to_svg(graph: Graph) -> str:
-    """Return the drawing of a graph as the text of an SVG image.
+    """Return an SVG image of a graph, as text.
 
     Example:
         >>> y = torch.ones(2, requires_grad=True).exp()
@@ -214,7 +214,7 @@ def _neighbours(count: int, chains: list[list[int]]) -> tuple[list[list[int]], l
 def _ordered(boxes: list[_Box], chains: list[list[int]]) -> list[list[int]]:
     """Return the boxes of each layer in an order in which few edges cross.
 
-    Sweeps over the layers move each box near the mean of its neighbours.
+    Several passes over the layers move each box towards the mean position of its neighbours.
     """
     layers: list[list[int]] = [[] for _ in range(max(box.layer for box in boxes) + 1)]
     for i, box in enumerate(boxes):

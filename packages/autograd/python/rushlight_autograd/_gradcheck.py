@@ -1,8 +1,8 @@
-"""gradcheck: compare first and second derivatives, in reverse and forward mode, with central differences.
+"""Compare first and second derivatives, in reverse and forward mode, with central differences: `gradcheck`.
 
 Every element of the Jacobian is compared. In `fast_mode`, one product u' J v with fixed random directions u and v is
-compared for each input, which takes a few calls of the function for tensors of any size. Complex tensors are checked
-as pairs of real numbers.
+compared for each input, which takes only a few calls of the function, whatever the size of the tensors. Complex tensors are
+checked as pairs of real numbers.
 """
 
 from __future__ import annotations
@@ -161,8 +161,8 @@ def gradgradcheck(
         inputs: the tensors, float64 or complex128, some of which require grad.
         grad_outputs: the gradients of the outputs; random tensors by default.
         gen_non_contig_grad_outputs: whether random `grad_outputs` are not contiguous.
-        check_fwd_over_rev: check forward mode over reverse mode.
-        check_rev_over_rev: check reverse mode over reverse mode.
+        check_fwd_over_rev: check second derivatives by forward mode over reverse mode. check_rev_over_rev: check second
+            derivatives by reverse mode over reverse mode.
         eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad, check_grad_dtypes, check_batched_grad,
         fast_mode, masked: as for :func:`gradcheck`.
 
@@ -222,7 +222,7 @@ def gradgradcheck(
 
 
 def _copied_unless_leaf(x: Any) -> Any:
-    """Return a copy of a tensor, which the function may change, unless it requires grad."""
+    """Return a copy of a tensor that does not require grad, since the function may change it."""
     return x.detach().clone() if isinstance(x, Tensor) and not x.requires_grad else x
 
 
@@ -234,13 +234,13 @@ class _Check:
 
     @staticmethod
     def random(like: Tensor, seed: int) -> Tensor:
-        """Return a direction whose elements have absolute values from 1/2 to 1, from a separate random stream."""
+        """Return a random direction whose elements have absolute values from 1/2 to 1. Use a separate random generator."""
         generator = core.Generator().manual_seed(seed)
         values = core.rand(tuple(like.shape), dtype=core.float64, generator=generator)
         return core.where(values < 0.5, values - 1.0, values)
 
     def differences(self, i: int, direction: Tensor) -> list[Tensor]:
-        """Return the central differences of the outputs along a direction of input i.
+        """Return the central differences of the outputs when input i is moved along a direction.
 
         The values of the input are changed in place and restored, because the function may also use the same tensor in
         another way, for example as a parameter of a module.
@@ -311,7 +311,7 @@ class _Check:
                 )
 
     def batched(self, i: int) -> None:
-        """Check that two gradients computed in one pass, as in vmap, equal those computed one after the other."""
+        """Check that two gradients from one pass, as in vmap, equal gradients that are computed one after the other."""
         for k, y in enumerate(_outputs(self.func, self.args)):
             if not y.requires_grad:
                 continue
@@ -347,7 +347,7 @@ class _Check:
                 self.compare("forward", a, b, f"output {k}[{o}] for input {i}", scale)
 
     def batched_forward(self, i: int) -> None:
-        """Check that two tangents computed in one pass, as in vmap, equal those computed one after the other."""
+        """Check that two tangents from one pass, as in vmap, equal tangents that are computed one after the other."""
         directions = [self.random(self.args[i], 3000 + n) for n in range(2)]
 
         def tangents(direction: Tensor) -> tuple[Tensor, ...]:
@@ -376,7 +376,7 @@ class _Check:
 def _of_plain(
     name: str, func: Callable[..., Any], inputs: Any, masked: bool | None
 ) -> tuple[Callable[..., Any], list[Any]]:
-    """Return a function of plain tensors and its inputs: sparse inputs are replaced by their values."""
+    """Return a function of dense tensors, and its inputs. Sparse inputs are replaced by their values."""
     args = list(_tuple(inputs))
     if all(x.layout is core.strided for x in args if isinstance(x, Tensor)):
         return func, args
@@ -424,7 +424,7 @@ def _is_continuous(x: Tensor) -> bool:
 def _as_real(
     func: Callable[..., Any], args: list[Any], which: list[int]
 ) -> tuple[Callable[..., Any], list[Any]]:
-    """Return a function from real and imaginary parts to real and imaginary parts, and its inputs."""
+    """Return a function that takes and returns real and imaginary parts as real tensors, and its inputs."""
     complex_inputs = [i for i in which if args[i].is_complex()]
 
     def of_parts(*values: Any) -> tuple[Any, ...]:

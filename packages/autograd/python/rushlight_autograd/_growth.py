@@ -11,8 +11,8 @@ from rushlight_autograd._alive import nodes_above
 def warn(site: str, extended: bool, sample: Any, graphs: int) -> None:
     """Warn about a line that uses results of graphs through which a backward pass has already run.
 
-    If `extended`, `site` is this line. Otherwise `site` is the line that computed the results, and the line that uses
-    them is the site of a node with an edge to `sample`.
+    If `extended` is true, `site` is this line. Otherwise, `site` is the line that computed the results; the line that uses
+    the results is then the site of a node with an edge to `sample`.
     """
     made = ""
     if not extended:

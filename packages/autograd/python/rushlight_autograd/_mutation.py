@@ -1,4 +1,4 @@
-"""allow_mutation_on_saved_tensors: copy saved tensors before they are written."""
+"""Copy saved tensors before they are written: `allow_mutation_on_saved_tensors`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["allow_mutation_on_saved_tensors"]
 
 
 class _Saved:
-    """A saved tensor: the original tensor until its memory is about to be written, and a copy from then on."""
+    """A saved tensor. It is the original tensor until the first write to its memory, and afterwards a copy."""
 
     __slots__ = ("__weakref__", "tensor", "version")
 

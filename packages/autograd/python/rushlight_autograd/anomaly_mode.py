@@ -10,7 +10,7 @@ __all__ = ["detect_anomaly", "set_detect_anomaly"]
 
 
 class set_detect_anomaly:  # noqa: N801
-    """Turn anomaly mode on or off. As a context manager, restore the former mode at the end of the block.
+    """Turn anomaly mode on or off. As a context manager, restore the previous mode at the end of the block.
 
     In this mode, every recorded operator stores its call stack, and an error in the backward pass shows the stack of the
     forward call. Anomaly mode makes recording slow.

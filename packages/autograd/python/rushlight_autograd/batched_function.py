@@ -1,4 +1,4 @@
-"""Custom Functions inside of vmap, which either define a `vmap` method or are run on batched tensors."""
+"""Custom Functions inside vmap. They either define a `vmap` method, or run on batched tensors."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class _Context:
 
 
 class _Generated(Function):
-    """A Function of all examples, generated from the Function of one example."""
+    """A Function that computes all examples, generated from a Function that computes one example."""
 
     generate_vmap_rule = True
 
@@ -159,7 +159,7 @@ class _Generated(Function):
 
 
 class _GeneratedWithJvp(_Generated):
-    """A generated Function of all examples that uses the `jvp` of the original Function."""
+    """A generated Function that computes all examples and uses the `jvp` of the original Function."""
 
     @staticmethod
     def jvp(ctx: Any, _: Any, *tangents: Any) -> Any:

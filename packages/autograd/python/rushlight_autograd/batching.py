@@ -1,4 +1,4 @@
-"""vmap: turn a function of one example into a function of a batch, without a loop."""
+"""Turn a function of one example into a function of a batch, without a loop: `vmap`."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def vmap(
 
     Raises:
         ValueError, IndexError: `in_dims` or `out_dims` does not match the arguments or the results, arguments have
-            different numbers of examples, there is nothing to batch, or `func` returns an object that is not a tensor.
+            different numbers of examples, no argument is batched, or `func` returns an object that is not a tensor.
         RuntimeError: the function uses an operation that cannot be computed for many examples at once; the message suggests
             an alternative.
 
@@ -139,8 +139,8 @@ def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
 
     Args:
         tensor: the tensor.
-        recurse: return the examples of all levels along the first dimensions; if False, return only the examples of
-            the innermost level along dimension 0.
+        recurse: return the examples of all levels, along the first dimensions. If False, return the examples of the
+            innermost level only, along dimension 0.
 
     Shape:
         - Input: (*), the shape of one example.
@@ -167,7 +167,7 @@ def _name(func: Any) -> str:
 def _arguments(
     func: Callable[..., Any], in_dims: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[list[Any], TreeSpec, list[int | None], int]:
-    """Return all leaves of (args, kwargs), the dimensions along which their examples lie, and the number of examples."""
+    """Return the leaves of (args, kwargs), the dimensions along which their examples lie, and the number of examples."""
     who = f"vmap({_name(func)}, in_dims={in_dims})"
     if not isinstance(in_dims, (int, tuple, list)) or isinstance(in_dims, bool):
         raise ValueError(f"{who}: in_dims must be an int or a tuple, got {type(in_dims).__name__}")

@@ -33,7 +33,7 @@ Contexts = Callable[[], tuple[AbstractContextManager[Any], AbstractContextManage
 
 
 class CheckpointError(RuntimeError):
-    """Raised if the second run of a checkpointed function computes other tensors than the first run.
+    """Raised if the second run of a checkpointed function saves other tensors than the first run.
 
     Example:
         >>> sizes = iter([2, 3])
@@ -71,9 +71,9 @@ def checkpoint(
     Args:
         function: the function.
         args, kwargs: its arguments.
-        use_reentrant: whether to run a separate backward pass inside of the backward pass. If True, arguments in
-            containers and keyword arguments get no gradient, `autograd.grad` does not work, and at least one tensor among
-            `args` must require grad. False by default.
+        use_reentrant: whether to run a separate backward pass inside the backward pass. If True, arguments in containers and
+            keyword arguments get no gradient, `autograd.grad` does not work, and at least one tensor among `args` must
+            require grad. False by default.
         context_fn: a function that returns two context managers, for the first and the second computation.
         determinism_check: "default" raises CheckpointError if shapes or dtypes differ the second time; "none" does not
             check.
@@ -168,7 +168,7 @@ class DefaultDeviceType:
 
     @staticmethod
     def get_device_type() -> str:
-        """Return the type that was set, "cuda" at first."""
+        """Return the type that was set. The initial type is "cuda"."""
         return DefaultDeviceType._type
 
 
@@ -196,7 +196,7 @@ def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
 def set_device_states(
     devices: Sequence[Any], states: Sequence[Tensor], *, device_type: str | None = None
 ) -> None:
-    """Set the random generators of devices to states.
+    """Set the states of the random generators of devices.
 
     All devices share one random stream, which is set to the last of the states.
 
@@ -274,7 +274,7 @@ class _Slot:
 
 
 class _Enough(BaseException):
-    """Raised when all required tensors have been computed."""
+    """Raised when all required tensors have been computed, to end the second run."""
 
 
 _locks: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Custom Functions in forward mode: run their `jvp` method."""
+"""Run the `jvp` methods of custom Functions in forward mode."""
 
 from __future__ import annotations
 

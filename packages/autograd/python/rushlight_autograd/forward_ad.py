@@ -146,7 +146,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
-    """Return a tensor without its tangent, and the tangent.
+    """Return a dual tensor without its tangent, and the tangent.
 
     Args:
         tensor: the tensor.

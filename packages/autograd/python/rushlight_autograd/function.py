@@ -1,4 +1,4 @@
-"""Function: an operator whose derivative is written in Python."""
+"""Operators whose derivatives are written in Python: `Function`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _REQUIRED = object()
 
 
 def _defaults_of(forward: Callable[..., Any]) -> tuple[Any, ...]:
-    """Return the default of each positional argument, or _REQUIRED; an empty tuple if no argument has a default."""
+    """Return the default or _REQUIRED for each positional argument, or an empty tuple if no argument has a default."""
     import inspect  # takes long to import
 
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -23,7 +23,7 @@ def _defaults_of(forward: Callable[..., Any]) -> tuple[Any, ...]:
 
 
 class Function(FunctionCtx):
-    """The base class of custom operators. A subclass defines static methods, and is called by `apply`.
+    """The base class of custom operators. A subclass defines static methods, and its method `apply` calls the operator.
 
     A subclass defines either `forward(ctx, *args)`, or `forward(*args)` together with `setup_context(ctx, inputs,
     output)`. It also defines `backward(ctx, *grad_outputs)`, also called `vjp`, which returns one gradient, or None, for
@@ -35,7 +35,7 @@ class Function(FunctionCtx):
         - A gradient has the shape of its argument.
 
     Raises:
-        NotImplementedError: a method that is needed is not defined.
+        NotImplementedError: a required method is not defined.
         RuntimeError: a subclass defines both `backward` and `vjp`.
 
     Example:
@@ -108,8 +108,8 @@ class Function(FunctionCtx):
 
         Args:
             ctx: the context of forward; `ctx.saved_tensors` holds the tensors that were passed to `save_for_forward`.
-            grad_inputs: the tangent of each argument. For a tensor without a tangent it is zeros, or None after
-                `set_materialize_grads(False)`; for an argument that is not a tensor it is None.
+            grad_inputs: the tangent of each argument. The entry of a tensor without a tangent is zeros, or None after
+                `set_materialize_grads(False)`. The entry of an argument that is not a tensor is None.
 
         Returns:
             a tangent for each output, of the output's shape, or None: one tensor, or a tuple for several outputs.
@@ -192,7 +192,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Once(Function):
-    """A Function that gives gradients a history which raises an error when it is differentiated."""
+    """A Function that returns gradients unchanged, and raises an error if they are differentiated."""
 
     @staticmethod
     def forward(ctx: Any, name: str, *grads: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The recorded graph: functions that inspect and draw it, and that replace the tensors that it saves."""
+"""Functions that inspect and draw the recorded graph, and that change how tensors are saved for gradients."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
         error_message: the text of the error.
 
     Raises:
-        RuntimeError: this thread is already inside of `saved_tensors_hooks`.
+        RuntimeError: this thread is already inside `saved_tensors_hooks`.
 
     Example:
         >>> with torch.autograd.graph.disable_saved_tensors_hooks("no hooks here"):
@@ -198,9 +198,9 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
 def allow_mutation_on_saved_tensors() -> AbstractContextManager[SavedBook]:
     """Return a context manager in which tensors that were saved for the backward pass may be written in place.
 
-    A tensor that the graph needs is copied immediately before the first write to it. The backward pass may run inside
-    or after the block, but a write after the block is again an error. The context manager yields an object whose
-    attribute `copies` is the number of copies that were made.
+    A tensor that the graph needs is copied immediately before it is first written. The backward pass may run inside or after
+    the block. A write after the block raises an error in the backward pass, as usual. The context manager yields an object
+    whose attribute `copies` is the number of copies that were made.
 
     Raises:
         RuntimeError: blocks are nested.
@@ -230,7 +230,7 @@ def to_svg(
     show_saved: bool = False,
     max_nodes: int = 2000,
 ) -> str:
-    """Draw the graph behind outputs, from the leaves at the top to the outputs, as the text of an SVG image.
+    """Return a drawing of the graph that computed outputs, as an SVG image with the leaves at the top.
 
     Args:
         outputs: a tensor or several, of any shape.
@@ -260,7 +260,7 @@ def to_dot(
     show_saved: bool = False,
     max_nodes: int = 100_000,
 ) -> str:
-    """Return the graph behind outputs in the language of Graphviz.
+    """Return the graph that computed outputs, in the language of Graphviz.
 
     Args:
         outputs, params, show_saved, max_nodes: as for :func:`to_svg`; outputs have any shape.
@@ -311,9 +311,9 @@ def register_multi_grad_hook(
     Args:
         tensors: the tensors.
         fn: the function; its result is ignored.
-        mode: "all" calls `fn` with a list of gradients when all gradients that the pass computes are known; tensors
-            whose gradient the pass does not compute have None in the list. "any" calls `fn` with the first gradient
-            that is known.
+        mode: "all" calls `fn` with a list of gradients when all gradients that the pass computes are known; the list
+            contains None for tensors whose gradient the pass does not compute. "any" calls `fn` with the first gradient that
+            is known.
 
     Returns:
         a handle whose `remove()` removes the hook from all tensors.

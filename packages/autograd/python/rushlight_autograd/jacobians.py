@@ -1,4 +1,4 @@
-"""Whole matrices of derivatives: jacrev, jacfwd, hessian. The function runs once; the rows or columns are batched."""
+"""Jacobians and Hessians: jacrev, jacfwd, hessian. The function runs once, and rows or columns are batched."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _check_chunk(name: str, chunk_size: int | None) -> None:
 
 
 def _check_real(name: str, what: str, tensors: Sequence[Tensor]) -> None:
-    """Check that there are tensors, and that they are real: a complex function need not have complex derivatives."""
+    """Check that there are tensors, and that they are real. Complex functions may have no complex derivative."""
     if not tensors:
         raise RuntimeError(f"{name}: {what} must contain a tensor")
     for t in tensors:
@@ -190,8 +190,7 @@ def jacfwd(
         chunk_size: the number of elements of the arguments that have tangents at a time; the function runs once for
             each chunk.
 
-    Returns:
-        a function like that of :func:`jacrev`.
+    Returns: a function like the result of :func:`jacrev`.
 
     Shape:
         - Jacobian: (*output.shape, *argument.shape).

@@ -268,7 +268,7 @@ def custom_op(
     schema: str | None = None,
     tags: Any = None,
 ) -> Any:
-    """Make an operator from a function of tensors and numbers, which may use NumPy, ctypes or another library.
+    """Create an operator from a function of tensors and numbers. The function may use NumPy, ctypes or another library.
 
     Use as a decorator, or call with the function. Results must not share memory with arguments. The operator has no
     derivative until `register_autograd` registers a derivative. A second operator of the same name replaces the first.

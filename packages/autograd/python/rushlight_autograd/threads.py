@@ -43,7 +43,7 @@ class parallel_branches:  # noqa: N801
 
 
 class set_multithreading_enabled:  # noqa: N801
-    """Set whether backward passes may use other threads; as a context manager, until the end of the block.
+    """Set whether backward passes may use other threads. As a context manager, restore the setting after the block.
 
     By default, each device other than the CPU has a thread that runs its nodes, and :class:`parallel_branches` uses
     further threads. False runs every node on the thread that starts the pass.

@@ -1,4 +1,4 @@
-"""Derivatives as functions of functions: grad, vjp, jvp, linearize. Transforms nest, in any order.
+"""Transforms of functions into derivatives: grad, vjp, jvp, linearize. Transforms can be nested in any order.
 
 Arguments and results may be tensors and nested containers of them. Gradients with respect to tensors outside of the
 function, such as parameters that require grad, are recorded as usual: Note [Transforms] in transform.h.
@@ -281,7 +281,7 @@ def jvp(
         func: a function that returns tensors, in any container; with `has_aux` a tuple of these and any other object.
         primals: a tuple of arguments: tensors or containers of them.
         tangents: the vector, a tuple with the structure of `primals`.
-        strict: raise RuntimeError if an output depends on no primal.
+        strict: raise RuntimeError if an output does not depend on any primal.
         has_aux: whether `func` also returns an auxiliary object, which is returned unchanged.
 
     Returns:

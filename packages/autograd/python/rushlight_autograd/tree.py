@@ -1,4 +1,4 @@
-"""Nested containers of tensors, which functions take and return: the trees of :mod:`rushlight_core.pytree`."""
+"""Functions for nested containers of tensors, which are the trees of :mod:`rushlight_core.pytree`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def flatten(value: Any) -> tuple[list[Any], TreeSpec]:
     """Return the leaves of nested containers from left to right, and the structure of the containers.
 
     Args:
-        value: lists, tuples and dictionaries of anything.
+        value: lists, tuples and dictionaries of any objects.
 
     Example:
         >>> leaves, tree = flatten([1, (2, 3)])

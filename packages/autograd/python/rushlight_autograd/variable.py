@@ -1,4 +1,4 @@
-"""Variable: PyTorch's former class of tensors with gradients. Today tensors themselves have gradients."""
+"""The class `Variable`, with which PyTorch formerly added gradients to tensors. Now tensors have gradients themselves."""
 
 from __future__ import annotations
 

@@ -106,8 +106,8 @@ class Call {
 /// Returns a dimension of a tensor of `rank` dimensions, counted from the front. Raises IndexError if it is out of
 /// range.
 int64_t wrap_dim(const char* op, int64_t dim, int64_t rank);
-/// Returns the tensor with dimensions of size 1 inserted behind the first dimension, so that its examples broadcast
-/// with examples of `rank` dimensions.
+/// Returns the tensor with dimensions of size 1 inserted after the first dimension, so that its examples broadcast with
+/// examples of `rank` dimensions.
 Tensor pad_rank(const Tensor& t, int64_t rank);
 /// fold() joins the first two dimensions into one. unfold() splits the first dimension into `batch` and `each`.
 Tensor fold(const Tensor& t);

@@ -1,4 +1,4 @@
-"""Programs as data: capture the operators that a model calls as a graph, save it in one file, and run it without Python.
+"""Capture the operators that a model calls as a program, save it in one file, and run it without Python.
 
 `export` captures a module; `save` and `load` write and read a program. In C++ the library librushlight_graph and the tool
 `rushlight-run` load the same files.

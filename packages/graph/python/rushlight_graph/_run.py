@@ -18,7 +18,7 @@ def program() -> Path:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment with the folder of core's library, in case the packages are in different folders."""
+    """Return environment variables with which the executable finds core's library if it is in another folder."""
     core = find_spec("rushlight_core")
     folders = [
         str(Path(folder) / "lib") for folder in (core.submodule_search_locations if core else None) or ()

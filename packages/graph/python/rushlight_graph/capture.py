@@ -26,7 +26,7 @@ def capture_sizes(
     below: bool = False,
     around: Around = nullcontext,
 ) -> Program:
-    """Return one program from several calls of `function` with different sizes, which `dynamic_shapes` marks."""
+    """Capture several calls of `function` with different sizes, which `dynamic_shapes` marks, as one program."""
     sizes = dynamic.sizes_of(function, args, kwargs, dynamic_shapes)
     if not sizes:
         return capture(function, args, kwargs, state, module, expanded, below, around)
@@ -161,7 +161,7 @@ def _record(
 
 @contextmanager
 def _modules_told(region: Capture, module: Any) -> Iterator[None]:
-    """Return a context manager within which the capture records when the forward of each module begins and ends."""
+    """Return a context manager in which the capture records the beginning and end of each module's forward."""
     handles = []
     for path, part in module.named_modules():
         if path:

@@ -1,4 +1,4 @@
-"""Dynamic sizes: `Dim`, and the sizes of the captures from which a program is built."""
+"""Dynamic sizes: the class `Dim`, and the sizes with which a function is captured."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Dim:
 
     Args:
         name: an identifier. Dimensions with the same name have the same size.
-        min: the least size, 2 by default, because Python and operators often treat sizes of 0 and 1 specially. The
+        min: the smallest size, 2 by default, because Python and operators often treat sizes of 0 and 1 specially. The
             program is also captured with size 1 if `min` is 1, and with sizes 0 and 1 if `min` is 0.
         max: the largest size.
 
@@ -121,7 +121,7 @@ def captures_sizes() -> bool:
 
 @contextmanager
 def capturing_sizes() -> Iterator[None]:
-    """Return a context manager within which the calling thread's captures are for a program whose sizes change."""
+    """Return a context manager in which captures on the calling thread are for a program whose sizes change."""
     _thread.captures_sizes = True
     try:
         yield
@@ -153,7 +153,7 @@ class Size:
     occurrences: list[tuple[int, int, int, int]] = field(default_factory=list)
 
     def values(self, number: int) -> list[int]:
-        """Return the example size and the sizes of the other captures, in a different order for each `number`."""
+        """Return the sizes of all captures, the example size first. The other sizes have another order for each `number`."""
         low, high = self.dim.min, self.dim.max
         apart = next(filter(lambda steps: self.example + steps[-1] <= high, _steps(self.example)), _NARROW)
         orders = list(itertools.permutations(apart))
@@ -188,7 +188,7 @@ _NARROW = (1, 2, 3, 4, 5)
 
 
 def _steps(example: int) -> Iterator[tuple[int, ...]]:
-    """Iterate over possible differences of the other sizes from the example size: Note [Sizes of captures]."""
+    """Iterate over candidates for the differences between the other sizes and the example size: Note [Sizes of captures]."""
     for least, power in _POWERS:
         if example >= least:
             first = (example + 1) // power * power + power
@@ -292,7 +292,7 @@ def _by_name(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[
 
 
 def resized(tensors: Sequence[Tensor], sizes: Sequence[Size], values: Sequence[int]) -> dict[int, Tensor]:
-    """Return inputs of other sizes, by the id of the example, with repeated elements of the example."""
+    """Return inputs of other sizes, which repeat the elements of the examples, by the ids of the examples."""
     result: dict[int, Tensor] = {}
     for number, tensor in enumerate(tensors):
         made = tensor
@@ -312,7 +312,7 @@ def resized(tensors: Sequence[Tensor], sizes: Sequence[Size], values: Sequence[i
 
 
 def replaced(tree: Any, by_id: Mapping[int, Tensor]) -> Any:
-    """Return the tree with tensors replaced by the tensors that `by_id` has for their ids."""
+    """Return the tree, in which each tensor is replaced by the tensor that `by_id` contains for its id."""
     if isinstance(tree, Tensor):
         return by_id[id(tree)]
     if type(tree) in (tuple, list):

@@ -172,9 +172,8 @@ def export(
     """Call a module once and capture the operators that it calls as a program.
 
     For arguments with the dtypes and shapes of the examples, the program computes the same results as the module,
-    whatever their values. If the module reads a value (`if x.sum() > 0`, `.item()`, `print`), an error names the
-    line, because the program could not depend on this value. The module and the state of random numbers are not
-    changed.
+    whatever the values of the arguments. If the module reads a value (`if x.sum() > 0`, `.item()`, `print`), an error names
+    the line, because the program could not depend on this value. The module and the state of random numbers are not changed.
 
     Args:
         mod: a module, captured in its current mode (`training`).
@@ -186,20 +185,20 @@ def export(
             entry for each dimension; None marks a size that does not change. The module is then called six times, with
             inputs of other sizes made from the examples, and integers that differ between the calls become expressions of
             these sizes.
-        strict: has no effect. PyTorch analyzes Python's bytecode if it is True; here the module is always run.
+        strict: has no effect. In PyTorch, True means that Python's bytecode is analyzed; here, the module is always run.
         preserve_module_call_signature: must be empty, because a program does not contain calls of submodules.
         prefer_deferred_runtime_asserts_over_guards: must be False, because each run checks the assumptions of a
             program.
 
     Shape:
-        - Tensors in `args` and `kwargs`: (*), of any shape; the program accepts that shape, except where `dynamic_shapes`
-          marks a size.
+        - Tensors in `args` and `kwargs`: (*), of any shape; the program accepts only these shapes, except for sizes that
+          `dynamic_shapes` marks.
 
     Raises:
         TypeError: `mod` is not a module, or an argument is of a type that a program cannot hold.
         ValueError: `dynamic_shapes` does not match the structure or the sizes of the arguments.
-        RuntimeError: a value is read, a tensor is written that is neither input, parameter nor buffer, or the module calls
-            other operators with other sizes.
+        RuntimeError: the module reads a value, writes to a tensor that is not an input, parameter or buffer, or calls other
+            operators if sizes differ.
         NotImplementedError: the module uses a feature that cannot be captured yet, such as a device other than the CPU or a
             random generator of its own.
 
@@ -224,7 +223,7 @@ def capture_module(
     dynamic_shapes: Any,
     expanded: Sequence[str] = (),
 ) -> ExportedProgram:
-    """Do what `export` does, but record the operators that the composites in `expanded` call."""
+    """Export a module. In place of the composites in `expanded`, record the operators that they call."""
     if not hasattr(mod, "named_parameters") or not callable(mod):
         raise TypeError(
             f"export(mod): must be a module, got {type(mod).__name__}\nhint: make a function the forward of a Module"

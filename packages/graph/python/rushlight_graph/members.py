@@ -19,7 +19,7 @@ Container = dict[Any, Any] | list[Any]
 
 
 class Members:
-    """The tensors among the attributes of a module and its submodules before a capture, also in lists and dicts."""
+    """The tensors in attributes of a module and its submodules, and in lists and dicts there, before a capture."""
 
     def __init__(self, module: Any) -> None:
         self._module = module
@@ -77,7 +77,7 @@ class Members:
             _set_entries(container, now)
 
     def check(self, used: Iterable[Tensor]) -> None:
-        """Raise NotImplementedError for a replaced tensor that is a parameter, a buffer, or among the `used` tensors."""
+        """Raise NotImplementedError if a parameter, a buffer or one of the `used` tensors was replaced."""
         addresses = set(map(_address, used)) - {None}
         for path, tensor in self._replaced:
             if path in self._registered or _address(tensor) in addresses:

@@ -147,7 +147,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def with_gradients(state: State) -> State:
-    """Return the state with the gradients that exist."""
+    """Return the state, and the gradients that exist."""
     return state + [
         (f"{name}.grad", "buffer", tensor.grad)
         for name, _, tensor in state
@@ -158,9 +158,9 @@ def with_gradients(state: State) -> State:
 def capture_from_run_to_run(record: Callable[[], tuple[Program, Changes]], state: State) -> Program:
     """Return a program for a region that can be run repeatedly: a run neither adds nor removes gradients.
 
-    The first run of a region may create gradients that did not exist before; the program represents the following
-    runs. For a gradient that does not exist before the first run, the program has zeros, and adding to zeros gives
-    the same result.
+    The first run of a region may create gradients that did not exist before. The program represents the following runs, in
+    which these gradients exist. It contains zeros for such a gradient, because adding to zeros has the same result as
+    creating the gradient.
     """
     leaves = {name: tensor for name, _, tensor in state}
     before = {name: tensor.grad for name, tensor in leaves.items() if tensor.is_leaf}

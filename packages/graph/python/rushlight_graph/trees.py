@@ -90,8 +90,8 @@ def named_tuple(made: Any, parts: Sequence[Any]) -> Any:
 def matches(structure: Any, value: Any, tensors: dict[int, Tensor]) -> bool:
     """Return whether `value` has a structure, and add its tensors to `tensors` by their numbers.
 
-    Literals must have the same type and value. A plain dict may have another order. Tensors with different numbers may be
-    the same tensor, but each number belongs to one tensor.
+    Literals must have the same type and value. The keys of a plain dict may be in another order. Two numbers may refer to
+    the same tensor, but one number must not refer to two tensors.
     """
     kind, content = _node(structure)
     if kind == "tensor":

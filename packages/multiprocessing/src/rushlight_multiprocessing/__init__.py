@@ -67,7 +67,7 @@ def Queue(maxsize: int = 0) -> _Queue:
 
 
 def JoinableQueue(maxsize: int = 0) -> _JoinableQueue:
-    """Return a queue that counts the objects that are not yet reported as done by `task_done`; `join` waits for them.
+    """Return a queue whose `join` waits until `task_done` has been called for each object that was put.
 
     Arguments:
         maxsize: the number of objects at which `put` blocks; 0 for no limit.

@@ -2,7 +2,7 @@
 
 A block is *held* while this process has a view of it, *lent* when only other processes may still use it, and otherwise free.
 Other processes do not report when they drop a block. Every allocation therefore checks a few of the lent blocks, the oldest
-first, before it reserves free memory. This way, a sequence of batches of any sizes reuses the same memory instead of memory
+first, before it reserves free memory. A sequence of batches of any sizes therefore reuses the same memory instead of memory
 that was never used. When a large block is freed, pages of free memory beyond the needs of the next block are returned to the
 system.
 """
@@ -29,7 +29,7 @@ _LARGE_BYTES = 64 << 10
 
 
 class Slab:
-    """A range of an arena that is divided into pieces of one size."""
+    """A range of an arena that is divided into pieces of equal size."""
 
     __slots__ = ("end", "free", "listed", "next", "start", "used")
 
@@ -273,7 +273,7 @@ class Heap:
         owned.give_back(block.offset, block.size)
 
     def _exceeds_budget(self, block: Block) -> bool:
-        """Return whether the arenas have more pages than the blocks in use and the next block require."""
+        """Return whether the arenas have more pages than are needed for the blocks in use and the next block."""
         if block.nbytes < PUNCH_BYTES:
             return False
         pages = sum(os.fstat(owned.arena.locks).st_blocks * 512 for owned in self.arenas)

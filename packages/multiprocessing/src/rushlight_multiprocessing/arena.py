@@ -1,10 +1,9 @@
 """Arenas: anonymous shared-memory files, with tables of the blocks that each process holds.
 
 Note [When a block is freed]
-An arena is a memfd that is mapped by every process that uses a tensor in it. The process that created the
-arena allocates its blocks (`allocator.py`). A block may be freed when the last process has dropped it, and this
-must also work when a process is killed. Every process therefore records the blocks that it *holds* in a separate table,
-which counts only while the process runs:
+An arena is a memfd that is mapped by every process that uses a tensor in it. The process that created the arena allocates
+its blocks (`allocator.py`). A block may be freed when the last process has dropped it, even if a process was killed. Every
+process therefore records the blocks that it *holds* in a separate table, which is ignored when the process has ended:
 
 * After the data, the file contains `SLOTS` tables with one byte per `GRANULE` bytes of data. A process that
   attaches the arena locks a free slot exclusively (`F_OFD_SETLK`, a lock of an open file description, which
@@ -24,8 +23,8 @@ which counts only while the process runs:
 * The last process that drops a large block that was shared individually returns its pages to the system; see
   `Arena.release`.
 
-The number of locks grows with processes and unread messages, not with tensors, because the kernel searches all
-locks of a file for every lock, unlock and close.
+The number of locks depends on the numbers of processes and unread messages, but not on the number of tensors. This is
+important because the kernel searches all locks of a file for every lock, unlock and close.
 """
 
 from __future__ import annotations
@@ -236,8 +235,8 @@ class Arena:
     def _return_pages_if_last(self, block: Block) -> bool:
         """Release the pages of a block that is being dropped if no other process uses it. Return whether this was done.
 
-        In the meantime the block stays in this process's table, so that its owner does not use the memory for another
-        block. If several processes drop the block at once, each waits until the others have checked it. A lock that is not
+        Meanwhile, the block stays in the table of this process, so that its owner does not use the memory for another block.
+        If several processes drop the block at once, each waits until the others have checked it. A lock that is not
         exclusive belongs to a message; the process that reads the message will drop the block later."""
         while not self._try_exclusive(block.offset):
             if self._lock_kind(block.offset) == fcntl.F_RDLCK:
@@ -274,7 +273,7 @@ class Arena:
             self.mapping.madvise(mmap.MADV_REMOVE, first, length)
 
     def is_free(self, offset: int) -> bool:
-        """Return whether no message and no other process has the block at `offset`. Only the owner may call this.
+        """Return whether no message contains a block and no other process holds it. Only the owner may call this.
 
         The tables are read under an exclusive lock, which keeps messages from locking the block."""
         if not self._try_exclusive(offset):
@@ -291,7 +290,7 @@ class Arena:
         return True
 
     def _lock_kind(self, offset: int) -> int:
-        """Return the kind of a lock that another description holds on a block; F_UNLCK if there is none."""
+        """Return the type of the lock that another description holds on a block, or F_UNLCK if there is none."""
         asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, offset, 1, 0)
         kind: int = _FLOCK.unpack(fcntl.fcntl(self.locks, fcntl.F_OFD_GETLK, asked))[0]
         return kind
@@ -300,7 +299,7 @@ class Arena:
         _set_lock(self.locks, fcntl.F_UNLCK, offset)
 
     def _is_held_elsewhere(self, offset: int) -> bool:
-        """Return whether the table of another living process has the block."""
+        """Return whether the table of another running process contains the block."""
         where, length = self.size + offset // GRANULE, _table_bytes(self.size)
         slots = _locked(self.locks, _SLOT_LOCKS, _SLOT_LOCKS + SLOTS)
         return any(os.pread(self.locks, 1, where + (slot - _SLOT_LOCKS) * length) == b"\1" for slot in slots)
@@ -321,8 +320,9 @@ class Arena:
     def open_locks(self, offsets: Iterable[int]) -> int:
         """Open a descriptor that keeps these blocks allocated until its last copy is closed.
 
-        It locks at most `_MAX_RANGES` ranges, which may also contain other blocks. These are freed later than
-        necessary. The caller closes it with `close_lock_fd`."""
+        The descriptor locks at most `_MAX_RANGES` ranges. These may also contain other blocks, which are then freed later
+        than necessary. The caller closes the descriptor with `close_lock_fd`.
+        """
         fd = reopen(self.locks)
         _lock_fds.add(fd)
         ordered = sorted(offsets)
@@ -347,7 +347,7 @@ def close_lock_fd(fd: int) -> None:
 
 
 def track_lock_fd(fd: int) -> None:
-    """Record a descriptor that was received with a message, until `close_lock_fd`."""
+    """Store a descriptor that was received with a message, until `close_lock_fd` closes it."""
     _lock_fds.add(fd)
 
 

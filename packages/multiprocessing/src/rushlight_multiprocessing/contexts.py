@@ -22,7 +22,8 @@ class _WithTensors:
     """Mixin of processes whose arguments contain tensors. It manages the lock descriptors of these tensors.
 
     The parent closes its copies after the start, and the child closes the descriptors after it has read the arguments. The
-    mixin also sets the number of threads that the process begins with."""
+    mixin also sets the number of threads with which the process starts.
+    """
 
     _num_threads: int | None = None  # None leaves the number unchanged
 
@@ -41,7 +42,7 @@ class _WithTensors:
 
 
 class _WithShareOfThreads(_WithTensors):
-    """Mixin of processes that begin with the parent's number of threads divided by the number of its living children."""
+    """Mixin of processes that start with the parent's number of threads divided by the number of running children."""
 
     @classmethod
     def _Popen(cls, process_obj: Any) -> Any:
@@ -86,7 +87,7 @@ class Process(_WithTensors, standard.Process):
 
 
 class _Shared:
-    """The methods in which a context differs from the standard one."""
+    """The methods of a context that differ from the standard context."""
 
     _name: str
 

@@ -45,7 +45,7 @@ class ProcessRaisedException(ProcessException):
 
 
 class ProcessExitedException(ProcessException):
-    """Raised when a process is ended by a signal or exits with a code other than 0.
+    """Raised when a process is killed by a signal or exits with a code other than 0.
 
     Example:
         >>> ProcessExitedException("it was killed", 1, 4321, -9, "SIGKILL").signal_name

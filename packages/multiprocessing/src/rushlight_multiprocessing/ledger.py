@@ -7,18 +7,18 @@ reason), so that the numbers of a process that has ended are recognized and remo
 changed under a lock of the same kind, which is also released when its holder is killed.
 
 Note [Room without a lock]
-Locking the ledger takes a sixth of the time of a small message. If a queue with a limit has room, an object is therefore put
-into it without this lock. The process first counts its object as unsent. It then reads the counts of all processes, and
-after them the count of the pipe. If their sum is within the limit, it sends the object and then subtracts it from its count.
-A process that has locked the ledger takes the same steps in the same order. If two processes do so at the same time, at
-least one of them reads the other's count, because each releases the lock `_own` between the write and the reads, which acts
-as a memory barrier. So together they never exceed the limit. An object that has just been sent may be counted twice for a
-moment, and two processes that compete for the last free element of the queue may both find no room. So the counted room may
-be too small, but never too large. If there seems to be no room, the ledger is locked, and the counts of processes that have
-ended are removed.
+Locking the ledger takes a sixth of the time that sending a small message takes. If a queue with a limit has room, an object
+is therefore put into it without this lock. The process first counts its object as unsent. It then reads the counts of all
+processes, and after them the count of the pipe. If their sum is within the limit, it sends the object and then subtracts it
+from its count. A process that has locked the ledger takes the same steps in the same order. If two processes do so at the
+same time, at least one of them reads the other's count, because each releases the lock `_own` between the write and the
+reads, which acts as a memory barrier. Together, they therefore never exceed the limit. An object that has just been sent may
+be counted twice for a moment, and two processes that compete for the last free element of the queue may both find no room.
+The counted room may therefore be too small, but never too large. If there seems to be no room, the ledger is locked, and the
+counts of processes that have ended are removed.
 
-Processes without a slot can only take objects, which makes room. If only one process has a slot, it counts again only
-when it has used the room that it counted last. Until then it only checks that no other process has a slot.
+Processes without a slot can only take objects, which makes room. If only one process has a slot, it counts the room again
+only after it has used the room that it found last. Until then it only checks that no other process has a slot.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Ledger:
             self._words[word] += count
 
     def set_first_unsent(self) -> None:
-        """Count one object as unsent in this process, which has none yet. `remove_unsent` must follow.
+        """Count one object as unsent in this process, which has no unsent objects. `remove_unsent` must follow.
 
         The process must have a slot; the ledger need not be locked."""
         with self._own:
@@ -135,7 +135,7 @@ class Ledger:
         return sum(self._words[_FIRST + 1 : self._end() : 2]) + self._words[_ORPHANED]
 
     def lost(self) -> int:
-        """Return the number of tasks that were taken by processes which were killed."""
+        """Return the number of tasks that were taken by processes that were killed."""
         return self._words[_LOST]
 
     def finish_one(self) -> bool:
@@ -160,7 +160,7 @@ class Ledger:
             self._free(self._slot, _ORPHANED)
 
     def _mine(self) -> int:
-        """Return the word of this process's slot, which is claimed at the first use."""
+        """Return the index of the first word of this process's slot. The first call claims the slot."""
         if self._slot is None:
             for word in range(_FIRST, _FIRST + 2 * SLOTS, 2):
                 try:
@@ -193,7 +193,7 @@ class Ledger:
             self._open_again()
 
     def _open_again(self) -> None:
-        """Open a new file description for this process: locks of the inherited one belong to the parent."""
+        """Open a new file description for this process. Locks of the inherited file description belong to the parent."""
         inherited, self._fd = self._fd, reopen(self._fd)
         os.close(inherited)
         self._inherited = False

@@ -29,7 +29,7 @@ class Limit(NamedTuple):
 def tightest_limit(
     cgroups: Path = _CGROUPS, own: Path = _OWN_CGROUP, address_space: bool = True
 ) -> Limit | None:
-    """Return the limit with the least memory left, or None if there is none.
+    """Return the limit with the least memory left, or None if there is no limit.
 
     The memory limits of the process's control group (version 2 or 1) and of its ancestors are considered, and the limit of
     the address space (`RLIMIT_AS`) unless `address_space` is false. Cached files that the kernel can drop do not count as
@@ -52,7 +52,7 @@ def has_limited_address_space() -> bool:
 
 
 def _groups(cgroups: Path, own: Path) -> Iterator[tuple[Path, str, str]]:
-    """Iterate over the control groups of this process, with the names of the files for their limit and their use."""
+    """Iterate over the control groups of this process, with the names of the files that contain their limit and use."""
     try:
         lines = own.read_text().splitlines()
     except OSError:

@@ -10,10 +10,10 @@ The sockets keep the boundaries of messages (SOCK_SEQPACKET). The kernel sends a
 call, or not at all: a process that is killed meanwhile leaves no part of a message, and any number of processes
 may send and receive without a lock, which a killed process could not release.
 
-The kernel also counts the messages that wait in a pipe, and its count stays correct when a process is killed. It
-reports only their total size. Therefore each message of a pipe with `counted=True` is padded to a length that leaves
-the remainder 1 when it is divided by `_UNIT`, and the remainder of the total size is the number of messages. The
-buffer of the socket is limited such that fewer than `_UNIT` messages fit.
+The kernel also counts the messages that wait in a pipe, and its count stays correct when a process is killed. The kernel
+reports only their total size. Therefore each message of a pipe with `counted=True` is padded to a length that leaves the
+remainder 1 when it is divided by `_UNIT`, and the remainder of the total size is the number of messages. The buffer of the
+socket is limited such that fewer than `_UNIT` messages fit.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Connection(standard.Connection):
 
     @staticmethod
     def move_large_payload(payload: Any, outgoing: OutgoingBlocks) -> Any:
-        """Copy a large payload to shared memory, and return the payload to send instead. Return a small one unchanged."""
+        """Copy a large payload to shared memory, and return what to send instead. Return a small payload unchanged."""
         if len(payload) <= LARGE_BYTES:
             return payload
         outgoing.payload_in_block = True
@@ -151,17 +151,17 @@ class Connection(standard.Connection):
         return total[0] % _UNIT
 
     def recv_packed(self) -> tuple[Any, IncomingBlocks | None]:
-        """Receive a message without unpickling it; `unpack` must follow. Raises EOFError."""
+        """Receive a message without unpickling it; `unpack` must follow. Raises EOFError if the pipe is closed."""
         _, data, incoming = self._receive(0)
         return data, incoming
 
     def try_recv_packed(self) -> tuple[Any, IncomingBlocks | None] | None:
-        """Receive a message if there is one, otherwise return None. Raises EOFError."""
+        """Receive a message if there is one, otherwise return None. Raises EOFError if the pipe is closed."""
         message = self.try_recv_tagged()
         return None if message is None else message[1:]
 
     def try_recv_tagged(self) -> tuple[int, Any, IncomingBlocks | None] | None:
-        """Receive a message with its tag if there is one, otherwise return None. Raises EOFError."""
+        """Receive a message with its tag if there is one, otherwise return None. Raises EOFError if the pipe is closed."""
         try:
             return self._receive(_NO_WAIT)
         except BlockingIOError:

@@ -1,7 +1,7 @@
 """Queues for tensors, with the interface of the standard queues.
 
-An object is pickled by the thread that calls `put`. So `put` raises the errors of pickling, and later changes of the object
-are not sent.
+An object is pickled by the thread that calls `put`. `put` therefore raises the errors of pickling, and later changes of the
+object are not sent.
 
 A queue stays usable when one of its processes is killed at any time: messages are sent and received whole without locks (see
 Note [Messages are whole] in `pipes.py`), and reservations of a process count only while it runs (see `ledger.py`). Objects
@@ -193,7 +193,7 @@ class Queue:
         return 0 if self._reader.closed else self._reader.waiting()
 
     def _count_room(self) -> int:
-        """Return how many more objects fit into the queue; negative if it has too many. The ledger must be locked."""
+        """Return how many more objects fit into the queue. A negative number means too many. The ledger must be locked."""
         room = self._maxsize - self._ledger.unsent() - self._in_pipe()
         if room < 0:
             self._ledger.forget_dead()
@@ -202,7 +202,7 @@ class Queue:
 
     @staticmethod
     def _announce(change: Any) -> None:
-        """Wake a process that waits for a change. It wakes further waiting processes, or they check again after a time."""
+        """Wake a process that waits for a change. This process wakes others, or the others check again after some time."""
         if change._semlock._is_zero():
             change.release()
 
@@ -278,7 +278,7 @@ class Queue:
         return packed
 
     def _start_here(self) -> None:
-        """Initialize the state that each process has for itself."""
+        """Initialize the state that processes do not share."""
         self._changed = threading.Condition(threading.Lock())
         self._backlog = None
         self._spare = 0  # a lower bound of the room that is left
@@ -299,7 +299,7 @@ class Queue:
 
 
 class JoinableQueue(Queue):
-    """A queue that counts the objects that were put and not yet reported as done by `task_done`.
+    """A queue that counts the objects that were put and for which `task_done` was not yet called.
 
     Raises ValueError if `task_done` is called more often than `put`, and RuntimeError from `join` if all unfinished tasks
     were taken by processes that were killed.
@@ -421,7 +421,7 @@ def _feed(
 
 
 def _send_unsent(payload: Any, outgoing: OutgoingBlocks, writer: Connection, ledger: Ledger) -> None:
-    """Send an object. It is counted at any time, either as unsent or as an object in the pipe."""
+    """Send an object. At any time, the object is counted either as unsent or as an object in the pipe."""
     payload = writer.move_large_payload(payload, outgoing)
     while True:
         with ledger:

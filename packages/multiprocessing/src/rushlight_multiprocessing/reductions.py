@@ -1,6 +1,6 @@
 """Pickling of tensors that are sent to other processes.
 
-A tensor is sent as its storage and its geometry, so tensors over one storage arrive as aliases.
+A tensor is sent as its storage and its geometry, so tensors that share a storage still share it after they are received.
 
 There are two cases. For a message over a `Connection` of this package, the pickler collects the shared-memory
 blocks of the tensors in an `OutgoingBlocks`, and the connection sends their lock descriptors (see Note [When a
@@ -121,8 +121,10 @@ class Pickler(ForkingPickler):
 class Copies:
     """Copies of the parts of storages that the tensors of one message use.
 
-    A tensor may be a small part of its storage, and only this part is copied. Tensors that overlap must arrive as aliases:
-    the message is then pickled again, with one copy of the range that they use together."""
+    A tensor may be a small part of its storage, and only this part is copied. Tensors that overlap must still share memory
+    when they are received. Therefore the message is then pickled again, with one copy of the range that the tensors use
+    together.
+    """
 
     def __init__(self) -> None:
         self.used: dict[core.UntypedStorage, list[tuple[int, int]]] = {}
@@ -156,7 +158,7 @@ class Copies:
         return copied
 
     def merge(self) -> bool:
-        """Return whether tensors overlap. If so, make the copies that they share."""
+        """Return whether tensors overlap. If they do, create the copies that they share."""
         overlap = False
         merged: dict[core.UntypedStorage, list[list[int]]] = {}
         for storage, used in self.used.items():
@@ -284,7 +286,7 @@ def rebuild_tensor(storage: core.UntypedStorage | None, *args: Any) -> core.Tens
 
 
 def rebuild_sparse(layout: str, *args: Any) -> core.Tensor:
-    """Rebuild a sparse tensor from its layout, indices, values, whether it is coalesced, size, and `requires_grad`."""
+    """Rebuild a sparse tensor from its layout, indices, values, size, `requires_grad`, and whether it is coalesced."""
     indices, plain, values, coalesced, size, requires_grad = args
     # The sender has checked the indices, and kernels check bounds.
     tensor = core._C._sparse_make("unpickled", layout, size, indices, plain, values, coalesced, False)

@@ -1,4 +1,4 @@
-"""Functions that move storages to shared memory and make tensors over it."""
+"""Functions that move storages to shared memory and create tensors in shared memory."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def is_shared(data: core.Tensor | core.UntypedStorage) -> bool:
 def empty(size: Sequence[int], dtype: core.dtype) -> core.Tensor:
     """Return an uninitialised contiguous tensor in shared memory.
 
-    The memory is kept for reuse when the tensor is dropped, which suits batches rather than weights.
+    The memory is kept for reuse when the tensor is destroyed, so use this function for batches rather than weights.
 
     Arguments:
         size: the shape.
@@ -146,7 +146,7 @@ def tensor_over(
 
 
 def extent(tensor: core.Tensor) -> tuple[int, int]:
-    """Return the first byte of the storage that a tensor with elements uses, and the byte after the last."""
+    """Return the range of bytes that a non-empty tensor uses in its storage, as beginning and end."""
     item = tensor.dtype.itemsize
     last = sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
     first = tensor.storage_offset() * item

@@ -57,8 +57,8 @@ class ProcessContext:
     def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
         """Wait at most `timeout` seconds until a process ends. Return True if all have ended successfully.
 
-        If a process fails, the others are terminated after `grace_period` seconds (by default at once), and
-        killed 30 seconds later if they still run. Raises ProcessRaisedException or ProcessExitedException for
+        If a process fails, the other processes are terminated after `grace_period` seconds (by default at once), and killed
+        30 seconds later if they are still running. Raises ProcessRaisedException or ProcessExitedException for
         the process that failed."""
         if not self._waiting:
             return True
@@ -128,10 +128,10 @@ def start_processes(
 
     Arguments:
         fn: the function.
-        args: its arguments after the number of the process.
+        args: further arguments, which follow the number of the process.
         nprocs: the number of processes.
         join: whether to wait for the processes.
-        daemon: whether the processes end with the calling process.
+        daemon: whether the processes are daemons, which end with the calling process.
         start_method: "fork", "spawn" or "forkserver".
 
     Example:
@@ -170,18 +170,18 @@ def spawn(
 ) -> SpawnContext | None:
     """Run `fn(i, *args)` for each i from 0 to `nprocs - 1` in a separate process.
 
-    When one process fails, the others are ended, and ProcessRaisedException (the function raised an exception) or
-    ProcessExitedException (the process was killed or exited) is raised. Tensors in `args` are shared, not copied. The
+    When one process fails, the other processes are terminated, and ProcessRaisedException (the function raised an exception)
+    or ProcessExitedException (the process was killed or exited) is raised. Tensors in `args` are shared, not copied. The
     processes end when the calling process ends for any reason. Each process starts with the calling process's number of
     threads divided by `nprocs`, at least 1, unless the environment variable OMP_NUM_THREADS is set.
 
     Arguments:
         fn: the function.
-        args: its arguments after the number of the process.
+        args: further arguments, which follow the number of the process.
         nprocs: the number of processes.
         join: whether to wait for the processes. Otherwise a `ProcessContext` is returned, with which they can be joined
             later.
-        daemon: whether the processes end with the calling process.
+        daemon: whether the processes are daemons, which end with the calling process.
         start_method: must be "spawn"; use `start_processes` for other start methods.
 
     Example::

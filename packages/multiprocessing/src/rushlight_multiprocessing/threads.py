@@ -1,4 +1,4 @@
-"""The number of threads that new processes compute with (decision 0073)."""
+"""The number of threads with which new processes compute (decision 0073)."""
 
 from __future__ import annotations
 

@@ -41,13 +41,13 @@ class SharedMemoryTransport:
         return context.Process(target=target, args=args, name=name, daemon=True)
 
     def empty(self, size: Sequence[int], dtype: core.dtype) -> core.Tensor | None:
-        """Return a tensor in shared memory, or None for a small one, which is sent as bytes."""
+        """Return a tensor in shared memory, or None for a small tensor, which is sent as bytes."""
         if math.prod(size) * dtype.itemsize < INLINE_BYTES:
             return None
         return sharing.empty(size, dtype)
 
     def reuse_memory(self, reuse: bool) -> None:
-        """Set whether memory of later batches is kept for reuse, instead of returned to the system when it is dropped."""
+        """Set whether the memory of later batches is kept for reuse, or is returned to the system."""
         heap().reuse = reuse
 
     def memory_left(self) -> int | None:

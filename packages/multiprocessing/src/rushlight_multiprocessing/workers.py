@@ -1,8 +1,8 @@
 """A pool of processes that raises an error for a task if the process that runs the task ends without a result.
 
-The standard pool replaces such a process, and waits for the result of the task forever. Here tasks are numbered, and each
-process writes the number of its task to a word of memory that it shares with the pool. When a process ends, the process that
-manages the pool compares the words with the tasks that have no result yet.
+The standard pool replaces such a process, and waits for the result of the task forever. In this pool, tasks are numbered,
+and each process writes the number of its task to a word of memory that it shares with the pool. When a process ends, the
+process that manages the pool compares the words with the tasks that have no result yet.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ class _Tasks:
     # The following methods are called by the thread that manages the processes.
 
     def started(self, worker: _Worker) -> int:
-        """Return a word for a new process."""
+        """Return the index of a free word for a new process."""
         if not self._free_words:
             raise ValueError(f"Pool(processes): must be at most {_MAX_PROCESSES}")
         word = self._free_words.popleft()

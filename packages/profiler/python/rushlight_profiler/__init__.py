@@ -1,7 +1,7 @@
-"""Profiling: show where a program that uses rushlight-core spends its time and memory.
+"""A profiler that shows where a program that uses rushlight-core spends time and memory.
 
-`profile()` records operators, backward nodes, named spans and memory. Its results are a table, a Chrome trace, an
-HTML page and advice. While nothing is recorded, operators run as if this package were not installed.
+`profile()` records operators, backward nodes, named spans and memory. The results are available as a table, a Chrome trace,
+an HTML page and advice. While nothing is recorded, operators run as if this package were not installed.
 """
 
 from __future__ import annotations

@@ -41,7 +41,8 @@ def _parser() -> argparse.ArgumentParser:
 def main(command: list[str]) -> int:
     """Run the program of the command line and print the table, even if the program raises an exception or exits.
 
-    Return 0, or 2 if the file does not exist. An exception of the program, including SystemExit, is raised again.
+    Return 0, or 2 if the file does not exist. If the program raises an exception, including SystemExit, the exception is
+    raised again.
     """
     wanted = _parser().parse_args(command)
     if not wanted.module and not os.path.isfile(wanted.program):

@@ -1,8 +1,8 @@
-"""Recording of threads that start while a profile is recording.
+"""Record threads that start while a profile is recording.
 
 Recording is enabled for each thread separately. When a new thread calls a function for the first time, Python calls the
-function that was passed to `threading.setprofile`. Our function enables recording and removes itself, so that it is not
-called again.
+function that was passed to `threading.setprofile`. The function of this module enables recording and removes itself, so that
+it is not called again.
 """
 
 from __future__ import annotations

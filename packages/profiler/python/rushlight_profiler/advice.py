@@ -36,7 +36,7 @@ class Advice(NamedTuple):
 
     Attributes:
         share: the largest fraction of the time, from 0 to 1, that the change can save.
-        time: the time of this share in microseconds.
+        time: this share of the time, in microseconds.
 
     Example:
         >>> with torch.profiler.profile() as prof:
@@ -80,7 +80,7 @@ Rule = Callable[[_View], Iterator[Advice]]
 
 
 def give_advice(header: Header, events: EventList) -> AdviceList:
-    """Return the suggestions of all rules, sorted by their shares, the largest first."""
+    """Return the suggestions of all rules, sorted by their shares in descending order."""
     operators = [event for event in events if event.kind == "operator"]
     busy = sum(event.self_cpu_time_total for event in events if event.kind != "annotation")
     view = _View(header, events, operators, busy)
@@ -226,7 +226,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def _both_sides(event: FunctionEvent) -> list[Argument]:
-    """Return the tensors that a copy reads and writes, as far as they were recorded."""
+    """Return the tensors that a copy reads and writes, if they were recorded."""
     found = list(tensors_of(event.arguments))
     for child in event.cpu_children:
         found += tensors_of(child.arguments) if child.name in COPIES else []
@@ -256,7 +256,7 @@ def _calls(events: Sized) -> str:
 
 
 def _where(events: list[FunctionEvent]) -> str:
-    """Return the location with most of the time: the line if stacks were recorded, otherwise the enclosing span."""
+    """Return the location that takes the most time: a line if stacks were recorded, otherwise an enclosing span."""
     times: dict[str, float] = defaultdict(float)
     for event in events:
         if event.stack:

@@ -16,7 +16,7 @@ Shapes = list[list[Any]]
 
 
 class Interval:
-    """A span of time, in microseconds since the profile began.
+    """A time interval, in microseconds since the profile began.
 
     Attributes:
         start: the beginning.
@@ -34,7 +34,7 @@ class Interval:
         self.end: float = end
 
     def elapsed_us(self) -> float:
-        """Return the length of the span."""
+        """Return the length of the interval."""
         return self.end - self.start
 
     def __repr__(self) -> str:
@@ -130,7 +130,7 @@ class FunctionEvent:
 
     @property
     def self_cpu_time_total(self) -> float:
-        """The time of this event without the time of the spans inside it."""
+        """The time of this event, excluding the spans inside it."""
         return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
 
     @property
@@ -175,7 +175,7 @@ def _dtype(argument: Any) -> Any:
 
 
 class FunctionEventAvg:
-    """The sum over events of one kind.
+    """The sums over all events of one kind.
 
     If a call is inside another call of the same kind, `cpu_time_total` counts its time only once. `cpu_time` is
     `cpu_time_total` divided by `count`.
@@ -329,12 +329,12 @@ class EventList(list[Any]):
         header: str | None = None,
         top_level_events_only: bool = False,
     ) -> str:
-        """Return the events as text, a row for each.
+        """Return the events as a table of text, with a row for each event.
 
         `sort_by`: "cpu_time", "cpu_time_total", "self_cpu_time_total", "cpu_memory_usage",
         "self_cpu_memory_usage", "flops", "nbytes" or "count", the largest value first; None keeps the order.
         `row_limit`: -1 for all rows. `top_level_events_only`: whether to omit events that are inside another event.
-        Raises ValueError for another `sort_by`.
+        Raises ValueError if `sort_by` has another value.
         """
         from .table import format_table
 
@@ -368,7 +368,7 @@ def _is_transposed(convolution: FunctionEvent, operators: dict[int, FunctionEven
 
 
 def build_events(events: Iterable[Event], *, profile_memory: bool, dropped: int) -> EventList:
-    """Return the FunctionEvents with their tree. Memory events are added to the span that contains them."""
+    """Return the FunctionEvents, linked as a tree. Memory events are added to the span that contains them."""
     spans: dict[int, FunctionEvent] = {}
     operators: dict[int, FunctionEvent] = {}  # the key is the number of the node that the operator recorded
     memory: list[Event] = []

@@ -1,8 +1,8 @@
 """Count the floating-point operations of an operator from the shapes of its arguments.
 
-A multiplication and an addition count as two. Operators that are not listed below count as 0. If an operator calls
-listed operators and these calls are recorded, only the calls are counted: for `matmul`, the call of `mm` or `bmm`.
-`linear` itself is counted if no such call is recorded.
+A multiplication and an addition count as two operations. Operators that are not listed below count as 0. If an operator
+calls listed operators and these calls are recorded, only the calls are counted. For example, `matmul` calls `mm` or `bmm`.
+If no such call of `linear` is recorded, `linear` itself is counted.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _ONE_EACH = {"add", "sub", "mul", "div", "add_", "sub_", "mul_", "div_"}
 
 
 def flops_of(event: Event, transposed: bool = False) -> int:
-    """Return the number of operations of one call; 0 if it is not known.
+    """Return the number of operations of one call, or 0 if it is not known.
 
     Args:
         event: the call.
-        transposed: whether a convolution is transposed. Its recorded arguments do not contain this.
+        transposed: whether a convolution is transposed, which the recorded arguments do not show.
     """
     arguments = event.arguments or ()
     if event.name in _ATTENTION:

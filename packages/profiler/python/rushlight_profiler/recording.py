@@ -14,7 +14,7 @@ from .sinks import make_sink
 
 
 class MemoryPoint(NamedTuple):
-    """The amount of memory that is in use from a point in time until the next change."""
+    """The amount of memory in use between a point in time and the next change."""
 
     time: float
     """Microseconds since the recording began."""
@@ -25,7 +25,7 @@ class MemoryPoint(NamedTuple):
 class Recording:
     """The events of one recording, or of one window of a schedule. `header` and `raw` are passed to sinks.
 
-    Raises RuntimeError for results that were not recorded, and ValueError for unknown metrics.
+    Methods raise RuntimeError if the required data were not recorded, and ValueError if a metric is unknown.
 
     Example:
         >>> with torch.profiler.profile() as prof:
@@ -58,7 +58,7 @@ class Recording:
         return self._events.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
     def advice(self) -> AdviceList:
-        """Return suggestions to make the program faster, sorted by their shares of the time, the largest first."""
+        """Return suggestions to make the program faster, sorted by their shares of the time in descending order."""
         return give_advice(self.header, self._events)
 
     def memory_timeline(self, device: str = "cpu") -> list[MemoryPoint]:

@@ -24,7 +24,7 @@ DEFAULT_BUFFER = 1 << 20
 
 
 class ProfilerAction(Enum):
-    """The action of a schedule in a step: NONE, WARMUP, RECORD, or RECORD_AND_SAVE in the last step of a window.
+    """The action of a profile in a step: NONE, WARMUP, RECORD, or RECORD_AND_SAVE in the last step of a window.
 
     Example:
         >>> [str(torch.profiler.schedule(wait=1, warmup=1, active=1)(step)) for step in range(3)]
@@ -38,7 +38,7 @@ class ProfilerAction(Enum):
 
 
 class ProfilerActivity(IntEnum):
-    """A kind of activities that `profile` can record: on the CPU, or on a device.
+    """A kind of activity that `profile` can record: on the CPU, or on a device.
 
     Example:
         >>> with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as prof:
@@ -116,7 +116,7 @@ _RECORDS = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 class profile:  # noqa: N801  PyTorch's name
     """Records operators, backward nodes and named spans (and memory, if enabled) from `start` to `stop`.
 
-    It is a context manager. Results can be read after it has stopped, or, with a schedule, in `on_trace_ready`.
+    A profile is a context manager. Results can be read after it has stopped, or, with a schedule, in `on_trace_ready`.
 
     Args:
         activities: the members of ProfilerActivity to record; None for all supported members. For unsupported
@@ -427,7 +427,7 @@ def trace_handler(
 def tensorboard_trace_handler(
     dir_name: str, worker_name: str | None = None, use_gzip: bool = False
 ) -> Callable[[profile], None]:
-    """Return an `on_trace_ready` that writes Chrome traces under the names that TensorBoard's plug-in looks for.
+    """Return an `on_trace_ready` that writes Chrome traces with the file names that TensorBoard's plug-in requires.
 
     Args:
         dir_name: the folder.

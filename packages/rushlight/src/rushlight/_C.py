@@ -1,5 +1,5 @@
 # ruff: noqa: N999
-"""Names of PyTorch's extension module that libraries use, and the names of core's extension module."""
+"""The names of core's extension module, and names of PyTorch's extension module that libraries use."""
 
 from __future__ import annotations
 

@@ -2,9 +2,9 @@
 
     import rushlight as torch
 
-This package combines the other packages and implements nothing itself. Tensors and operators come from
-rushlight_core, and gradients from rushlight_autograd. `rushlight.nn`, `rushlight.optim`, `rushlight.utils.data` and
-the other modules are loaded when they are first used.
+This package provides the names of the other packages in modules with PyTorch's layout. Tensors and operators come from
+rushlight_core, and gradients from rushlight_autograd. `rushlight.nn`, `rushlight.optim`, `rushlight.utils.data` and the
+other modules are loaded when they are first used.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ if not TYPE_CHECKING:  # with `__getattr__`, type checkers would accept any name
 
 
 def _find(name: str) -> str | None:
-    """Return the path of a name in the most used modules, such as `nn.Linear`, or None if no such module has the name."""
+    """Return the full name of `name` in one of the most used modules, such as `nn.Linear` for `Linear`, or None."""
     from contextlib import suppress
     from importlib import import_module
 

@@ -1,4 +1,4 @@
-"""`__torch_function__`: rushlight_core.overrides."""
+"""Functions for classes that define `__torch_function__`, implemented in rushlight_core.overrides."""
 
 from __future__ import annotations
 

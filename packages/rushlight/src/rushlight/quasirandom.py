@@ -73,7 +73,8 @@ class SobolEngine:
         """Return the next 2^m points, which are balanced in all dimensions.
 
         Raises:
-            ValueError: points were drawn before, and `num_generated` is not a power of two that is at least 2^m.
+            ValueError: points were drawn before, and their number, `num_generated`, is not a power of two or is less than
+                2^m.
         """
         n = 2**m
         if self.num_generated & (self.num_generated - 1) or (self.num_generated and self.num_generated % n):

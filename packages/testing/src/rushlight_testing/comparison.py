@@ -67,9 +67,9 @@ def assert_close(
         equal_nan: whether NaN is considered equal to NaN.
         check_device: whether the devices must agree.
         check_dtype: whether the dtypes must agree.
-        check_layout: whether the layouts must agree; otherwise sparse tensors are compared as dense ones.
+        check_layout: whether the layouts must agree; otherwise sparse tensors are compared as dense tensors.
         check_stride: whether the strides must agree.
-        msg: the message of the error, or a function from the default message to the message.
+        msg: the message of the error, or a function that receives the default message and returns another.
 
     Shape:
         - Input: tensors of equal shapes (*).
@@ -208,7 +208,7 @@ def _difference(
 
 
 def _sparse_difference(a: Tensor, b: Tensor, rtol: float, atol: float, equal_nan: bool) -> str:
-    """Return a description of the difference of two sparse tensors of one layout, or an empty string if there is none."""
+    """Return a description of the difference between two sparse tensors of one layout, or an empty string."""
     if a.is_sparse:
         if a.is_coalesced() != b.is_coalesced():
             a, b = a.coalesce(), b.coalesce()

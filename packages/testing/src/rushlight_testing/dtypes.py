@@ -1,4 +1,4 @@
-"""Determine the dtypes that an operator accepts by calling it, to check the key `dtypes` of its entry."""
+"""Call an operator to determine the dtypes that it accepts, as a check of the key `dtypes` of its entry."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WRITTEN = {"uint16": "uint8", "uint32": "uint8", "uint64": "uint8"} | dict.from
 
 
 def samples_of_dtype(op: Op, dtype: str) -> Iterator[Sample]:
-    """Yield the samples of an entry with their tensors converted to a dtype.
+    """Yield the samples of an entry, in which tensors are converted to a dtype.
 
     The tensors for which the text of a sample gives no dtype are converted. If the text gives a dtype for every tensor, the
     tensors with the dtype of the first tensor are converted.

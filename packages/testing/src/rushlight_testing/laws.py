@@ -1,8 +1,8 @@
 """Helpers of the laws in ops/*.yaml: the key `law` of operators whose results no oracle can compute.
 
 A law is a Python expression that must be true. For an operator with samples, it is evaluated for each sample, with the
-arguments and `result` as NumPy arrays. For an operator without samples, it calls the operator itself, with the helpers of
-rushlight_testing.samples. Random numbers are drawn with a fixed seed and compared with distributions.
+arguments and `result` as NumPy arrays. For an operator without samples, the expression calls the operator itself, with the
+helpers of rushlight_testing.samples. Random numbers are drawn with a fixed seed and compared with distributions.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def frequent(values: Any, wanted: dict[int, float]) -> bool:
 
 
 def raises(error: type[Exception], function: Callable[[], Any]) -> bool:
-    """Return whether a call of `function` raises `error`."""
+    """Return whether calling `function` raises an exception of the class `error`."""
     try:
         function()
     except error:

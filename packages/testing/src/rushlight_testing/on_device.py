@@ -1,9 +1,9 @@
 """A pytest plug-in that runs tests on another device: `pytest -p rushlight_testing.on_device --device toy tests`.
 
 New tensors are created on the device unless a test specifies another one, and arrays are copied to the device. Methods that
-only the host supports (`numpy`, buffers) are called on a copy. `--every N` runs one in N tests, always the same ones.
-`--plugin` loads the plug-in that provides the device. With `--missing-kernels skip`, tests of operators that the device has
-no kernels for are skipped. Tests of host memory are always skipped: `EXCEPTIONS` gives the reason for each.
+only the host supports, such as `numpy`, are called on a copy on the host. `--every N` runs one in N tests, always the same
+ones. `--plugin` loads the plug-in that provides the device. With `--missing-kernels skip`, tests of operators that the
+device has no kernels for are skipped. Tests of host memory are always skipped: `EXCEPTIONS` gives the reason for each.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _of_a_copy(name: str) -> None:
-    """Replace the method `name` of Tensor, so that it copies a tensor on another device to the host first."""
+    """Replace the method `name` of Tensor, so that a tensor on another device is first copied to the host."""
     original = getattr(Tensor, name)
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:

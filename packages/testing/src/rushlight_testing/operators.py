@@ -1,7 +1,7 @@
 """Read the entries of operators (`packages/core/ops/*.yaml`), and call operators by their entries.
 
 `call(op, sample)` calls the public function of an operator, and `boxed` calls an operator by its name. The tests that are
-generated for every operator use these functions, and the samples that rushlight_testing.variants derives.
+generated for every operator use these functions. They also use the samples that rushlight_testing.variants derives.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def operators() -> list[Op]:
 
 
 def is_random(op: Op) -> bool:
-    """Return whether the results of an operator depend on a random number generator.
+    """Return whether an operator uses random numbers.
 
     Args:
         op: the entry.
@@ -95,7 +95,7 @@ def all_samples(op: Op, dtype: str = "float32") -> Iterator[Sample]:
 
 
 def boxed(op: Op, sample: Sample, name: str | None = None, extra: tuple[Any, ...] = ()) -> Any:
-    """Call an operator by its name, as bindings of other languages and fallbacks do.
+    """Call an operator by its name, like bindings of other languages and fallbacks.
 
     Args:
         op: the entry.
@@ -175,7 +175,7 @@ def map_tensors(f: Callable[[Any], Any], value: Any) -> Any:
     """Replace every tensor in arguments by the result of a function of the tensor.
 
     Args:
-        f: the function, from a tensor to its replacement.
+        f: a function that returns the replacement of a tensor.
         value: a tensor, a sample, nested lists and tuples, or any other object, which is returned unchanged.
 
     Example:

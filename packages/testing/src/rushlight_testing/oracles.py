@@ -153,7 +153,7 @@ def avg_pool(
     x: Array, pooled: int, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool,
     divisor_override: int | None,
 ) -> Array:  # fmt: skip
-    """Return the mean of each window, over its elements in the padded input or only over its elements in the input."""
+    """Return the mean of the elements of each window, with or without the elements in the padding."""
 
     def mean(seen: Array, padded: int) -> Any:
         return np.sum(seen) / (divisor_override or (padded if count_include_pad else seen.size))
@@ -335,7 +335,7 @@ def combinations(x: Array, r: int, with_replacement: bool) -> Array:
 
 
 def diag_embed(x: Array, offset: int, dim1: int, dim2: int) -> Array:
-    """Return matrices of zeros in two new dimensions with the last dimension of `x` on a diagonal."""
+    """Return matrices whose diagonal contains the last dimension of `x`, and whose other elements are zero."""
     length = x.shape[-1] + abs(offset)
     result = np.zeros((*x.shape[:-1], length, length), x.dtype)
     index = np.arange(x.shape[-1])
@@ -396,7 +396,7 @@ def pixel_shuffle(x: Array, r: int) -> Array:
 
 
 def scattered(x: Array, dim: int, index: Array, src: Array, reduce: str, include_self: bool) -> Array:
-    """Scatter `src`: for each position, reduce all values whose index is that position."""
+    """Scatter `src`: reduce all values with the same index, and write the result at this index."""
     if x.ndim == 0:
         return scattered(x.reshape(1), 0, index.reshape(-1), src.reshape(-1), reduce, include_self).reshape(
             ()
@@ -452,7 +452,7 @@ def replaced_diagonal(x: Array, values: Array, offset: int, dim1: int, dim2: int
 
 
 def with_diagonal(x: Array, value: Any, wrap: bool) -> Array:
-    """Return a copy with a number on the diagonal; with `wrap`, it restarts below the square part of a tall matrix."""
+    """Return a copy with a number on the diagonal. With `wrap`, the diagonal of a tall matrix starts again below."""
     out = np.array(x, order="C")
     if x.ndim == 2:
         np.fill_diagonal(out, value, wrap)

@@ -99,7 +99,7 @@ def solve_triangular(a: Array, b: Array, upper: bool, left: bool, unitriangular:
 
 
 def solve(a: Array, b: Array, left: bool) -> Array:
-    """Return the solution of linear systems; b holds vectors if it has one dimension or a's shape without the last."""
+    """Return the solution of linear systems. `b` holds vectors if it has one dimension or the shape a.shape[:-1]."""
     if b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1]):
         return np.linalg.solve(a, b[..., None])[..., 0]
     if left:

@@ -1,4 +1,4 @@
-"""Oracles of losses, attention, recurrent layers and resampling, which follow their definitions."""
+"""Oracles of losses, attention, recurrent layers and resampling, written from the definitions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _log_softmax(x: Array, axis: int) -> Array:
 
 
 def nll_loss(x: Array, target: Array, weight: Array | None, reduction: int, ignore_index: int) -> Any:
-    """Return -weight[target] * x[target]; the mean divides their sum by the sum of these weights."""
+    """Return -weight[target] * x[target]. The mean is the sum of these losses divided by the sum of their weights."""
     classes = x[None] if x.ndim == 1 else x
     targets = target.reshape(1) if x.ndim == 1 else target
     losses, used = np.zeros(targets.shape), np.zeros(targets.shape)
@@ -139,7 +139,7 @@ def ctc_loss(
     log_probs: Array, targets: Array, input_lengths: Array, target_lengths: Array, blank: int, reduction: int,
     zero_infinity: bool,
 ) -> Any:  # fmt: skip
-    """Return the CTC loss, as the sum of the probabilities of all alignments of the labels."""
+    """Return the CTC loss, computed from the sum of the probabilities of all alignments of the labels."""
     single = log_probs.ndim == 2
     scores = log_probs[:, None] if single else log_probs
     lengths, counts = np.atleast_1d(input_lengths), np.atleast_1d(target_lengths)

@@ -74,7 +74,7 @@ def promote(*operands: Any) -> str | None:
     None in a list is ignored. Without any operand, the result is None.
 
     Raises:
-        TypeError: no dtype holds the values of all operands, for example of uint64 and int8.
+        TypeError: no dtype can hold the values of all operands, as for uint64 and int8.
 
     Example:
         >>> promote(torch.ones(2), 1j)
@@ -110,7 +110,7 @@ def _name(value: Any) -> str:
 
 
 def _dtype_of(value: Any) -> str | None:
-    """Return the dtype of a tensor or a number, or a dtype unchanged."""
+    """Return the dtype of a tensor or a number. Return a dtype unchanged."""
     return promote(value)
 
 

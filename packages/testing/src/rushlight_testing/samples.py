@@ -70,7 +70,7 @@ def samples_of(text: str, library: Any, dtype: str = "float32") -> list[Sample]:
 
 
 def evaluated(text: str, library: Any, names: dict[str, Any]) -> Any:
-    """Evaluate an expression that may use the helpers, the library as `torch`, and additional names."""
+    """Evaluate an expression that may use the helpers, the library under the name `torch`, and additional names."""
     return eval(text, names | _names(library, "float32", text))
 
 

@@ -1,6 +1,6 @@
 """A pytest plug-in that runs a part of the parametrized tests: `pytest -p rushlight_testing.sampling --every-case 2 tests`.
 
-It runs one in N cases of parametrized tests, always the same ones, and all other tests.
+The plug-in runs one in N cases of parametrized tests, always the same cases, and all other tests.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import pytest
 
 
 def is_chosen(item: pytest.Item, every: int) -> bool:
-    """Return whether a test belongs to the one in `every` cases that are run."""
+    """Return whether a test is among the cases that are run."""
     return zlib.crc32(item.nodeid.encode()) % every == 0
 
 

@@ -1,6 +1,7 @@
 """Check that a trace follows Chrome's Trace Event Format, as viewers such as Perfetto require.
 
-The rules are from "Trace Event Format", Google, 2016. For cases that it does not define, they follow Perfetto's importer.
+The rules are from "Trace Event Format", Google, 2016. For cases that this document does not define, the rules follow
+Perfetto's importer.
 """
 
 from __future__ import annotations

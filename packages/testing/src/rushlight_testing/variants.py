@@ -1,4 +1,4 @@
-"""Derive new samples from samples: the same call on tensors of other sizes or memory layouts, or without dimensions.
+"""Derive variants of samples: the same call on tensors of other sizes or memory layouts, or without dimensions.
 
 A variant may be a call that the operator rejects. If the call succeeds, its result must satisfy the same laws as the
 result of the sample.
@@ -153,12 +153,12 @@ LAYOUTS: dict[str, Callable[[Any], Any]] = {
 def with_layout(
     sample: Sample, layout: Callable[[Any], Any], written: Collection[int] = ()
 ) -> tuple[Sample, Sample]:
-    """Return a sample with its tensors in a layout, and one with the same values in dense tensors.
+    """Return a sample whose tensors have a layout, and a sample with the same values in dense tensors.
 
     Args:
         sample: the sample.
         layout: a function that returns a tensor in another layout; see `LAYOUTS`.
-        written: the positions of the arguments that the call writes; these share no memory with others.
+        written: the positions of the arguments that the call writes; these share no memory with other arguments.
 
     Example:
         >>> placed, dense = with_layout(Sample("", (torch.ones(2, 3),)), LAYOUTS["gaps"])

@@ -20,7 +20,7 @@ namespace rushlight::autograd {
 // vmap creates the leaves with respect to which it differentiates (Note [Transforms]). It expands them to all open
 // levels, so that each example has a separate leaf.
 
-/// The behaviour of random operators in vmap.
+/// How random operators behave inside vmap.
 enum class Randomness : uint8_t { Error, Different, Same };
 
 /// A vmap that is running.
@@ -62,7 +62,7 @@ RL_API Tensor batch(const Tensor& t, const Ref<BatchLevel>& level);
 /// Returns the tensor that was passed to `batch`. A tensor that is not batched in this level is returned unchanged, or, with
 /// `expand`, as a view that repeats it along dimension 0 for each example.
 RL_API Tensor unbatch(const Tensor& t, const BatchLevel& level, bool expand);
-/// Returns the plain tensor of a batched tensor; other tensors are returned unchanged.
+/// Returns the plain tensor that a batched tensor wraps. Other tensors are returned unchanged.
 RL_API Tensor physical(const Tensor& t);
 /// Wraps a plain tensor as a batched tensor: its leading dimensions belong to `levels`.
 RL_API Tensor wrap_levels(const Tensor& value, uint64_t levels, const Ref<BatchLevel>& innermost);

@@ -30,7 +30,7 @@ RL_API Root root_of(const Tensor& output, Tensor grad, size_t i);
 /// require grad.
 RL_API Edge input_edge(const Tensor& input, size_t i);
 
-/// Runs the graph behind `roots`. `inputs` is described at the next function.
+/// Runs the graph behind `roots`. The next function describes `inputs`.
 RL_API std::vector<Tensor> run_backward(std::span<const Root> roots, std::span<const Edge> inputs,
                                         const BackwardOptions& options);
 
@@ -77,8 +77,8 @@ class ParallelBranches {
     bool before_;
 };
 
-/// The functions of language bindings. A thread of the engine calls `begin` first and `end` last. It calls `carry` to
-/// transfer an exception that it caught to another thread.
+/// Functions that a language binding provides to the engine. A thread of the engine calls `begin` first and `end` last. It
+/// calls `carry` to transfer an exception that it caught to another thread.
 struct ThreadFunctions {
     void* (*begin)();
     void (*end)(void* state);  // not called on device threads, because they never end

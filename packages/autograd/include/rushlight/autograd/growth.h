@@ -7,8 +7,8 @@
 
 namespace rushlight::autograd {
 
-/// Describes graphs that backward() has used up, and that are kept alive by a larger graph which can never be
-/// differentiated.
+/// Describes graphs that backward() has used up and that a larger graph keeps alive, although the larger graph can no longer
+/// be differentiated.
 struct GrowthReport {
     // The site of the operator that used results of the graphs; if `extended` is false, the site of the graphs' last nodes.
     Site site;

@@ -61,7 +61,7 @@ struct ActivationMask {
 /// One recorded operator.
 class RL_API Node : public RefCounted {
   public:
-    /// `num_results` is the number of gradients that the node receives, `num_edges` the number that it
+    /// `num_results` is the number of gradients that the node receives, and `num_edges` is the number of gradients that it
     /// returns.
     Node(const char* name, uint32_t num_results, uint32_t num_edges);
     static void destroy(Node* node);
@@ -167,7 +167,7 @@ RL_API void release_node(void* node, size_t nbytes) noexcept;
     static void* operator new(size_t n) { return ::rushlight::autograd::allocate_node(n); } \
     static void operator delete(void* p, size_t n) noexcept { ::rushlight::autograd::release_node(p, n); }
 
-/// The end of the graph at a leaf: adds arriving gradients to the leaf's `grad`.
+/// The last node of the graph at a leaf, which adds incoming gradients to the leaf's `grad`.
 class RL_API AccumulateGrad final : public Node {
   public:
     RL_NODE_MEMORY
@@ -184,7 +184,7 @@ class RL_API AccumulateGrad final : public Node {
     SpinLock adding_;  // because passes on several threads may add to the same `grad`
 };
 
-/// The node of an operator without a derivative: raises an error when a gradient arrives.
+/// The node of an operator without a derivative, which raises an error when it receives a gradient.
 class RL_API NotDifferentiable final : public Node {
   public:
     RL_NODE_MEMORY

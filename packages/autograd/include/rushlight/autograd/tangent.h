@@ -17,8 +17,8 @@ namespace rushlight::autograd {
 // formulas, and perturbations are never confused. Numbers are unique in a process, so threads do not share levels.
 using Level = uint64_t;
 
-/// A tensor's tangents. Tangents are in a separate object, so that an alias that is made before the tensor becomes
-/// dual can share them: see share_tangent.
+/// A tensor's tangents. Tangents are in a separate object, so that an alias of the tensor can share them even if the alias
+/// is created before the tensor gets a tangent: see share_tangent.
 class Tangent {
   public:
     /// Returns the tangent at a level; undefined if there is none.

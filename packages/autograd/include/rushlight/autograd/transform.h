@@ -17,7 +17,7 @@ using TransformId = uint64_t;
 
 /// Begins a transform on this thread.
 RL_API TransformId open_transform();
-/// Ends the transform: reaches_outside() ignores its leaves from then on.
+/// Ends the transform. Afterwards, reaches_outside() ignores the leaves of this transform.
 RL_API void close_transform(TransformId id);
 
 /// Returns the tensor with respect to which a transform differentiates. With `in_graph`, and if `t` has a graph, this

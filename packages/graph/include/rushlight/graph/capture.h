@@ -72,16 +72,16 @@ class RL_API Capture {
     void enter_module(std::string path);
     void leave_module();
 
-    /// For captures below gradients, to be called before `stop`. If the region reads a gradient of the previous run
-    /// and replaces it, this function records a write of the new gradient to the memory of the old gradient, from
-    /// which the next run reads it.
+    /// For captures below gradients. Must be called before `stop`. If the region reads a gradient of the previous run and
+    /// replaces it, this function records a write of the new gradient to the memory of the old gradient, from which the next
+    /// run reads it.
     void carry_gradients();
-    /// Returns the gradients of the state that the region has set or removed. To be called after `stop`.
+    /// Returns the gradients of the state that the region has set or removed. Must be called after `stop`.
     const std::vector<GradChange>& changed_gradients() const;
     /// Whether the operation that raised an error can be captured below gradients.
     bool needs_below() const;
 
-    /// Returns the program whose results are `outputs`. To be called once, after `stop`.
+    /// Returns the program whose results are `outputs`. Must be called once, after `stop`.
     Program finish(TensorList outputs, std::map<std::string, std::string> metadata);
 
   private:

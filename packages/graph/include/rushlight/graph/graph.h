@@ -44,7 +44,7 @@ struct Expression {
     uint32_t left = 0, right = 0;
 };
 
-/// An integer of a graph that is replaced by an expression: item `item` of the object at `position`.
+/// The place of an integer in a graph that an expression replaces: item `item` of the object at `position`.
 struct Moving {
     uint32_t position, item, expression;
 };
@@ -168,7 +168,7 @@ RL_API void verify(const Graph& graph);
 /// numbers beyond int64.
 RL_API std::vector<int64_t> evaluate(const Graph& graph, const std::vector<int64_t>& symbols);
 
-/// Returns one graph for several graphs of the same program that were captured with different sizes. Integers that
+/// Combines several graphs of the same program, which were captured with different sizes, into one graph. Integers that
 /// differ between the graphs become expressions of the symbols.
 ///
 /// `values` has the value of each symbol for each graph. The values for the first graph become the examples of the

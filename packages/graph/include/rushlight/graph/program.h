@@ -15,14 +15,15 @@ class RL_API Program {
     /// Verifies the graph and looks up its operators. `constants` are in the order of Graph::constants.
     Program(Graph graph, std::vector<Tensor> constants);
 
-    /// Returns one program for several captures of it, like the function `generalize` of graphs. Raises RuntimeError if
-    /// constants that are not state have different elements.
+    /// Combines several captures of a program into one program, like the function `generalize` of graphs. Raises
+    /// RuntimeError if constants that are not state have different elements.
     static Program generalize(const std::vector<Program>& programs, std::vector<Symbol> symbols,
                               const std::vector<std::vector<int64_t>>& values);
 
     /// Reads a file that `save` wrote. Constants are memory-mapped, not copied. If the program writes to them, the
     ///file does not change.
-    /// Raises RuntimeError if the file cannot be opened or an operator is missing, and ValueError if it is not a program.
+    /// Raises RuntimeError if the file cannot be opened or an operator is missing, and ValueError if the file is not a
+    /// program.
     static Program load(const std::string& path);
     /// Reads a program from bytes in memory, which are copied.
     static Program from_bytes(const std::string& bytes);

@@ -1,4 +1,4 @@
-"""Models in ONNX: `export` writes a model, and `load` reads models of the operators that `export` writes."""
+"""Models in ONNX: `export` writes models, and `load` reads models that use the operators that `export` writes."""
 
 from __future__ import annotations
 

@@ -208,14 +208,14 @@ class Builder:
     # --- nodes ---
 
     def type_of(self, name: str, value: int) -> ValueType:
-        """Return the type of a value of the program that has the name `name` in the ONNX graph."""
+        """Return the type of a value of the program, under the name `name` of the ONNX graph."""
         info = self.graph.values[value]
         sizes = [size if isinstance(size, int) else self.graph.text(size) for size in info.sizes]
         return ValueType(name, info.dtype, sizes)
 
     @contextmanager
     def subgraph(self) -> Iterator[list[Emitted]]:
-        """Collect the nodes of the block in a separate list. Afterwards, forget their values, except constants."""
+        """Collect the nodes of the block in a separate list. At its end, discard values that are not constants."""
         nodes, known = self.nodes, self._known
         self.nodes, self._known = [], dict(known)
         try:
@@ -224,7 +224,7 @@ class Builder:
             self.nodes, self._known = nodes, known
 
     def op(self, name: str, *inputs: Val | None, dtype: str | None = None, **attributes: Any) -> Val:
-        """Add a node with one result and return the result. If `dtype` is None, its dtype follows from the operator."""
+        """Add a node with one result and return the result. If `dtype` is None, the operator determines the dtype."""
         if name in _ROUNDING and inputs[0] and inputs[0].dtype not in FLOATING:
             return inputs[0]
         given: list[Val | None] = list(inputs)
@@ -251,7 +251,7 @@ class Builder:
         return name in _MOVE_ONLY and attributes.get("reduction", "none") == "none"
 
     def ops(self, name: str, *inputs: Val | None, dtypes: Sequence[str], **attributes: Any) -> list[Val]:
-        """Add a node and return its results, one of each dtype."""
+        """Add a node and return its results, one for each dtype in the list."""
         if self.opset < _ADDED.get(name, 0):
             raise UnsupportedError(f"needs {name}, which exists from opset_version {_ADDED[name]} on")
         names = [item.name if item else "" for item in inputs]
@@ -309,7 +309,7 @@ class Builder:
         return self.op("Squeeze", value, self.ints(dims)) if dims else value
 
     def slice(self, value: Val, dim: int, start: int | Size, end: int | Size, step: int = 1) -> Val:
-        """Return the elements start, start + step, … of a dimension."""
+        """Return a slice of a dimension: the elements start, start + step and so on."""
         return self.op(
             "Slice", value, self.ints([start]), self.ints([end]), self.ints([dim]), self.ints([step])
         )

@@ -1,4 +1,4 @@
-"""A call of a program, which exporting functions receive, and the evaluation of expressions in YAML entries."""
+"""Calls of a program, which are passed to exporting functions, and the evaluation of expressions in YAML entries."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class Call:
         return [self._tensors[use.value] for use in self[name]]
 
     def optionals(self, name: str) -> list[Val | None]:
-        """Return a list of tensors and None."""
+        """Return a list whose elements are tensors or None."""
         return [None if use is None else self._tensors[use.value] for use in self[name]]
 
     def operand_dtype(self) -> str:

@@ -22,11 +22,11 @@ CALLS: dict[str, Function] = {}
 
 
 class NodeError(ValueError):
-    """Raised for a node that cannot be called. The message names the node."""
+    """Raised if a node cannot be called. The message names the node."""
 
 
 class Known:
-    """Integers that are known while a model is loaded, such as sizes."""
+    """Integers whose values are known while a model is loaded, such as sizes."""
 
     def __init__(self, array: Any, constant: Tensor | None = None) -> None:
         self.array: np.ndarray[Any, Any] = np.asarray(array)
@@ -37,7 +37,7 @@ class Known:
         return [int(item) for item in self.array.reshape(-1)]
 
     def tensor(self) -> Tensor:
-        """Return the integers as a tensor. Each is passed as an argument of a call, so it can be a dynamic size."""
+        """Return the integers as a tensor. Each integer is passed as an argument of a call, so it can be a dynamic size."""
         if self.constant is None:
             dtype = core.bool if self.array.dtype == bool else core.int64
             parts = [core.full([], item, dtype=dtype) for item in self.ints()]

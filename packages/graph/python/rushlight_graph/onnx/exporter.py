@@ -27,7 +27,7 @@ METADATA = "rushlight."
 
 
 class OnnxExporterError(RuntimeError):
-    """Raised by `export` for a model that cannot be exported. The message lists the operators without an equivalent.
+    """Raised by `export` if a model cannot be exported. The message lists the operators without an equivalent.
 
     Example:
         >>> torch.onnx.export(nn.RReLU().train(), (torch.ones(3),))
@@ -38,7 +38,7 @@ class OnnxExporterError(RuntimeError):
 
 
 class OnnxLoadError(ValueError):
-    """Raised by `load` for a file that is not a model, or that has features that `load` does not support.
+    """Raised by `load` if a file is not a model, or uses features that `load` does not support.
 
     Example:
         >>> import io
@@ -95,9 +95,9 @@ def is_in_onnx_export() -> bool:
 class ONNXProgram:
     """A model in ONNX, which `export` returns.
 
-    Calling it runs the model with onnxruntime on the tensors of the arguments, and returns a list of tensors. The
-    call raises ImportError if onnxruntime is not installed, and TypeError if the number of tensors differs from the
-    number of inputs.
+    Calling the object runs the model with onnxruntime on the tensors in the arguments, and returns a list of tensors. The
+    call raises ImportError if onnxruntime is not installed, and TypeError if the number of tensors differs from the number
+    of inputs.
 
     Shape:
         - Tensors: the shapes of the exported program; sizes that `dynamic_shapes` marked may differ from call to
@@ -132,7 +132,7 @@ class ONNXProgram:
         Args:
             destination: a path, or an open binary file.
             include_initializers: must be True.
-            keep_initializers_as_inputs: whether constants are inputs with defaults as well.
+            keep_initializers_as_inputs: whether constants are also inputs with default values.
             external_data: whether tensors of at least 1 KB are written to a second file, whose path ends with
                 ".data". With None, this is done if one file would have more than 2 GB.
 
@@ -231,7 +231,7 @@ def export(
         The model.
 
     Raises:
-        OnnxExporterError: an operator has no equivalent; the message lists all such operators with their lines.
+        OnnxExporterError: an operator has no equivalent; the message lists all such operators and their source lines.
         NotImplementedError: an argument that must have its default has another value.
         ValueError: the opset version is not supported, a name is repeated, or the file would have more than 2 GB.
 
@@ -346,7 +346,7 @@ def _named(defaults: list[str], given: Sequence[str] | None, argument: str) -> l
 
 
 def _name_outputs(builder: Builder, results: list[Val], names: list[str]) -> None:
-    """Name the results. A result that is an input, a constant, or listed twice gets an additional node."""
+    """Name the results. A result that is an input or a constant, or that is listed twice, gets an additional node."""
     made = {output for node in builder.nodes for output in node.outputs}
     renamed: dict[str, str] = {}
     builder.where = ""

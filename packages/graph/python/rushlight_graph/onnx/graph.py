@@ -17,7 +17,7 @@ class UnsupportedError(Exception):
 class Size:
     """The expression of an integer that changes from run to run.
 
-    It is not an int, so code that needs a fixed size raises an error. It is equal only to the same expression, never
+    The object is not an int, so code that needs a fixed size raises an error. It is equal to the same expression, and never
     to a number.
     """
 

@@ -2,8 +2,8 @@
 
 Note [Loading]
 The model's nodes are called one after the other while a program is captured. Integers that shapes depend on (results
-of Shape, small constants, and values computed from them) are kept as Python integers in place of tensors. So sizes
-that change are found as in any other capture: Note [Fitting].
+of Shape, small constants, and values computed from them) are kept as Python integers in place of tensors. Sizes that change
+are therefore found as in any other capture: Note [Fitting].
 """
 
 from __future__ import annotations

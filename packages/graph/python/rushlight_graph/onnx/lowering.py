@@ -29,7 +29,7 @@ _FOLDED_ELEMENTS = 1 << 16
 
 
 class _IncompleteError(Exception):
-    """Raised if a block has a call that cannot be exported; the problem has been recorded."""
+    """Raised if a block contains a call that cannot be exported. The problem is recorded before this exception is raised."""
 
 
 class Lowering:
@@ -190,7 +190,7 @@ class Lowering:
         return [(self._read(value), self.builder.type_of("", value)) for value in block.outputs]
 
     def _subgraph(self, inputs: list[ValueType], make: Callable[[], list[tuple[Val, ValueType]]]) -> Subgraph:
-        """Return the graph of the nodes that `make` exports. Its own nodes compute its outputs, as runtimes require."""
+        """Return a graph of the nodes that `make` exports. Nodes of this graph compute its outputs, as runtimes require."""
         with self._scope(), self.builder.subgraph() as nodes:
             outputs: list[ValueType] = []
             for val, kind in make():
@@ -202,7 +202,7 @@ class Lowering:
 
     @contextmanager
     def _scope(self) -> Iterator[None]:
-        """Restore the known values at the end of the block: values that a block defines are not visible outside."""
+        """Restore the known values at the end of the block, because values of a block are not visible outside of it."""
         saved = self._vals, self._made, self._versions, self._view_of, self._same
         self._vals, self._made, self._versions = dict(self._vals), dict(self._made), dict(self._versions)
         self._view_of, self._same = dict(self._view_of), dict(self._same)
@@ -353,7 +353,7 @@ class Lowering:
             self._define(changed, new)
 
     def _replaced(self, node: Node, which: int, parent: int, view: int, val: Val) -> Val:
-        """Return the tensor `parent` with the elements of one of its views replaced."""
+        """Return the tensor `parent`, in which the elements of one of its views are replaced."""
         before, sizes = self._read(parent), self.graph.values[parent].sizes
         base = FORMS.get(node.op, node.op)
         if base in (

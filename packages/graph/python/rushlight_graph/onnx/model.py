@@ -57,7 +57,7 @@ class Model:
         return sum(t.numel() * t.element_size() for t in self.initializers.values()) > _LARGEST
 
     def to_bytes(self) -> bytes:
-        """Return the file with all tensors in it."""
+        """Return the file as bytes, including all tensors."""
         pieces = self._pieces([_tensor(name, tensor) for name, tensor in self.initializers.items()])
         return b"".join(pieces)
 
@@ -126,7 +126,7 @@ class Model:
 
 
 class _replacing:  # noqa: N801  used as a function
-    """A context manager with a file that replaces `path` when it is complete."""
+    """A context manager that opens a new file, which replaces `path` if the block raises no error."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -87,14 +87,14 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
 class ProtobufError(ValueError):
-    """Raised for bytes that are not a message."""
+    """Raised if bytes are not a valid message."""
 
 
 # --- to bytes ---
 
 
 def encode(message: str, fields: Message) -> list[Buffer]:
-    """Return the bytes of a message in pieces. The contents of fields of type bytes are not copied."""
+    """Return the bytes of a message as a list of pieces, so that fields of type bytes are not copied."""
     return _encode(message, fields)[0]
 
 

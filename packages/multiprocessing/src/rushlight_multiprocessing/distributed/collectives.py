@@ -55,7 +55,7 @@ def _op(op: Any, function: str) -> str:
 
 
 def root_of(group: Group, member: ProcessGroup, given: int | None, in_group: int | None, name: str) -> int:
-    """Return the root's rank in the group, from the argument `name` or from its form `group_<name>`."""
+    """Return the root's rank in the group, which is given by the argument `name` or by `group_<name>`."""
     if given is not None and in_group is not None:
         raise ValueError(
             f"{name} and group_{name} are mutually exclusive: pass only one of them, got {given} and "
@@ -81,7 +81,7 @@ def check_tensors(values: Any, function: str, argument: str) -> list[Tensor]:
 
 
 def _pieces(tensor: Tensor, size: int, function: str, argument: str) -> list[Tensor]:
-    """Return the parts of a tensor for the ranks, as views."""
+    """Return views of a tensor, one part for each rank."""
     if not tensor.is_contiguous():
         raise ValueError(f"{function}({argument}): must be contiguous")
     if tensor.numel() % size:
@@ -315,7 +315,7 @@ def all_gather_single(
 def all_gather_into_tensor(
     output_tensor: Tensor, input_tensor: Tensor, group: Group = None, async_op: bool = False
 ) -> Work | None:
-    """Write the tensors of all ranks one after the other to a contiguous tensor; the older name of `all_gather_single`.
+    """Write the tensors of all ranks one after the other to a contiguous tensor. Older name of `all_gather_single`.
 
     Arguments:
         output_tensor: the tensor that is written.
@@ -566,7 +566,7 @@ def reduce_scatter_single(
 def reduce_scatter_tensor(
     output: Tensor, input: Tensor, op: ReduceOp = ReduceOp.SUM, group: Group = None, async_op: bool = False
 ) -> Work | None:
-    """Reduce a tensor over all ranks and write this rank's part of it; the older name of `reduce_scatter_single`.
+    """Reduce a tensor over all ranks and write this rank's part. Older name of `reduce_scatter_single`.
 
     Arguments:
         output: the tensor that is written.
@@ -721,14 +721,14 @@ def barrier(
 def monitored_barrier(
     group: Group = None, timeout: timedelta | None = None, wait_all_ranks: bool = False
 ) -> None:
-    """Wait until every rank has called this function. The error after a timeout names every rank that has not called it.
+    """Wait until every rank has called this function. The error after a timeout names all missing ranks.
 
     Arguments:
         timeout: how long to wait. None selects the timeout of the group.
         wait_all_ranks: has no effect, because the error always names all missing ranks.
         group: a group; None selects the group of all processes.
 
-    Raises RuntimeError when the timeout expires, and later on each missing rank that calls this function.
+    Raises RuntimeError when the timeout expires. If a missing rank calls this function later, it raises RuntimeError, too.
 
     Example:
         >>> import rushlight.distributed as dist

@@ -82,7 +82,7 @@ class Work:
         return True
 
     def is_completed(self) -> bool:
-        """Return whether the collective has ended, with an error or without."""
+        """Return whether the collective has ended, with or without an error."""
         return _C._work_done(self._handle)
 
     def is_success(self) -> bool:
@@ -131,7 +131,7 @@ class Work:
 
 
 def _machine() -> str:
-    """Return a text that is equal for two processes only if they can open each other's files through /proc."""
+    """Return a text that differs between processes that cannot open each other's files through /proc."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return f"{boot}:{os.stat('/proc/self/ns/pid').st_ino}"
 
@@ -147,8 +147,8 @@ def _where() -> str:
 class ProcessGroup:
     """One rank's membership in a group of processes on one machine.
 
-    `init_process_group` and `new_group` create groups. The memory of a group is a file without a name, which exists until
-    the last process that maps it ends.
+    `init_process_group` and `new_group` create groups. The memory of a group is an anonymous file, which exists until the
+    last process that maps it ends.
 
     Shape:
         - Tensors of collectives may have any shape.
@@ -198,7 +198,7 @@ class ProcessGroup:
                 os.close(fd)
 
     def rank(self) -> int:
-        """Return the number of this process in the group."""
+        """Return the rank of this process in the group."""
         return self._rank
 
     def size(self) -> int:
@@ -227,7 +227,7 @@ class ProcessGroup:
         label: str = "",
         async_op: bool = False,
     ) -> Work:
-        """Run a collective of rushlight/collective.h, or begin one."""
+        """Run or begin a collective of rushlight/collective.h."""
         handle = _C._collective(
             self._handle, kind, op, root, list(inputs), list(outputs), label, _where(), async_op
         )
@@ -276,7 +276,7 @@ class ProcessGroup:
         return self.run("broadcast", tensors, root=root, label=label, async_op=True)
 
     def broadcast_object(self, value: Any, root: int = 0, label: str = "") -> Any:
-        """Return the object of one rank on every rank; it is sent in pickled form."""
+        """Return the object of one rank on every rank. The object is pickled."""
         data, error = _pickled(value) if self._rank == root else (core.empty(0, dtype=core.uint8), None)
         size = core.tensor([-1 if error else data.numel()])
         self.run("broadcast", [size], root=root, label=label)
@@ -287,7 +287,7 @@ class ProcessGroup:
         return _unpickled(data)
 
     def gather_objects(self, value: Any) -> list[Any]:
-        """Return the objects of all ranks; they are sent in pickled form."""
+        """Return the objects of all ranks, which are pickled."""
         data, error = _pickled(value)
         sizes = [core.zeros(1, dtype=core.int64) for _ in range(self._size)]
         self.run("all_gather", [core.tensor([-1 if error else data.numel()])], sizes)

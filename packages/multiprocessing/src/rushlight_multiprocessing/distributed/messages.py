@@ -180,7 +180,7 @@ def recv(
 
 
 class P2POp:
-    """A message for `batch_isend_irecv`.
+    """A send or receive operation for `batch_isend_irecv`.
 
     Arguments:
         op: `isend` or `irecv`.
@@ -235,8 +235,7 @@ class P2POp:
 def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
     """Begin several messages, and return a `Work` for each.
 
-    The order of sends and receives in the list has no effect, except between messages of the same two ranks, direction and
-    tag.
+    The order of the list matters only for messages between the same two ranks that have the same direction and tag.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -274,7 +273,7 @@ def send_object_list(
     group_dst: int | None = None,
     use_batch: bool = False,
 ) -> None:
-    """Send the objects of a list, which are pickled, to another process.
+    """Pickle the objects of a list, and send them to another process.
 
     Arguments:
         object_list: at least one object.
@@ -352,7 +351,7 @@ def recv_object_list(
 
 
 def _peer(member: ProcessGroup, given: int | None, in_group: int | None, function: str, name: str) -> int:
-    """Return a rank of the group, from the argument `name` or from its form `group_<name>`."""
+    """Return a rank of the group, which is given by the argument `name` or by `group_<name>`."""
     if (given is None) == (in_group is None):
         raise ValueError(f"{function}(): exactly one of {name} and group_{name} must be passed")
     if given is not None:

@@ -49,13 +49,13 @@ def broadcast_object_list(
 
 
 def on_cpu(device: Any, function: str) -> None:
-    """Raise ValueError for a device that is not the CPU."""
+    """Raise ValueError if the device is not the CPU."""
     if device is not None and str(device) != "cpu":
         raise ValueError(f"{function}(device): must be None or the CPU for the backend shm, got {device}")
 
 
 def all_gather_object(object_list: list[Any], obj: Any, group: Group = None) -> None:
-    """Write the objects of all ranks, which are pickled, to a list.
+    """Gather the objects of all ranks, which are pickled, in a list.
 
     Arguments:
         object_list: a list with one element for each rank; written in place.
@@ -89,7 +89,7 @@ def gather_object(
     group: Group = None,
     group_dst: int | None = None,
 ) -> None:
-    """Write the objects of all ranks, which are pickled, to a list on one rank; the other ranks pass no list.
+    """Gather the objects of all ranks, which are pickled, in a list on one rank. The other ranks pass no list.
 
     Arguments:
         obj: the object of this rank.
@@ -128,7 +128,7 @@ def scatter_object_list(
     group: Group = None,
     group_src: int | None = None,
 ) -> None:
-    """Set the first element of a list to the object that another rank sends to this rank; objects are pickled.
+    """Set the first element of a list to the object that rank `src` sends to this rank. Objects are pickled.
 
     Arguments:
         scatter_object_output_list: a list; written in place.

@@ -26,7 +26,7 @@ def _bytes(value: str | bytes) -> bytes:
 class Store:
     """Base class of stores. Keys are str and values are bytes. A value that is passed as str is encoded as UTF-8.
 
-    Raises DistStoreError if a key is not set in time, and RuntimeError if it is deleted while a process waits for it.
+    Raises DistStoreError if a key is not set in time, and RuntimeError if a key is deleted while a process waits for it.
 
     Example:
         >>> store = HashStore()
@@ -250,7 +250,7 @@ class FileStore(Store):
 
 
 class PrefixStore(Store):
-    """A view of another store that puts a prefix before every key.
+    """A view of another store that adds a prefix to every key.
 
     Arguments:
         prefix: the prefix.
@@ -281,7 +281,7 @@ class PrefixStore(Store):
 
 
 class TCPStore(Store):
-    """A store that one process serves to the others.
+    """A store that one process serves to the other processes over TCP.
 
     Arguments:
         host_name: the host of the process that serves the store.

@@ -36,7 +36,7 @@ _HINT = "Call init_process_group() first."
 
 
 class Backend(str):
-    """The names of backends, which carry messages between processes.
+    """The names of backends, which transfer data between processes.
 
     This library provides only SHM. The other names exist so that programs can compare with them.
 
@@ -121,7 +121,7 @@ def resolve(given: Any) -> ProcessGroup:
 
 
 def get_rank(group: Any = None) -> int:
-    """Return the number of this process in a group, or -1 if it is not in the group.
+    """Return the rank of this process in a group, or -1 if the process is not in the group.
 
     Arguments:
         group: a group; None selects the group of all processes.
@@ -185,7 +185,7 @@ def get_process_group_ranks(group: Any) -> list[int]:
 
 
 def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
-    """Convert a rank in the group of all processes to the rank in a group. Raises ValueError if the group lacks it.
+    """Convert a rank in the group of all processes to the rank in a group. Raises ValueError if this is not possible.
 
     Arguments:
         group: the group.
@@ -205,7 +205,7 @@ def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
 
 
 def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
-    """Convert a rank in a group to the rank in the group of all processes. Raises ValueError if the group lacks it.
+    """Convert a rank in a group to the rank in the group of all processes. Raises ValueError if there is no such rank.
 
     Arguments:
         group: the group.
@@ -335,7 +335,7 @@ def init_process_group(
     """Create the group of all processes of a job on one machine, and wait until all of them have joined.
 
     Arguments:
-        backend: "shm", shared memory; None and "gloo" select it too. Other names raise ValueError.
+        backend: "shm", which uses shared memory. None and "gloo" select "shm", too. Other names raise ValueError.
         init_method: how the processes connect: "env://" (the default) reads RANK, WORLD_SIZE, MASTER_ADDR and
             MASTER_PORT from the environment; "tcp://localhost:PORT", which rank 0 serves; "file:///PATH", a file that
             no earlier job has used.
@@ -404,8 +404,8 @@ def new_group(
         timeout: how long a collective of the group waits for other ranks; by default 30 minutes.
         backend: as for `init_process_group`.
         pg_options, device_id: must be None.
-        use_local_synchronization: must be False: processes outside of the group must call this function, too, so that
-            all processes count the same number of groups.
+        use_local_synchronization: must be False: processes outside of the group must call this function, too, so that the
+            number of groups is the same in all processes.
         group_desc: a description, which has no effect.
         sort_ranks: whether ranks in the group follow the order of the ranks in the group of all processes, rather
             than the order of `ranks`.

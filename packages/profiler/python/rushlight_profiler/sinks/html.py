@@ -1,6 +1,6 @@
 """A self-contained HTML page with summary, advice, table, memory and timeline.
 
-The page loads no other files.
+The page does not load other files.
 """
 
 from __future__ import annotations

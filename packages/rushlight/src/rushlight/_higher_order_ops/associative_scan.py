@@ -1,4 +1,4 @@
-"""Scans with an associative function, in a number of steps that is logarithmic in the length."""
+"""Scans with an associative function, in a logarithmic number of steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m rushlight.as_torch program.py [arguments]`, `-m module [arguments]`, or `report FILE...`."""
+"""The command `python -m rushlight.as_torch`, which runs a program or module, or reports the torch names in files."""
 
 from __future__ import annotations
 

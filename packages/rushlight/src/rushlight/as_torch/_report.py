@@ -1,4 +1,4 @@
-"""`python -m rushlight.as_torch report FILE...`: list the names of torch in programs that are missing here or differ.
+"""`python -m rushlight.as_torch report FILE...`: list the torch names in programs that are missing or differ here.
 
 Programs are parsed, not run. For a notebook (`.ipynb`), the cells with code are parsed, and their lines are numbered
 consecutively. Names are resolved from the imports of torch and its modules: after `import torch.nn.functional as F`,
@@ -124,7 +124,7 @@ def _exists(module: str) -> bool:
 
 
 def differences() -> str:
-    """Return the text of the page of differences, from the installed package or from the repository."""
+    """Return the text of the documentation page about differences, from the installed package or the repository."""
     here = Path(__file__).resolve()
     for page in (
         here.with_name("differences.md"),
@@ -155,7 +155,7 @@ def items(page: str) -> Iterator[Difference]:
 
 
 def differs(name: str, page: list[Difference]) -> str | None:
-    """Return the item that names the last parts of `name`, or None."""
+    """Return the item that contains the last parts of `name`, or None."""
     parts = name.split(".")[1:]
     endings = {".".join(parts[i:]) for i in range(len(parts))}
     return next((item.text for item in page if item.names & endings), None)

@@ -15,7 +15,7 @@ def emit_nvtx(enabled: bool = True, record_shapes: bool = False) -> Iterator[Non
     """Context manager that would mark operators for NVIDIA's profilers. This is not supported.
 
     Args:
-        enabled: must be False; the block then runs without marks.
+        enabled: must be False; operators in the block are then not marked.
         record_shapes: has no effect.
 
     Raises:

@@ -1,7 +1,7 @@
 """Queries about the libraries that compute operators, and switches for them.
 
-Queries return the actual state. These switches have an effect: `device_fallback`, `cpu.winograd`, `mkldnn.enabled`,
-`mha.set_fastpath_enabled`, `cuda.matmul.allow_tf32`, `cudnn.allow_tf32`, and the switches of attention
+Queries return the actual state of the library. These switches have an effect: `device_fallback`, `cpu.winograd`,
+`mkldnn.enabled`, `mha.set_fastpath_enabled`, `cuda.matmul.allow_tf32`, `cudnn.allow_tf32`, and the switches of attention
 (`cuda.enable_math_sdp` and others). The other switches are only stored, because most operators have one implementation per
 device.
 

@@ -1,8 +1,8 @@
 """Vector instructions of the CPU, and the algorithm for convolutions.
 
 `winograd`, by default True, sets whether convolutions with 3x3 filters, stride 1 and float32 may be computed by minimal
-filtering (Lavin and Gray, 2016), which needs up to four times fewer multiplications. Relative to the largest result, its
-errors are at most 1e-5, and the errors of direct convolution are at most 3e-6. Set `winograd` to False for direct
+filtering (Lavin and Gray, 2016), which needs as little as a quarter of the multiplications. Relative to the largest result,
+its errors are at most 1e-5, and the errors of direct convolution are at most 3e-6. Set `winograd` to False for direct
 convolution.
 """
 

@@ -75,7 +75,7 @@ def is_built() -> bool:
 
 
 def preferred_linalg_library(backend: Any = None) -> str:
-    """Return "default": there is no choice between libraries for linear algebra on GPUs.
+    """Return "default": the library for linear algebra on GPUs cannot be selected.
 
     Args:
         backend: has no effect.
@@ -189,7 +189,7 @@ def sdp_kernel(
     enable_mem_efficient: bool = True,
     enable_cudnn: bool = True,
 ) -> Iterator[None]:
-    """Set the switches for attention within a block. PyTorch replaced this function by `nn.attention.sdpa_kernel`.
+    """Set the switches for attention within a block. Deprecated: use `nn.attention.sdpa_kernel`.
 
     Args:
         enable_flash, enable_math, enable_mem_efficient, enable_cudnn: values for the block; the previous values are

@@ -69,7 +69,7 @@ def _why_not() -> str | None:
 
 
 def _driver_is_there() -> bool:
-    """Return whether GPUs are in use already, or whether the driver's library can be opened.
+    """Return True if GPUs are already in use, or if the library of the driver can be opened.
 
     This is faster than searching for packages.
     """

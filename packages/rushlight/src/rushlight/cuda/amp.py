@@ -1,4 +1,4 @@
-"""Mixed precision on GPUs, by its former names; `rushlight.amp` has it for every device."""
+"""Mixed precision on GPUs, under its former names. `rushlight.amp` supports every device."""
 
 from __future__ import annotations
 

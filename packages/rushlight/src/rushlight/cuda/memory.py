@@ -49,7 +49,7 @@ def _held(device: Any, what: str) -> int:
 
 
 def memory_allocated(device: Any = None) -> int:
-    """Return the number of bytes of a GPU that tensors occupy; 0 if there is no GPU.
+    """Return the number of bytes that tensors occupy on a GPU, or 0 if there is no GPU.
 
     Args:
         device: an index or a device; by default the current GPU.
@@ -63,7 +63,7 @@ def memory_allocated(device: Any = None) -> int:
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """Return the largest number of bytes of a GPU that tensors have occupied; 0 if there is no GPU.
+    """Return the largest number of bytes that tensors have occupied on a GPU, or 0 if there is no GPU.
 
     Args:
         device: an index or a device; by default the current GPU.
@@ -76,7 +76,7 @@ def max_memory_allocated(device: Any = None) -> int:
 
 
 def memory_reserved(device: Any = None) -> int:
-    """Return the number of bytes of a GPU that are reserved for tensors; 0 if there is no GPU.
+    """Return the number of bytes that are reserved for tensors on a GPU, or 0 if there is no GPU.
 
     Args:
         device: an index or a device; by default the current GPU.
@@ -89,7 +89,7 @@ def memory_reserved(device: Any = None) -> int:
 
 
 def max_memory_reserved(device: Any = None) -> int:
-    """Return the largest number of bytes of a GPU that were reserved for tensors; 0 if there is no GPU.
+    """Return the largest number of bytes that were reserved for tensors on a GPU, or 0 if there is no GPU.
 
     Args:
         device: an index or a device; by default the current GPU.
@@ -115,7 +115,7 @@ def reset_peak_memory_stats(device: Any = None) -> None:
 
 
 def memory_stats(device: Any = None) -> dict[str, Any]:
-    """Return statistics of a GPU's memory by PyTorch's names; an empty dict if there is no GPU.
+    """Return statistics of a GPU's memory under PyTorch's names, or an empty dict if there is no GPU.
 
     Args:
         device: an index or a device; by default the current GPU.
@@ -134,7 +134,7 @@ def memory_stats(device: Any = None) -> dict[str, Any]:
 
 
 def reset_max_memory_allocated(device: Any = None) -> None:
-    """Reset the maxima of memory statistics; the older name of `reset_peak_memory_stats`.
+    """Reset the maxima of memory statistics. This is an older name of `reset_peak_memory_stats`.
 
     Example:
         >>> torch.cuda.reset_max_memory_allocated()
@@ -143,7 +143,7 @@ def reset_max_memory_allocated(device: Any = None) -> None:
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
-    """Return the number of free bytes of a GPU, and the number of all its bytes.
+    """Return the number of free bytes and the total number of bytes of a GPU's memory.
 
     Args:
         device: an index or a device; by default the current GPU.
@@ -209,7 +209,7 @@ def get_per_process_memory_fraction(device: Any = None) -> float:
 
 
 def memory_snapshot(device: Any = None) -> list[dict[str, Any]]:
-    """Return the segments of a GPU's memory, and the blocks in each; an empty list if there is no GPU.
+    """Return the segments of a GPU's memory and the blocks in each, or an empty list if there is no GPU.
 
     Args:
         device: an index or a device; by default the current GPU.
@@ -224,7 +224,7 @@ def memory_snapshot(device: Any = None) -> list[dict[str, Any]]:
 
 
 def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
-    """Return statistics of a GPU's memory as a table; "" if there is no GPU.
+    """Return a table with statistics of a GPU's memory, or "" if there is no GPU.
 
     Args:
         device: an index or a device; by default the current GPU.

@@ -22,7 +22,7 @@ __all__ = [
 
 
 class Stream(core.Stream):
-    """A stream: a queue of work of a GPU, whose items are executed in order.
+    """A queue of work for a GPU. The GPU executes the work in the order in which it was submitted.
 
     Args:
         device: an index or a device; by default the current GPU.
@@ -71,7 +71,7 @@ class ExternalStream(Stream):
 
 
 class Event(core.Event):
-    """A point in a stream of the current GPU, for waiting and for measuring times.
+    """A point in a stream of the current GPU. Streams and the host can wait for it, and times can be measured.
 
     Args:
         enable_timing: whether `elapsed_time` may be called.

@@ -34,7 +34,7 @@ all_to_all_single_autograd = refused("_functional_collectives.all_to_all_single_
 
 
 def wait_tensor(tensor: Tensor) -> Tensor:
-    """Return the tensor unchanged. No collective of this library returns a tensor that must be waited for.
+    """Return the tensor unchanged. Collectives of this library do not return tensors that are not yet computed.
 
     Shape:
         - Input and output: (*), of any shape.

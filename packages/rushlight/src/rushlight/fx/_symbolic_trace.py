@@ -244,7 +244,7 @@ class Tracer(TracerBase):
     def create_args_for_root(
         self, root_fn: Callable[..., Any], is_module: bool, concrete_args: dict[str, Any] | None = None
     ) -> tuple[Callable[..., Any], list[Any]]:
-        """Return placeholders for the arguments of `root_fn`, and a function that takes them all by position."""
+        """Return a function that takes all arguments of `root_fn` by position, and placeholders for these arguments."""
         analysed = inspect.unwrap(root_fn)
         if isinstance(analysed, functools.partial) or not hasattr(analysed, "__code__"):
             raise TypeError(
@@ -373,7 +373,7 @@ def _is_none(value: Any) -> bool:
 
 
 def _put(stack: ExitStack, names: dict[str, Any], name: str, value: Any) -> None:
-    """Bind a global name until the exit stack is closed."""
+    """Set a global name to another value until the exit stack is closed."""
     before = names.get(name, _MISSING)
     names[name] = value
     if before is _MISSING:

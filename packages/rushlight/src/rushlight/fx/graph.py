@@ -143,7 +143,7 @@ class Graph:
         return last
 
     def find_nodes(self, *, op: str, target: Target | None = None, sort: bool = True) -> list[Node]:
-        """Return the nodes with an operation and, unless it is None, a target."""
+        """Return the nodes whose operation is `op` and, unless `target` is None, whose target is `target`."""
         if op == "call_function" and target is None:
             raise AssertionError("fx.Graph.find_nodes(target): must be given for call_function")
         return [node for node in self.nodes if node.op == op and (target is None or node.target == target)]

@@ -117,7 +117,7 @@ class GraphModule(Module):
 
     @property
     def graph(self) -> Graph:
-        """The graph. Assigning another graph generates `forward` from it."""
+        """The graph. Assigning another graph generates `forward` from this graph."""
         return self._graph
 
     @graph.setter
@@ -129,7 +129,7 @@ class GraphModule(Module):
         self.recompile()
 
     def recompile(self) -> PythonCode:
-        """Generate `forward` from the graph in its present state."""
+        """Generate `forward` from the current state of the graph."""
         code = self._graph.python_code("self")
         file = f"{GENERATED}{next(_numbers)}>"
         linecache.cache[file] = (len(code.src), None, code.src.splitlines(True), file)  # for tracebacks

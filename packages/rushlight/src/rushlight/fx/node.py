@@ -94,7 +94,7 @@ class Node:
             argument.
         args, kwargs: arguments, in which nodes represent their results. Assign to change them.
         users: the nodes that use the result of this node, as the keys of a dict.
-        meta: a dict for passes.
+        meta: a dict in which passes over the graph can store data.
 
     Raises:
         ValueError: `op` is none of these texts, or `target` has the wrong type: it must be callable for "call_function", and
@@ -217,7 +217,7 @@ class Node:
         self.args = (*self._args[:idx], arg, *self._args[idx:])
 
     def update_kwarg(self, key: str, arg: Argument) -> None:
-        """Replace or add an argument by name."""
+        """Replace or add a keyword argument."""
         self.kwargs = {**self._kwargs, key: arg}
 
     def replace_input_with(self, old_input: Node, new_input: Node) -> None:

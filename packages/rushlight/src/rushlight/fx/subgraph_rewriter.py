@@ -38,8 +38,8 @@ def replace_pattern(
 ) -> list[Match]:
     """Replace the parts of a graph that make the same calls as `pattern` by the calls of `replacement`.
 
-    An argument of the pattern matches any node, and different arguments match different nodes. A part is not replaced if one
-    of its nodes other than the results is used outside of the part. If two matches overlap, only the match whose calls come
+    An argument of the pattern matches any node, and different arguments match different nodes. A part is not replaced if a
+    node that is not one of its results is used outside the part. If two matches overlap, only the match whose calls come
     first is replaced.
 
     Args:

@@ -47,7 +47,7 @@ class LoadedModule(ScriptModule):
     """A module that runs a program read from a file, in the mode (training or evaluation) in which it was saved.
 
     `train()` does not change the results. The module has the parameters and buffers that the program uses, under their names
-    in the original module. They are read from the file into memory, and calls use their present values, so the module can be
+    in the original module. They are read from the file into memory, and calls use their current values, so the module can be
     trained, and `load_state_dict` changes its results. The parameters of a program that computes gradients itself do not
     require gradients. A call raises TypeError if the arguments have another structure than the example inputs, and
     ValueError if a tensor that was assigned has another dtype or shape.
@@ -112,7 +112,7 @@ class LoadedModule(ScriptModule):
 
     @property
     def program(self) -> ExportedProgram:
-        """The program with the present parameters and buffers."""
+        """The program with the current parameters and buffers."""
         return self._bind().program
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:

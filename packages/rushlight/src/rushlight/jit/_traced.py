@@ -59,7 +59,7 @@ def is_tracing() -> bool:
 
 
 class _Recording:
-    """One method with its example inputs."""
+    """A traced method with its example inputs."""
 
     def __init__(self, method: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         self.method, self.args, self.kwargs = method, args, dict(kwargs)
@@ -80,7 +80,7 @@ class _Recording:
 
 
 class TopLevelTracedModule(ScriptModule):
-    """A module that `trace` returns. It shares the state, submodules and mode of the original module, and calls it.
+    """A module that `trace` returns. It calls the original module, and shares its state, submodules and mode.
 
     Looking up an attribute that neither module has raises AttributeError.
 
@@ -125,7 +125,7 @@ class TopLevelTracedModule(ScriptModule):
         return TopLevelTracedModule, (self._original, self._recordings)
 
     def _check_tables(self) -> None:
-        """Check the tables of the original module, which this module shares."""
+        """Check the tables of parameters, buffers and submodules of the original module, which this module shares."""
         self._original._check_tables()
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
@@ -290,7 +290,7 @@ def _program_of(traced: Any, what: str) -> ExportedProgram:
 def save(m: Any, f: File, _extra_files: dict[str, str | bytes] | None = None) -> None:
     """Save a traced or loaded module or function as a program.
 
-    The program is captured when `save` is called, with the example inputs and the present parameters and mode. The file
+    The program is captured when `save` is called, with the example inputs and the current parameters and mode. The file
     contains no code; `load`, `export.load` and the command `rushlight-run` read it.
 
     Args:

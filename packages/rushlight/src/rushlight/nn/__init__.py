@@ -1,4 +1,4 @@
-"""Layers: rushlight_nn under PyTorch's name."""
+"""Layers, implemented in rushlight_nn."""
 
 import rushlight_nn as _package
 from rushlight_nn import *  # noqa: F403

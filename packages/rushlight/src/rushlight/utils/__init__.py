@@ -1,4 +1,4 @@
-"""Utilities, by PyTorch's names: `utils.data`, `utils.checkpoint`, `utils.dlpack`, `utils.hooks`."""
+"""Utilities, under PyTorch's names: `utils.data`, `utils.checkpoint`, `utils.dlpack`, `utils.hooks`."""
 
 from rushlight.utils import checkpoint, data, dlpack, hooks
 

@@ -12,7 +12,7 @@ _HINT = "hint: __torch_function__ of a class intercepts functions; utils.flop_co
 
 
 class TorchDispatchMode:
-    """The base class of PyTorch's modes. Programs may derive classes from it; making an instance raises NotImplementedError.
+    """The base class of PyTorch's modes. Programs may derive classes from it. Creating an instance raises an error.
 
     Example:
         >>> from rushlight.utils._python_dispatch import TorchDispatchMode

@@ -101,7 +101,7 @@ def _packages() -> list[str]:
 
 
 def pretty_str(envinfo: SystemEnv) -> str:
-    """Return the lines to put in a report."""
+    """Return the information as lines of text."""
     lines = []
     for name, value in envinfo._asdict().items():
         shown = "Could not collect" if value is None else str(value)

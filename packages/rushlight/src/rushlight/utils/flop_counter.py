@@ -89,7 +89,7 @@ def _require_custom(argument: str, target: Any) -> None:
 
 
 def _of_shapes(formula: Callable[..., int]) -> Callable[..., int]:
-    """Return a formula of tensors that calls a formula of shapes."""
+    """Return a formula that takes tensors, and calls a formula that takes shapes."""
 
     def shape_of(x: Any) -> Any:
         return x.shape if isinstance(x, Tensor) else x
@@ -106,15 +106,17 @@ class FlopCounterMode:
 
     A multiplication and an addition count as two operations. The block is recorded with `rushlight.profiler.profile`.
     Counters may be nested. A counter may be used inside the block of a profile that records shapes, but no profile may
-    begin or end inside the block of a counter. For the backward pass of a convolution, the weight's gradient is always
-    counted. Gradients of custom operators and functions count in "Global" alone, not for the module that called them.
+    begin or end inside the block of a counter. For the backward pass of a convolution, the gradient of the weight is counted
+    even if it is not computed. Gradients of custom operators and functions count in "Global" alone, not for the module that
+    called them.
 
     Args:
         mods: has no effect, as in PyTorch.
         depth: how many levels of modules the table shows; None for all.
         display: whether the table is printed at the end of the block.
-        custom_mapping: a dict from custom operators to their formulas, which are as for `register_flop_formula` and
-            replace registered ones. A formula with a true attribute `_get_raw` takes the tensors themselves.
+        custom_mapping: a dict from custom operators to their formulas, which have the same form as for
+            `register_flop_formula` and replace registered formulas. A formula with a true attribute `_get_raw` takes the
+            tensors themselves.
 
     Raises:
         ValueError: a key of `custom_mapping` is not a custom operator.

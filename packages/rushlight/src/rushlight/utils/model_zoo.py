@@ -1,4 +1,4 @@
-"""Files of weights from the network, by the older name of `rushlight.hub`."""
+"""Download files of weights, under the older name of `rushlight.hub`."""
 
 from typing import Any
 

@@ -47,7 +47,7 @@ class WeakIdKeyDictionary(MutableMapping[Any, Any]):
     """A dictionary whose keys are compared by identity. An entry is removed when its key is destroyed.
 
     Args:
-        dict: a mapping, or None, whose entries are copied.
+        dict: a mapping whose entries are copied, or None.
         ref_type: the class of the weak references to keys.
 
     Raises:

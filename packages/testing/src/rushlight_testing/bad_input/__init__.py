@@ -1,7 +1,7 @@
 """Call every operator with bad input, generated from the operator's YAML entry, in processes that may crash.
 
-`cases_of(op, library)` generates the calls, `judge` and `judge_gradients` run one and describe its fault, if any, and `hunt`
-runs all calls in separate processes.
+`cases_of(op, library)` generates the calls, `judge` and `judge_gradients` run a call and describe its fault, if there is
+one, and `hunt` runs all calls in separate processes.
 """
 
 from rushlight_testing.bad_input.cases import Call, Case, cases_of

@@ -1,8 +1,8 @@
 """Generate invalid calls of an operator, as programs make them by mistake and attackers on purpose.
 
 The calls are generated from the signature and the samples of the entry. Each argument in turn is replaced by values
-that have its type but may not be valid, while the other arguments remain unchanged. In further calls, tensors that
-are written, and `out`, overlap with themselves and with inputs.
+that have its type but may not be valid, while the other arguments remain unchanged. In further calls, tensors that the
+operator writes, including `out`, overlap with themselves or with inputs.
 """
 
 # Lambdas that keep a loop variable as a default: their types are not inferred.
@@ -63,7 +63,7 @@ class Case:
     """An invalid call of an operator.
 
     Attributes:
-        text: the name of the case, which is unique for the operator.
+        text: the name of the case, which is unique among the cases of the operator.
         make: a function that returns the call, with new tensors each time.
 
     Example:
@@ -105,7 +105,7 @@ class _Maker:
     # --- the arguments from which cases are derived ---
 
     def starts(self) -> list[dict[str, Any]]:
-        """Return the arguments of the first sample that has elements, and of the sample with the most arguments."""
+        """Return the arguments of two samples: the first that has elements, and the one with the most arguments."""
         found: list[tuple[bool, int, int, dict[str, Any]]] = []
         for text in self.op.samples:
             for sample in samples_of(text.text, self.library):
@@ -248,7 +248,7 @@ class _Maker:
         return Call(arguments, safe=safe)
 
     def shapes(self, x: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
-        """Yield tensors that are empty, have a wrong number of dimensions, or have mismatched or extreme sizes."""
+        """Yield tensors that are empty, or that have a wrong number of dimensions or mismatched or extreme sizes."""
         shape, n = tuple(x.shape), x.dim()
         yield "empty(0)", lambda: x.new_empty((0,))
         yield "scalar", lambda: x.new_ones(())
@@ -342,7 +342,7 @@ class _Maker:
             yield "an absurd stride where the size is 1", lambda: x.clone().as_strided(shape, stride)
 
     def overlapping(self, x: Any) -> Any:
-        """Return a tensor in which each row begins one element after the one before."""
+        """Return a tensor in which each row begins one element after the beginning of the previous row."""
         shape = tuple(x.shape)
         flat = x.reshape(-1).clone()
         strides, reach = [1] * len(shape), sum(s - 1 for s in shape) + 1

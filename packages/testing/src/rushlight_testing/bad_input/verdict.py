@@ -110,7 +110,7 @@ def bits(t: Any, library: Any) -> bytes | None:
 
 
 def _unnamed(op: Any, error: Exception) -> str | None:
-    """Return a description of an error that contains no name of the operator that was called, or None."""
+    """Return a description of an error whose message does not name the operator, or None if it does."""
     if isinstance(error, MemoryError):
         return None
     text = str(error)
@@ -151,7 +151,7 @@ def _touch(result: Any, library: Any, read: bool) -> str | None:
 
 
 def _compared(op: Any, library: Any, given: Call, result: Any) -> str | None:
-    """Compare the outcome with the outcome of a call with dense copies of the arguments."""
+    """Compare the outcome with that of a call whose arguments are dense copies."""
     if op.random or any(a.type.name == "Generator?" for a in op.schema.arguments):
         return None
     if "empty" in op.base or "resize" in op.base:

@@ -83,7 +83,7 @@ def hunt(ops: Sequence[Any], *, every: int = 1, memory: int = 0, patience: float
 def _share(
     ops: list[Any], options: list[str], reports: dict[str, Report], environment: dict[str, str]
 ) -> None:
-    """Run the cases in a process. After a crash, start another process at the case after the one that crashed."""
+    """Run the cases in a process. After a crash, start another process, which continues after the case that crashed."""
     begin, deaths = 0, 0
     with tempfile.TemporaryDirectory() as folder:
         state, errors, entries = (Path(folder) / name for name in ("state", "errors", "entries"))

@@ -6,7 +6,7 @@ collect that class:
     class TestMyDevice(DeviceContract):
         device = "mine"
 
-Needs pytest, which rushlight-testing does not install by itself.
+The kits need pytest, which must be installed separately.
 """
 
 from rushlight_testing.conformance.allocator import AllocatorContract

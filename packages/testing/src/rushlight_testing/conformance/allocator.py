@@ -94,7 +94,7 @@ class AllocatorContract(Contract):
         assert out.tolist() == [2.0] * 1000
 
     def test_operators_stay_inside_their_memory(self) -> None:
-        """Run the samples of every operator on the allocator, which may detect accesses beyond the end of a block."""
+        """Run the samples of every operator, so that the allocator can detect accesses beyond the end of a block."""
         from rushlight_core.codegen.loader import load_ops
 
         for op in load_ops():

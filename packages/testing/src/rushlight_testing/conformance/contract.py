@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Contract:
-    """The base class of the kits. A subclass adds tests, and cannot replace any.
+    """The base class of the kits. A subclass can add tests, but cannot replace the tests of a kit.
 
     If an implementation could replace the tests of a kit, the kit would check nothing.
 

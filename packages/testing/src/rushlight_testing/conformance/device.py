@@ -24,7 +24,7 @@ def counting(*shape: int, dtype: str = "float32") -> Tensor:
 
 
 def moved(value: Any, device: str) -> Any:
-    """Return an argument of a call with its tensors moved to another device."""
+    """Return an argument of a call, in which tensors are moved to another device."""
     if isinstance(value, Tensor):
         return value.to(device)
     if isinstance(value, (tuple, list)):

@@ -16,7 +16,7 @@ __all__ = ["compile_cpp", "compile_plugin"]
 def compile_cpp(source: Path, target: Path, options: Sequence[str] = ()) -> None:
     """Compile one C++ file against core's headers.
 
-    The environment variable CXX gives the compiler, by default `c++`, and RUSHLIGHT_SANITIZE the sanitizers.
+    The environment variable CXX selects the compiler, by default `c++`, and RUSHLIGHT_SANITIZE selects sanitizers.
 
     Args:
         source: the source file.

@@ -213,7 +213,7 @@ class Queue {
         if (idle) busy_.push_back(stream);
         ++stream->queued;
     }
-    /// Makes later work of `stream` wait for a ticket of another stream.
+    /// Makes later work of `stream` wait until another stream has reached a ticket.
     void order(Stream* stream, Stream* other, uint64_t ticket) {
         if (stream == other || other->done >= ticket) return;
         push(stream, [this, other, ticket] { run_to(other, ticket); });
@@ -522,7 +522,8 @@ BackendStatus unpin(void* data, size_t) {
 
 // --- Kernels: the device's own kernels, or otherwise the CPU's kernels -----------------------------
 
-/// How an operator is computed: by the device's own kernel if it supports the dtypes, otherwise by the CPU's kernel.
+/// How an operator is computed: by the device's own kernel if this kernel supports the dtypes, otherwise by the CPU's
+/// kernel.
 struct Choice {
     void (*own)(const KernelArgs* args);
     const void* cpu;

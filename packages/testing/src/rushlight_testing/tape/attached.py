@@ -1,6 +1,6 @@
 """Importing this module attaches the tape to core, with the formulas of the installed rushlight-autograd.
 
-It is the entry point "tape" of the group "rushlight.autograd": `RUSHLIGHT_AUTOGRAD=tape python program.py`.
+This module is the entry point "tape" of the group "rushlight.autograd": `RUSHLIGHT_AUTOGRAD=tape python program.py`.
 """
 
 from __future__ import annotations

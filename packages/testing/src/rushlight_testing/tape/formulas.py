@@ -18,7 +18,7 @@ from rushlight_core.codegen.model import Op
 
 
 def _format(t: Tensor) -> str:
-    """Return the channels-last format of a tensor that has one and is not also row-major, otherwise "contiguous"."""
+    """Return the name of the channels-last format if a tensor has this format and is not row-major, else "contiguous"."""
     formats = {4: "channels_last", 5: "channels_last_3d"}
     wanted = formats.get(t.dim())
     if wanted is None or t.is_contiguous() or not t.is_contiguous(memory_format=wanted):
@@ -71,7 +71,7 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
 
 
 class Operators:
-    """Core's operators by the names that formulas use, hidden ones included."""
+    """Core's operators by the names that formulas use, including hidden operators."""
 
     def __init__(self, ops: Sequence[Op]) -> None:
         self._overloads: dict[str, list[Op]] = {}

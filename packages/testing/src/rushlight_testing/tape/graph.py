@@ -135,7 +135,7 @@ class NotDifferentiable(Node):
 
 
 class Overwritten(Node):
-    """The node of an in-place operator that writes truth values; its gradient is zero."""
+    """The node of an in-place operator that writes truth values. The gradient of such an operator is zero."""
 
     __slots__ = ()
 
@@ -179,7 +179,7 @@ class Saved:
 
 
 class Window:
-    """The positions of a view in its root, which can be applied to new memory.
+    """The positions of a view in its root. The positions can be applied to new memory.
 
     If either the view or the root is complex and the other is real, the new memory holds real numbers.
     """
@@ -273,7 +273,7 @@ class WriteThroughView(Node):
 
 
 def history_of(t: Tensor) -> State | None:
-    """Return the node that computed a tensor; None for a leaf. A view whose root was written later gets a new node."""
+    """Return the node that computed a tensor, or None for a leaf. A view whose root was written later gets a new node."""
     if not t.requires_grad:
         return None
     root = t._base

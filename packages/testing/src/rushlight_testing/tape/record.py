@@ -1,4 +1,4 @@
-"""The function of the dispatch stage, which records calls as nodes and saves the tensors that they need."""
+"""The function of the dispatch stage. It records calls as nodes and saves the tensors that the nodes need."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class FormulaNode(Node):
             self.shapes.setdefault("fit " + name, Shape.of(bound[name]))
 
     def uses(self) -> set[Use]:
-        """Return the uses of values in the formulas of the gradients that are needed."""
+        """Return how the formulas of the required gradients use values."""
         return {
             use
             for names, formula in self.derivative.grads.items()

@@ -48,7 +48,7 @@ def take(b: Builder, call: Call) -> Val:
 
 
 def _with_dimension(b: Builder, call: Call, *names: str) -> list[Val]:
-    """Return the tensors with at least one dimension."""
+    """Return the tensors, in which 0-d tensors get one dimension."""
     return [call.tensor(name) if call.rank(name) else b.unsqueeze(call.tensor(name), [0]) for name in names]
 
 
@@ -195,7 +195,7 @@ def _broadcast(sizes: list[tuple[int | Size, ...]]) -> list[int | Size]:
 
 
 def _positions(b: Builder, call: Call) -> tuple[list[int], Val, list[int | Size], bool]:
-    """Return the indexed dimensions, the stacked indices, the shape of an index, and whether the dimensions are adjacent."""
+    """Return the indexed dimensions, the stacked indices, their common shape, and whether the dimensions are adjacent."""
     given, known = call.optionals("indices"), call.values("indices")
     if any(value is not None and value.dtype in ("bool", "uint8") for value in known):
         raise UnsupportedError("masks as indices are not supported")

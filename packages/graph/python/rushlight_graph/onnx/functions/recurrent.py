@@ -13,7 +13,7 @@ _OPERATORS = {"lstm": "LSTM", "gru": "GRU", "rnn_tanh": "RNN", "rnn_relu": "RNN"
 
 
 def _joined(b: Builder, directions: list[list[Val]], gates: tuple[int, ...], hidden: int) -> Val:
-    """Return the weights of the directions, stacked, with gates in ONNX's order: (directions, ...)."""
+    """Return the stacked weights of all directions (directions, ...), with gates in ONNX's order."""
     names = [val.name for parts in directions for val in parts]
     if all(name in b.initializers for name in names):  # all weights are constants
         rows = [

@@ -84,7 +84,7 @@ def nansum(b: Builder, call: Call) -> Val:
 
 
 def _smallest(b: Builder, x: Val, dim: int, count: int | Size) -> list[Val]:
-    """Return the smallest elements along a dimension, in rising order, and their positions."""
+    """Return the smallest elements along a dimension, in ascending order, and their positions."""
     return b.ops("TopK", x, b.ints([count]), dtypes=[x.dtype, "int64"], axis=dim, largest=0, sorted=1)
 
 

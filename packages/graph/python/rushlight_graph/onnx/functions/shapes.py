@@ -180,7 +180,7 @@ def pad(b: Builder, call: Call) -> Val:
 
 @exports("diagonal_backward")
 def on_diagonal(b: Builder, call: Call) -> Val:
-    """Return zeros with a tensor on a diagonal."""
+    """Return a tensor of zeros with another tensor on a diagonal."""
     sizes = fixed_sizes(call.result)
     count = 1
     for size in sizes:

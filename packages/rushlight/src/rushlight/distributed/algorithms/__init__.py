@@ -1,1 +1,1 @@
-"""Communication hooks for modules over several processes, and the context manager for uneven inputs."""
+"""Communication hooks for `DistributedDataParallel`, and the context manager `Join` for uneven inputs."""

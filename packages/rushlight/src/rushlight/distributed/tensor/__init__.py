@@ -37,7 +37,7 @@ class Placement:
     """
 
     def is_shard(self, dim: int | None = None) -> bool:
-        """Return whether the tensor is divided along a dimension; if `dim` is given, along this dimension."""
+        """Return whether the tensor is divided along a dimension, or along `dim` if it is given."""
         return isinstance(self, Shard) and dim in (None, self.dim)
 
     def is_replicate(self) -> bool:
@@ -45,13 +45,13 @@ class Placement:
         return isinstance(self, Replicate)
 
     def is_partial(self, reduce_op: str | None = None) -> bool:
-        """Return whether each process has a term of a reduction; if `reduce_op` is given, of this reduction."""
+        """Return whether each process has a term of a reduction, or of the reduction `reduce_op` if it is given."""
         return isinstance(self, Partial) and reduce_op in (None, self.reduce_op)
 
 
 @dataclass(frozen=True)
 class Shard(Placement):
-    """Placement that divides a tensor along dimension `dim`, a part for each process.
+    """Placement that divides a tensor along dimension `dim`, with one part for each process.
 
     Example:
         >>> torch.distributed.tensor.Shard(1)

@@ -32,10 +32,10 @@ class SDPBackend(IntEnum):
 
 @contextmanager
 def sdpa_kernel(backends: SDPBackend | Iterable[SDPBackend], set_priority: bool = False) -> Iterator[None]:
-    """Context manager or decorator that restricts the implementations of attention, in the whole process.
+    """Context manager or decorator that restricts the implementations of attention in the whole process.
 
     Args:
-        backends: one or several implementations. If several of them can compute a call, the kernel is used.
+        backends: one or several implementations. If the kernel and MATH can both compute a call, the kernel is used.
         set_priority: whether the order of `backends` matters: the first implementation that can compute a call is used.
             MATH can compute all calls.
 

@@ -1,8 +1,7 @@
 """Attention whose scores are changed by a user-defined function: `flex_attention(q, k, v, score_mod, block_mask)`.
 
-The function is written for one score, and `vmap` runs it for all: the scores are computed as one tensor (B, H, Q_LEN,
-KV_LEN). A mask is stored as one tensor, too; if there is only a mask, the blocked kernel of `scaled_dot_product_attention`
-is used.
+The function computes one score, and `vmap` applies it to all scores, which are one tensor (B, H, Q_LEN, KV_LEN). A mask is
+stored as one tensor, too; if there is only a mask, the blocked kernel of `scaled_dot_product_attention` is used.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) ->
 
 
 def and_masks(*mask_mods: MaskMod) -> MaskMod:
-    """Return the mask function that is True where all of `mask_mods` are.
+    """Return the mask function that is True where all of `mask_mods` are True.
 
     Shape:
         - Arguments and results of the functions: scalar tensors.
@@ -105,7 +104,7 @@ def and_masks(*mask_mods: MaskMod) -> MaskMod:
 
 
 def or_masks(*mask_mods: MaskMod) -> MaskMod:
-    """Return the mask function that is True where at least one of `mask_mods` is.
+    """Return the mask function that is True where at least one of `mask_mods` is True.
 
     Shape:
         - Arguments and results of the functions: scalar tensors.
@@ -159,7 +158,7 @@ def create_mask(
 
 
 class BlockMask:
-    """The keys to which each query attends. Create it with `create_block_mask`.
+    """A mask of the keys to which each query attends. Use `create_block_mask` to create a mask.
 
     Attributes:
         mask_mod: the mask function.
@@ -203,7 +202,7 @@ class BlockMask:
         return padded.to(core.int32)
 
     def sparsity(self) -> float:
-        """Return the share of blocks that are entirely masked, in percent."""
+        """Return the percentage of blocks that are entirely masked."""
         blocks = self.to_dense()
         return 100.0 * (1.0 - blocks.sum().item() / max(blocks.numel(), 1))
 
@@ -269,7 +268,7 @@ def flex_attention(
         block_mask: the keys to which each query attends. The result is zero for a query that attends to no key.
         scale: factor of the scores; by default 1 / sqrt(E).
         enable_gqa: whether Hq may be a multiple of Hkv.
-        return_lse: whether to return the logarithms of the sums of exponentials too.
+        return_lse: whether to return the logarithms of the sums of exponentials, too.
         kernel_options: has no effect.
         return_aux: the additional results to return.
 

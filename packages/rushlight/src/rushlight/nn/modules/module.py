@@ -1,4 +1,4 @@
-"""Module, under PyTorch's module path, and global hooks of modules."""
+"""The class `Module` and functions for global hooks of modules, under PyTorch's module path."""
 
 from rushlight_nn.hooks import (
     register_module_backward_hook,

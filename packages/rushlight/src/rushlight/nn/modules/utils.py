@@ -21,7 +21,7 @@ _single, _pair, _triple, _quadruple = (_ntuple(n) for n in range(1, 5))
 
 
 def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
-    """Remove a prefix in place from the names in a state dict that begin with it.
+    """Remove a prefix from the names in a state dict, which is changed in place.
 
     Args:
         state_dict: the state dict.

@@ -71,7 +71,7 @@ def load_tests(
 
 
 def slowTest(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator that skips a test, unless the environment variable `PYTORCH_TEST_WITH_SLOW` is 1.
+    """Decorator that runs a test only if the environment variable `PYTORCH_TEST_WITH_SLOW` is 1.
 
     Example:
         >>> class TestSlow(TestCase):
@@ -148,8 +148,8 @@ class TestCase(unittest.TestCase):
         """Compare tensors, numbers, arrays and containers of them within tolerances, and all else by `==`.
 
         Args:
-            x, y: the values to compare. A number is accepted for a tensor of one element, and a list, tuple or range of
-                numbers for a tensor, whatever its dtype. Numbers are compared by value, not by type.
+            x, y: the values to compare. A tensor may be compared with a list, tuple or range of numbers, and a tensor of one
+                element with a number. The dtype of the tensor is then ignored. Numbers are compared by value, not by type.
             msg: a text that is added to the error's text; a function receives the text and returns another.
             atol, rtol: tolerances; pass both or neither. By default, the dtypes determine the tolerances.
             equal_nan: whether NaN equals NaN.
@@ -238,7 +238,7 @@ class TestCase(unittest.TestCase):
 
     @contextmanager
     def assertWarnsOnceRegex(self, category: type[Warning], regex: str = "") -> Iterator[None]:
-        """Context manager that fails unless its block issues a warning of this class and a warning that `regex` matches.
+        """Context manager that fails if its block does not issue a warning of this class, or none that `regex` matches.
 
         Args:
             category: the class of the warning.

@@ -17,7 +17,7 @@ _MOST_TRIES = 1000
 
 
 class FuzzedParameter:
-    """A number, or another value, that is drawn again for each set of tensors.
+    """A random number, or another random value, that is drawn for each set of tensors.
 
     Args:
         name: the name by which tensors and constraints refer to the parameter.
@@ -107,8 +107,8 @@ class FuzzedTensor:
 
     Args:
         name: the name of the tensor.
-        size: sizes: integers, and names of parameters.
-        steps: for each size a step k: the tensor consists of every k-th element of a larger tensor.
+        size: the sizes, as integers or names of parameters.
+        steps: a step k for each size. The tensor consists of every k-th element of a larger tensor.
         probability_contiguous: the probability that the dimensions are in memory in their order. Otherwise their order in
             memory is random.
         min_elements, max_elements: limits of the number of elements.
@@ -116,7 +116,7 @@ class FuzzedTensor:
         dim_parameter: the name of the parameter that holds the number of sizes that are used.
         roll_parameter: has no effect, as in PyTorch.
         dtype: the dtype.
-        cuda: whether the tensor is on a GPU.
+        cuda: whether to create the tensor on a GPU.
         tensor_constructor: a function that makes tensors, called with `size`, `dtype` and all parameters. By default, values
             are uniform from 0 to 1, or integers from 1 to 126.
 
@@ -221,15 +221,15 @@ class FuzzedSparseTensor(FuzzedTensor):
 
     Args:
         name: the name of the tensor.
-        size: sizes: integers, and names of parameters.
+        size: the sizes, as integers or names of parameters.
         min_elements, max_elements: limits of the number of elements, zeros included.
         dim_parameter: the name of the parameter that holds the number of sizes that are used.
         sparse_dim: the name of the parameter that holds the number of sparse dimensions.
-        nnz: has no effect, as in PyTorch: `density` determines the number of values.
+        nnz: has no effect, as in PyTorch, because `density` determines the number of values.
         density: the name of the parameter that holds the fraction of positions with a value.
         coalesced: the name of the parameter that holds whether positions are sorted and distinct.
         dtype: the dtype.
-        cuda: whether the tensor is on a GPU.
+        cuda: whether to create the tensor on a GPU.
 
     Example::
 
@@ -262,7 +262,7 @@ class FuzzedSparseTensor(FuzzedTensor):
     def sparse_tensor_constructor(
         size: Sequence[int], dtype: dtype, sparse_dim: int, nnz: int, is_coalesced: bool
     ) -> Tensor:
-        """Make a sparse tensor of `nnz` random positions. If it is coalesced, values at one position have been added."""
+        """Make a sparse tensor with `nnz` random positions. If `is_coalesced`, add values at the same position."""
         values = FuzzedTensor.default_tensor_constructor([nnz, *size[sparse_dim:]], dtype)
         sizes = rushlight.tensor(size[:sparse_dim], dtype=rushlight.float64)
         indices = (rushlight.rand(sparse_dim, nnz, dtype=rushlight.float64) * sizes.unsqueeze(1)).long()

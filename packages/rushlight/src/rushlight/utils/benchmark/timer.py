@@ -82,7 +82,7 @@ class Timer:
             rushlight.set_num_threads(before)
 
     def timeit(self, number: int = 1_000_000) -> Measurement:
-        """Return one measurement of `number` runs, after a hundredth as many warm-up runs."""
+        """Return one measurement of `number` runs, after `number` / 100 warm-up runs."""
         with self._threads():
             self._timer.timeit(max(number // 100, 2))
             return Measurement(number, [self._timer.timeit(number)], self._task_spec)

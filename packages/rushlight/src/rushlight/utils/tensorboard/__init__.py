@@ -1,6 +1,6 @@
-"""Write event files for TensorBoard: `SummaryWriter` adds scalars, images, histograms and more to files of events.
+"""Write event files for TensorBoard: `SummaryWriter` adds scalars, images, histograms and other data.
 
-One of the packages `tensorboard` and `tensorboardX` must be installed; the first one is used if both are.
+The package `tensorboard` or `tensorboardX` must be installed. If both are installed, `tensorboard` is used.
 """
 
 from rushlight.utils.tensorboard.writer import FileWriter, SummaryWriter

@@ -1,4 +1,4 @@
-"""Models as the graphs that TensorBoard draws."""
+"""Convert models to the graphs that TensorBoard draws."""
 
 from __future__ import annotations
 

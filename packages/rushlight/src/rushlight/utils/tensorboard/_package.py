@@ -1,6 +1,6 @@
-"""The messages and the writer of event files, from `tensorboard` or `tensorboardX`, whichever is installed.
+"""The messages and the writer of event files, from the installed package `tensorboard` or `tensorboardX`.
 
-Both packages define the same messages, in modules of different names.
+Both packages define the same messages, in modules with different names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Summaries: the messages from which TensorBoard's dashboards are drawn.
+"""Create summaries, which are the messages that TensorBoard's dashboards show.
 
 Each function returns one message of the package `tensorboard` or `tensorboardX`, which `FileWriter.add_summary` writes.
 """
@@ -45,7 +45,7 @@ _SMALLEST_COUNT = 1e-7  # avoids division by zero if there are no predictions
 
 
 def _value(tag: str, plugin: str | None = None, content: bytes = b"", **fields: Any) -> Any:
-    """Return a summary of one value, which the plug-in of TensorBoard with the name `plugin` shows."""
+    """Return a summary of one value, for the TensorBoard plug-in with the name `plugin`."""
     made = pb.summary.Summary.Value(tag=tag, **fields)
     if plugin is not None:
         made.metadata.plugin_data.plugin_name = plugin
@@ -119,7 +119,7 @@ def histogram_raw(
 ) -> Any:
     """Return a summary of a histogram whose buckets have been counted: bucket k ends at bucket_limits[k].
 
-    Raises ValueError if there are not as many limits as counts.
+    Raises ValueError if the numbers of limits and of counts differ.
 
     Example::
 
@@ -207,7 +207,7 @@ def _image(tag: str, encoded: tuple[int, int, int, bytes]) -> Any:
 def image(tag: str, tensor: Any, rescale: float = 1, dataformats: str = "NCHW") -> Any:
     """Return a summary of an image, or of several as a grid. Pixels are bytes, or numbers from 0 to 1.
 
-    Raises ValueError if `dataformats` does not fit the shape.
+    Raises ValueError if `dataformats` does not match the shape.
 
     Example::
 
@@ -227,7 +227,7 @@ def image_boxes(
 ) -> Any:
     """Return a summary of an image with boxes (N, 4), which are given as x and y of two corners.
 
-    Raises ValueError if `dataformats` does not fit the shape, or if there are not as many labels as boxes.
+    Raises ValueError if `dataformats` does not match the shape, or if the numbers of labels and of boxes differ.
 
     Example::
 
@@ -264,7 +264,7 @@ def video(tag: str, tensor: Any, fps: float = 4) -> Any:
 def audio(tag: str, tensor: Any, sample_rate: int = 44100) -> Any:
     """Return a summary of a sound: samples from -1 to 1, of one channel.
 
-    Louder samples are clipped, with a warning. Raises ValueError if there is more than one channel.
+    Samples outside this range are clipped, with a warning. Raises ValueError if there is more than one channel.
 
     Example::
 
@@ -304,7 +304,7 @@ def text(tag: str, text: str) -> Any:
 
 
 def custom_scalars(layout: Mapping[str, Mapping[str, Sequence[Any]]]) -> Any:
-    """Return a summary of how scalars are arranged in charts: {category: {chart: ["Multiline" or "Margin", tags]}}.
+    """Return a summary that arranges scalars in charts: {category: {chart: ["Multiline" or "Margin", tags]}}.
 
     Raises ValueError if a margin chart does not have three tags.
 
@@ -347,7 +347,7 @@ def pr_curve_raw(
         tp, fp, tn, fn: true and false positives and negatives.
         precision, recall: the ratios that follow from the counts.
         num_thresholds: number of thresholds, at most 127.
-        weights: accepted, as in PyTorch, and unused: the counts include them already.
+        weights: has no effect, as in PyTorch, because the counts already include the weights.
 
     Example::
 
@@ -511,7 +511,7 @@ def hparams(
 
 
 def _plain(name: str, value: Any) -> float | str | bool:
-    """Return a hyperparameter as a value of Python."""
+    """Return a hyperparameter as a Python value."""
     if isinstance(value, (rushlight.Tensor, np.generic)):
         value = _arrays.to_array(value).reshape(-1)[0].item()
     if not isinstance(value, (bool, int, float, str)):

@@ -52,7 +52,7 @@ class FileWriter:
         return str(self.event_writer.get_logdir())
 
     def add_event(self, event: Any, step: int | None = None, walltime: float | None = None) -> None:
-        """Add an event at a step and a time, by default the present time."""
+        """Add an event at a step and a time, by default the current time."""
         event.wall_time = time.time() if walltime is None else walltime
         if step is not None:
             event.step = int(step)
@@ -83,11 +83,11 @@ class FileWriter:
 
 
 class SummaryWriter:
-    """Writes scalars, images and more for TensorBoard, which reads the files of a folder while they grow.
+    """Writes scalars, images and other data to event files, which TensorBoard can read while they are written.
 
     Values are tensors, NumPy's arrays or numbers. A tag names a chart; tags with a slash are grouped by the part before the
-    slash. `global_step` is the place on the horizontal axis, and `walltime` the time in seconds, now by default. Methods
-    raise ValueError for a tensor whose shape does not fit.
+    slash. `global_step` is the position on the horizontal axis, and `walltime` is the time in seconds, by default the
+    current time. Methods raise ValueError if the shape of a tensor is not valid.
 
     Args:
         log_dir: the folder; by default runs/ with the time and the computer's name.
@@ -153,12 +153,12 @@ class SummaryWriter:
         run_name: str | None = None,
         global_step: int | None = None,
     ) -> None:
-        """Add a run's hyperparameters and the metrics that it reached.
+        """Add the hyperparameters of a run, and the metrics that the run reached.
 
         Args:
             hparam_dict: values of the hyperparameters: numbers, strings, bools, tensors of one element.
             metric_dict: the metrics by their tags, which differ from the tags of other scalars.
-            hparam_domain_discrete: for each of some hyperparameters, a list of its possible values.
+            hparam_domain_discrete: lists of the possible values of some hyperparameters, by their names.
             run_name: the folder of the run, inside the writer's folder; the time by default.
             global_step: the step.
 
@@ -206,7 +206,7 @@ class SummaryWriter:
         global_step: int | None = None,
         walltime: float | None = None,
     ) -> None:
-        """Add numbers that are drawn in one chart, each to a separate event file."""
+        """Add numbers that are drawn in one chart. Each number is written to a separate event file."""
         folder = self._get_file_writer().get_logdir()
         assert self.all_writers is not None
         for tag, value in tag_scalar_dict.items():
@@ -222,7 +222,7 @@ class SummaryWriter:
         global_step: int | None = None,
         walltime: float | None = None,
     ) -> None:
-        """Add a tensor without conversion."""
+        """Add a tensor, which is not converted."""
         self._get_file_writer().add_summary(summary.tensor_proto(tag, tensor), global_step, walltime)
 
     def add_histogram(
@@ -291,7 +291,7 @@ class SummaryWriter:
     ) -> None:
         """Add an image, of bytes or of numbers from 0 to 1.
 
-        `dataformats` names the dimensions: an order of CHW, HW or NCHW. Raises ValueError if it does not fit the shape.
+        `dataformats` names the dimensions: an order of CHW, HW or NCHW. Raises ValueError if it does not match the shape.
         """
         made = summary.image(tag, img_tensor, dataformats=dataformats)
         self._get_file_writer().add_summary(made, global_step, walltime)
@@ -306,7 +306,7 @@ class SummaryWriter:
     ) -> None:
         """Add images as a grid of eight columns, of bytes or of numbers from 0 to 1.
 
-        `dataformats` names the dimensions. Raises ValueError if it does not fit the shape.
+        `dataformats` names the dimensions. Raises ValueError if it does not match the shape.
         """
         self.add_image(tag, img_tensor, global_step, walltime, dataformats)
 
@@ -334,7 +334,7 @@ class SummaryWriter:
             labels: a text for each box, or a single text if there is one box.
 
         Raises:
-            ValueError: the labels are not as many as the boxes, or `dataformats` does not fit the shape.
+            ValueError: the numbers of labels and of boxes differ, or `dataformats` does not match the shape.
         """
         labels = [labels] if isinstance(labels, str) else labels
         made = summary.image_boxes(tag, img_tensor, box_tensor, rescale, dataformats, labels)
@@ -413,7 +413,7 @@ class SummaryWriter:
             model: the module.
             input_to_model: example arguments: a tensor, or a tuple or a list of them.
             verbose: print the captured program, too.
-            use_strict_trace: accepted for compatibility and ignored. The module may return lists and dictionaries.
+            use_strict_trace: has no effect. The module may return lists and dictionaries in any case.
         """
         from rushlight.utils.tensorboard import _graph
 
@@ -439,14 +439,14 @@ class SummaryWriter:
 
         Args:
             mat: the vectors (N, D).
-            metadata: a label for each vector, or a row of labels.
+            metadata: a label, or a list of labels, for each vector.
             label_img: images (N, C, H, W) for the vectors.
             global_step: the step.
             tag: the embedding's name.
-            metadata_header: names of the columns, if labels are rows.
+            metadata_header: names of the columns, if each vector has a list of labels.
 
         Raises:
-            ValueError: `mat` is not a matrix, or there are not as many labels or images as vectors.
+            ValueError: `mat` is not a matrix, or the number of labels or images differs from the number of vectors.
         """
         folder = Path(self._get_file_writer().get_logdir())
         write_embedding(folder, mat, metadata, label_img, global_step, tag, metadata_header)
@@ -469,7 +469,7 @@ class SummaryWriter:
             predictions: the probability that each example is positive.
             global_step: the step.
             num_thresholds: number of thresholds from 0 to 1, at most 127.
-            weights: how much each example counts; 1 by default.
+            weights: the weight of each example; 1 by default.
             walltime: the time.
 
         Raises:
@@ -509,13 +509,13 @@ class SummaryWriter:
     def add_custom_scalars_multilinechart(
         self, tags: Sequence[str], category: str = "default", title: str = "untitled"
     ) -> None:
-        """Arrange scalars, by their tags, as lines of one chart."""
+        """Show several scalars, given by their tags, as lines of one chart."""
         self.add_custom_scalars({category: {title: ["Multiline", tags]}})
 
     def add_custom_scalars_marginchart(
         self, tags: Sequence[str], category: str = "default", title: str = "untitled"
     ) -> None:
-        """Arrange three scalars, by their tags, as a line between a lower and an upper limit."""
+        """Show three scalars, given by their tags, as a line between a lower and an upper limit."""
         if len(tags) != 3:
             raise ValueError(f"SummaryWriter: a margin chart must have 3 tags, got {len(tags)}")
         self.add_custom_scalars({category: {title: ["Margin", tags]}})
@@ -541,7 +541,7 @@ class SummaryWriter:
             vertices: points (B, N, 3).
             colors: the colors of the points (B, N, 3), from 0 to 255.
             faces: triangles (B, M, 3), as indices of points.
-            config_dict: settings of the view, by names of three.js.
+            config_dict: settings of the view, under the names of three.js.
             global_step: the step.
             walltime: the time.
 

@@ -23,7 +23,7 @@ Hook = Callable[[Any, GradBucket], Future[Tensor]]
 
 
 def _mean(group: dist.ProcessGroup | None, tensor: Tensor) -> Future[Tensor]:
-    """Begin to replace a tensor by its mean over the ranks."""
+    """Start to replace a tensor by its mean over the ranks."""
     tensor.div_(dist.get_world_size(group))
     work = dist.all_reduce(tensor, group=group, async_op=True)
     if work is None:

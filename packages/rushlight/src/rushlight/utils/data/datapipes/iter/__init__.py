@@ -11,9 +11,9 @@ __all__ = ["ShufflerIterDataPipe"]
 
 
 class ShufflerIterDataPipe:
-    """Pipeline that shuffles samples, for `isinstance`. There are no pipelines: creating one raises NotImplementedError.
+    """Data pipe that shuffles samples, for `isinstance`. Creating an instance raises NotImplementedError.
 
-    `DataLoader(shuffle=True)` shuffles a dataset.
+    Use `DataLoader(shuffle=True)` to shuffle a dataset.
 
     Example:
         >>> isinstance([1, 2], ShufflerIterDataPipe)
