@@ -456,7 +456,7 @@ def swap(session: nox.Session) -> None:
 def mutation(session: nox.Session) -> None:
     """Plant the mistakes of tools/mutations.toml one by one, and check that a test fails: by hand, or nightly.
 
-    `-- --python`, `-- --cpp` or words of names select mistakes.
+    `-- --python`, `-- --cpp` or parts of names select mistakes.
     """
     session.run(sys.executable, "tools/run_mutations.py", *session.posargs, external=True)
 

@@ -50,7 +50,7 @@ class Provider {
         std::lock_guard lock(mutex);
         if (captures[index()] == 0) {
             RL_CHECK(!fallback_of(stage_of(level)), throw_runtime,
-                     "capture: the stage '%s' has another provider\n"
+                     "capture: other code already uses the stage '%s'\n"
                      "hint: capture outside of autograd.graph.allow_mutation_on_saved_tensors",
                      level == Level::Above ? "tracer" : "recorder");
             install_fallback(stage_of(level), traced);

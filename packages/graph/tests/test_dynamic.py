@@ -83,7 +83,7 @@ def test_ranges_and_multiples_are_checked_in_each_run(function_module: Any) -> N
     for size, message in (
         (4, "size 'n' is 1 in dimension 0 of input 'x', but must be from 2 to 9"),
         (40, "size 'n' is 10 in"),
-        (13, r"is 13, must be 4\*n\+0"),
+        (13, r"is 13, but must be 4\*n\+0"),
     ):
         with pytest.raises(ValueError, match=message):
             program.module()(core.randn(size))

@@ -89,7 +89,7 @@ def test_options_of_the_comparison() -> None:
         case.assertEqual(x, x + 1, "with words of mine")
     with pytest.raises(AssertionError, match=r"^made$"):
         case.assertEqual(x, x + 1, lambda text: "made")
-    with pytest.raises(ValueError, match="pass both or none"):
+    with pytest.raises(ValueError, match="pass both or neither"):
         case.assertEqual(x, x, atol=1.0)
     nan = torch.tensor([torch.nan])
     with pytest.raises(AssertionError):

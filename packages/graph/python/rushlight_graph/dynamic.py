@@ -34,7 +34,7 @@ _SMALL_END = 65
 
 
 class Dim:
-    """The name of a size of the arguments that may change from call to call.
+    """A size of arguments that may differ between calls. It is identified by a name.
 
     `Dim("n")` represents sizes of two or more, `2 * Dim("n")` represents even sizes, and `Dim("n") + 1` represents
     sizes that are larger than `n` by one.

@@ -197,7 +197,7 @@ def _examples(inputs: list[Message], texts: Mapping[str, str]) -> tuple[tuple[Te
             for name, entry in symbols.items()
         }
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise OnnxLoadError(f"onnx.load: the text {METADATA}symbols is damaged") from None
+        raise OnnxLoadError(f"onnx.load: the metadata entry {METADATA}symbols is damaged") from None
     args, shapes = [], []
     for value in inputs:
         name = value.get("name", "")

@@ -19,7 +19,7 @@ class FakeTensor:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError(
-            "FakeTensor(): there is no tracer\nhint: tensors on the device 'meta' have only shapes"
+            "FakeTensor(): is not supported\nhint: tensors on the device 'meta' have only shapes and dtypes"
         )
 
 

@@ -167,7 +167,7 @@ class Function:
 
 
 def _result(value: Any, args: tuple[Any, ...], context: FunctionCtx) -> Any:
-    """Return `value`, or a new tensor over the same memory if it is an argument that was not written."""
+    """Return `value`, or a new tensor over the same memory if `value` is an argument that was not written."""
     if isinstance(value, Tensor) and _is_in(value, args) and not _is_in(value, context._dirty):
         alias = value.detach()
         if _is_in(value, context._non_differentiable):

@@ -156,7 +156,7 @@ class TestCase(unittest.TestCase):
             exact_dtype, exact_device, exact_layout, exact_stride, exact_is_coalesced: which other properties must agree.
         """
         if (atol is None) != (rtol is None):
-            raise ValueError(f"assertEqual(atol, rtol): pass both or none, got {atol} and {rtol}")
+            raise ValueError(f"assertEqual(atol, rtol): pass both or neither, got {atol} and {rtol}")
         report = msg if callable(msg) or msg is None else lambda text: f"{text}\n{msg}"
         options = {
             "equal_nan": equal_nan, "check_dtype": exact_dtype, "check_device": exact_device,
