@@ -189,9 +189,9 @@ Sizes Program::State::bind(TensorList inputs) const {
             const int64_t size = t.sizes()[dim];
             const int64_t here = (size - offset) / scale;
             RL_CHECK(size >= offset && here * scale + offset == size, throw_value,
-                     "program: dimension %u of input '%s' is %lld, but must be %lld*%s%+lld", dim, name.c_str(),
-                     static_cast<long long>(size), static_cast<long long>(scale), symbol.name.c_str(),
-                     static_cast<long long>(offset));
+                     "program: dimension %u of input '%s' is %lld, but must be %lld*%s%+lld", dim,
+                     name.c_str(), static_cast<long long>(size), static_cast<long long>(scale),
+                     symbol.name.c_str(), static_cast<long long>(offset));
             RL_CHECK(here >= symbol.least && here <= symbol.most, throw_value,
                      "program: size '%s' is %lld in dimension %u of input '%s', but must be from %lld to "
                      "%lld",
