@@ -20,8 +20,8 @@ class WhyAlive:
     """The references that keep a tensor or its memory alive, as :func:`why_alive` returns them.
 
     Attributes:
-        references: paths from Python variables to the tensor, as texts. graph: the references that recorded graphs hold, as
-            texts.
+        references: paths from Python variables to the tensor, as texts.
+        graph: the references that recorded graphs hold, as texts.
 
     Shape:
         - Tensors may have any shape.

@@ -161,8 +161,8 @@ def gradgradcheck(
         inputs: the tensors, float64 or complex128, some of which require grad.
         grad_outputs: the gradients of the outputs; random tensors by default.
         gen_non_contig_grad_outputs: whether random `grad_outputs` are not contiguous.
-        check_fwd_over_rev: check second derivatives by forward mode over reverse mode. check_rev_over_rev: check second
-            derivatives by reverse mode over reverse mode.
+        check_fwd_over_rev: check second derivatives by forward mode over reverse mode.
+        check_rev_over_rev: check second derivatives by reverse mode over reverse mode.
         eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad, check_grad_dtypes, check_batched_grad,
         fast_mode, masked: as for :func:`gradcheck`.
 

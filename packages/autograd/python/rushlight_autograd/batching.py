@@ -102,7 +102,7 @@ _on_slow_path(_warn)
 
 
 def warn_of_slow_path(mode: bool) -> bool:
-    """Set whether vmap warns about operators that are computed example by example. Return the former setting.
+    """Set whether vmap warns about operators that are computed example by example. Return the previous setting.
 
     A warning is issued once for each operator.
 

@@ -190,7 +190,8 @@ def jacfwd(
         chunk_size: the number of elements of the arguments that have tangents at a time; the function runs once for
             each chunk.
 
-    Returns: a function like the result of :func:`jacrev`.
+    Returns:
+        a function like the result of :func:`jacrev`.
 
     Shape:
         - Jacobian: (*output.shape, *argument.shape).

@@ -14,7 +14,7 @@ from rushlight_nn.module import _parse_to as _parse
 class _Traced:
     def __init__(self, *args: Any) -> None:
         raise NotImplementedError(
-            f"{type(self).__name__}(): cannot be created, because programs are not compiled;  "
+            f"{type(self).__name__}(): cannot be created, because programs are not compiled; "
             "the class exists only for annotations"
         )
 

@@ -94,7 +94,7 @@ def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, pro
                 file.write(block)
         if hash_prefix and not digest.hexdigest().startswith(hash_prefix):
             raise RuntimeError(
-                f"download_url_to_file(hash_prefix): the SHA-256 of {url} must begin with {hash_prefix},  "
+                f"download_url_to_file(hash_prefix): the SHA-256 of {url} must begin with {hash_prefix}, "
                 f"got {digest.hexdigest()}"
             )
         shutil.move(partial, target)
