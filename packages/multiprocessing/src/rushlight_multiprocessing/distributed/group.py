@@ -75,7 +75,7 @@ class Work:
         self._results = results
 
     def wait(self, timeout: timedelta | None = None) -> bool:
-        """Wait for the end and return True. Raises the error of the collective, or RuntimeError if it exceeds `timeout`."""
+        """Wait for the end and return True. Raises the error of the collective, or RuntimeError when `timeout` expires."""
         seconds = -1.0 if timeout is None else timeout.total_seconds()
         if not _C._wait_work(self._handle, seconds):
             raise RuntimeError(f"Work.wait(timeout): the collective has not ended after {seconds:g} seconds")

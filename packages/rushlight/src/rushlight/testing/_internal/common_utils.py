@@ -238,7 +238,7 @@ class TestCase(unittest.TestCase):
 
     @contextmanager
     def assertWarnsOnceRegex(self, category: type[Warning], regex: str = "") -> Iterator[None]:
-        """Context manager that fails if its block does not issue a warning of this class, or none that `regex` matches.
+        """Context manager that checks that its block issues a warning of this class and a warning that `regex` matches.
 
         Args:
             category: the class of the warning.

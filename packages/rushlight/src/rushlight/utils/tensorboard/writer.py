@@ -240,8 +240,7 @@ class SummaryWriter:
             tag: the chart.
             values: a tensor or an array, of any shape.
             global_step: the step.
-            bins: "tensorflow" for buckets each of which is wider than the previous one by a tenth, or a value that
-                `numpy.histogram` accepts.
+            bins: "tensorflow" for buckets whose limits grow by a factor of 1.1, or a value that `numpy.histogram` accepts.
             walltime: the time.
             max_bins: largest number of buckets, approximately; neighbouring buckets are merged.
 
