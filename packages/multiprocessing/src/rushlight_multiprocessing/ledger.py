@@ -139,7 +139,7 @@ class Ledger:
         return self._words[_LOST]
 
     def finish_one(self) -> bool:
-        """Subtract 1 from this process's number of taken tasks, or, if it is 0, from another's. Return False if all are 0."""
+        """Subtract 1 from this process's number of taken tasks, or, if it is 0, from another. Return False if all are 0."""
         taken = range(_FIRST + 1, self._end(), 2)
         for word in [self._mine() + 1, _ORPHANED, *taken, _LOST]:
             if self._words[word] > 0:

@@ -164,7 +164,7 @@ class ONNXProgram:
 
 
 def _tensors(tree: Any) -> list[Tensor]:
-    """Return the tensors in tuples, lists and dicts, in their order."""
+    """Return a list of the tensors that tuples, lists and dicts contain, in their order."""
     if isinstance(tree, Tensor):
         return [tree]
     parts = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, (tuple, list)) else ()
