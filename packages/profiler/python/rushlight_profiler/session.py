@@ -315,9 +315,8 @@ class profile:  # noqa: N801  PyTorch's name
         if self._recording is None:
             raise RuntimeError(
                 "profile: nothing has been recorded yet\n"
-                "hint: read results after the `with` block, or in on_trace_ready; if you pass a schedule, it may not have "
-                "come "
-                "to its active steps"
+                "hint: read results after the `with` block, or in on_trace_ready; if you pass a schedule, its active "
+                "steps may not have begun"
             )
         return self._recording
 
