@@ -414,8 +414,9 @@ def _map(fd: int, size: int, offset: int = 0) -> mmap.mmap:
 
 def find(address: int) -> Block | None:
     """Return the block that contains a memory address, or None if the address is not in an arena."""
-    for arena in list(attached.values()):
-        block = arena.find(address)
+    for reference in attached.valuerefs():  # a copy, made in less time than one of `attached.values()`
+        arena = reference()
+        block = None if arena is None else arena.find(address)
         if block is not None:
             return block
     return None

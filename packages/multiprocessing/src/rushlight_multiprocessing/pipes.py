@@ -42,7 +42,7 @@ __all__ = ["Client", "Connection", "Listener", "Pipe", "wait"]
 _HEADER = struct.Struct("=QHHI")  # payload bytes, lock descriptors, flags, tag
 _ARENA = struct.Struct("=QQ")  # key, size
 _BLOCK = struct.Struct("=QQQ")  # location of a payload in shared memory: number of the arena, offset, bytes
-_PAYLOAD_IN_BLOCK = 1
+_PAYLOAD_IN_BLOCK, _IS_TENSOR = 1, 2  # flags
 LARGE_BYTES = 64 << 10
 _MAX_ARENAS = 250  # of the tensors of a message
 _MAX_LOCK_FDS = _MAX_ARENAS + 1  # with the arena of a large payload; the kernel's limit is 253
@@ -191,7 +191,7 @@ class Connection(standard.Connection):
             payload: Any = body[table : table + nbytes]
             if not count:
                 return tag, payload, None
-            incoming = IncomingBlocks(list(_ARENA.iter_unpack(body[:table])), lock_fds)
+            incoming = IncomingBlocks(list(_ARENA.iter_unpack(body[:table])), lock_fds, bool(kinds & _IS_TENSOR))
             lock_fds = []
         finally:
             for fd in lock_fds:
@@ -240,8 +240,8 @@ class Connection(standard.Connection):
         """Send a message. Return False if the kernel has no room for it, or for its descriptors."""
         self.check_arenas(outgoing)
         arenas = outgoing.arenas
-        kinds = _PAYLOAD_IN_BLOCK if outgoing.payload_in_block else 0
-        parts = [_HEADER.pack(len(payload), len(arenas), kinds, tag)]
+        flagged = (_PAYLOAD_IN_BLOCK * outgoing.payload_in_block) | (_IS_TENSOR * outgoing.is_tensor)
+        parts = [_HEADER.pack(len(payload), len(arenas), flagged, tag)]
         if arenas:
             parts.append(b"".join(_ARENA.pack(arena.key, arena.size) for arena in arenas))
         parts.append(payload)
