@@ -56,7 +56,7 @@ def add_path(module: Any, error: BaseException) -> None:
 
 
 def _path_between(module: Any, inner: Any) -> str | None:
-    """Return the name of `inner` among the descendants of `module`, or None."""
+    """Return the name of `inner` in `module`, or None if `inner` is not a descendant of `module`."""
     if inner is None:
         return None
     for name, child in module.named_modules():

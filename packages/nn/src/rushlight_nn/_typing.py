@@ -1,7 +1,7 @@
 """Names for annotations that do not need the slow import of `typing`.
 
-They also exist at run time, so that `typing.get_type_hints` can read the annotations of layers and their subclasses. At run
-time, `Any` is `object`.
+The names also exist at run time, so that `typing.get_type_hints` can read the annotations of layers and their subclasses. At
+run time, `Any` is `object`.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ __all__ = ["Beta"]
 class Beta(ExponentialFamily):
     """The beta distribution of numbers between 0 and 1.
 
-    Its density is proportional to ``x^(concentration1 - 1) · (1 - x)^(concentration0 - 1)``.
+    The density at x is proportional to ``x^(concentration1 - 1) · (1 - x)^(concentration0 - 1)``.
 
     Args:
         concentration1: the first concentration, often called alpha.

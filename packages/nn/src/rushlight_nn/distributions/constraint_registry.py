@@ -1,7 +1,8 @@
 """Transforms from unconstrained real numbers to constrained sets, for optimizers and samplers.
 
-`transform_to(constraint)` returns a transform for optimization, which is well conditioned but may not be invertible.
-`biject_to(constraint)` returns a bijection that computes the determinant of its Jacobian, as densities require.
+`transform_to(constraint)` returns a transform for optimizers: the transform is well conditioned, but may not be invertible.
+`biject_to(constraint)` returns a bijection for samplers: it also computes the determinant of its Jacobian, because the
+density of a transformed variable depends on this determinant.
 """
 
 from __future__ import annotations

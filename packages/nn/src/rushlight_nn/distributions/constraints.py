@@ -130,7 +130,8 @@ class _Dependent(Constraint):
 
 
 def is_dependent(constraint: Any) -> bool:
-    """Return whether a constraint depends on other values, such as the support of a uniform distribution.
+    """Return whether a constraint depends on other values. A uniform distribution's support, for example, depends on its
+    limits.
 
     Args:
         constraint: the constraint.
@@ -144,7 +145,7 @@ def is_dependent(constraint: Any) -> bool:
 
 
 class _DependentProperty(property, _Dependent):
-    """A property whose value is a constraint. If it is read from the class, the value is a dependent constraint."""
+    """A property whose value is a constraint. If the property is read from the class, its value is a dependent constraint."""
 
     def __init__(
         self,
@@ -157,12 +158,12 @@ class _DependentProperty(property, _Dependent):
         self._is_discrete, self._event_dim = is_discrete, event_dim
 
     def __call__(self, fn: Callable[[Any], Any]) -> _DependentProperty:  # type: ignore[override]
-        """Return a property that `fn` computes, with `is_discrete` and `event_dim` of this constraint."""
+        """Return a property that `fn` computes, with the `is_discrete` and `event_dim` of this constraint."""
         return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
 
 
 class _IndependentConstraint(Constraint):
-    """The values that satisfy the base constraint at all indices of the batch dimensions that are added to the event."""
+    """The values that satisfy the base constraint at every index of the batch dimensions that are treated as event dimensions."""
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
         for name, given, kind in (
@@ -276,7 +277,7 @@ class _Real(Constraint):
 
 
 class _Bounded(Constraint):
-    """The numbers above `lower_bound` and below `upper_bound`, if these are given."""
+    """The numbers above `lower_bound` and below `upper_bound`, or on one side of the only bound that is given."""
 
     def __repr__(self) -> str:
         parts = [

@@ -22,7 +22,7 @@ __all__ = ["ContinuousBernoulli"]
 class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
     """The continuous Bernoulli distribution of numbers between 0 and 1.
 
-    Its density is proportional to ``probs^x · (1 - probs)^(1 - x)`` (Loaiza-Ganem and Cunningham 2019).
+    The density at x is proportional to ``probs^x · (1 - probs)^(1 - x)`` (Loaiza-Ganem and Cunningham 2019).
 
     Args:
         probs: the parameter, from 0 to 1, which is not the mean.
@@ -64,7 +64,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
             self.__dict__[name] = clamp_probs(value)
 
     def _split(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return a mask of the elements outside `lims`, the log-odds of these elements, and the log-odds of the others."""
+        """Return a mask of the elements outside `lims`, the log-odds of these elements, and the log-odds of the other elements."""
         low, high = self._lims
         steep = (self.probs < low) | (self.probs > high)
         return steep, core.where(steep, self.logits, 1.0), core.where(steep, 0.0, self.logits)

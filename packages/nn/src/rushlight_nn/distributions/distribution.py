@@ -140,7 +140,7 @@ class Distribution:
         raise self._lacks("support")
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Self:
-        """Return these distributions expanded to `batch_shape`. Their parameters are views of the current parameters."""
+        """Return these distributions expanded to `batch_shape`. The parameters of the result are views of the parameters of `self`."""
         made: Any = object.__new__(type(self)) if _instance is None else _instance
         made.__dict__.update(self.__dict__)
         for name, constraint in self.arg_constraints.items():
@@ -182,7 +182,7 @@ class Distribution:
         raise self._lacks("cdf")
 
     def icdf(self, value: Tensor) -> Tensor:
-        """Return the quantile of the probability `value`: a sample is at most the quantile with this probability."""
+        """Return the quantile: the number that a sample does not exceed with the probability `value`."""
         raise self._lacks("icdf")
 
     def entropy(self) -> Tensor:

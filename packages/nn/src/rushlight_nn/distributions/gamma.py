@@ -25,7 +25,7 @@ class Gamma(ExponentialFamily):
 
     Args:
         concentration: the concentration, often called the shape.
-        rate: the rate, one over the scale.
+        rate: the rate, which is 1 / scale.
         validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:

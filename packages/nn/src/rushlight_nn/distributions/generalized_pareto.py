@@ -65,8 +65,8 @@ class GeneralizedPareto(Distribution):
     def _split(self) -> tuple[Tensor, Tensor, Tensor]:
         """Separate the concentrations above the machine epsilon in magnitude from the concentrations that are nearly zero.
 
-        Return a mask of the larger concentrations, a tensor of these with 1 elsewhere, and a tensor of the nearly zero
-        concentrations with 0 elsewhere.
+        Return a mask of the larger concentrations, a tensor in which 1 replaces the nearly zero concentrations, and a tensor
+        in which 0 replaces the larger concentrations.
         """
         curved = self.concentration.abs() > core.finfo(self.concentration.dtype).eps
         return (

@@ -20,7 +20,7 @@ __all__ = ["HalfCauchy"]
 
 
 class HalfCauchy(TransformedDistribution):
-    """The half-Cauchy distribution: the absolute value of a Cauchy variable around 0.
+    """The half-Cauchy distribution: the absolute value of a Cauchy variable with median 0.
 
     Args:
         scale: the scale, which is the median of the distribution.
@@ -49,7 +49,7 @@ class HalfCauchy(TransformedDistribution):
 
     @property
     def scale(self) -> Tensor:
-        """The scale of the Cauchy distribution around 0."""
+        """The scale of the Cauchy distribution with median 0."""
         return self.base_dist.scale
 
     @property

@@ -49,7 +49,7 @@ class HalfNormal(TransformedDistribution):
 
     @property
     def scale(self) -> Tensor:
-        """The scale of the normal distribution around 0."""
+        """The standard deviation of the normal distribution with mean 0."""
         return self.base_dist.scale
 
     @property

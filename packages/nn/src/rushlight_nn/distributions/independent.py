@@ -20,7 +20,7 @@ __all__ = ["Independent"]
 class Independent(Distribution):
     """A distribution that treats the last batch dimensions of another distribution as event dimensions.
 
-    `log_prob` sums over these dimensions.
+    `log_prob` sums over the reinterpreted dimensions.
 
     Args:
         base_distribution: the distribution whose batch dimensions are reinterpreted.

@@ -18,7 +18,7 @@ class Laplace(LocationScale):
 
     Args:
         loc: the mean.
-        scale: mean distance from `loc`.
+        scale: the mean distance of a sample from `loc`.
         validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:

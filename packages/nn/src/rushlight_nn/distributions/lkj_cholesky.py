@@ -23,8 +23,8 @@ __all__ = ["LKJCholesky"]
 class LKJCholesky(Distribution):
     """The LKJ distribution of Cholesky factors of correlation matrices.
 
-    The density of a matrix is proportional to ``det^(concentration - 1)``. Samples are drawn by the onion method
-    (Lewandowski, Kurowicka and Joe 2009).
+    The density of a correlation matrix is proportional to its determinant to the power ``concentration - 1``. Samples are
+    drawn by the onion method (Lewandowski, Kurowicka and Joe 2009).
 
     Args:
         dim: the size n of the matrices.

@@ -28,7 +28,7 @@ class LocationScale(Distribution):
         super().__init__(self.loc.shape, validate_args=validate_args)
 
     def _standard(self, value: Tensor) -> Tensor:
-        """Check `value`, and return its z = (value - loc) / scale."""
+        """Check `value`, and return z = (value - loc) / scale."""
         if self._validate_args:
             self._validate_sample(value)
         return (value - self.loc) / self.scale

@@ -27,7 +27,7 @@ class MixtureSameFamily(Distribution):
         validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
-        - `mixture_distribution`: batch shape (*) over K; `component_distribution`: batch shape (*, K).
+        - `mixture_distribution`: batch shape (*) and K categories; `component_distribution`: batch shape (*, K).
         - Samples: (*sample_shape, *batch_shape, *event_shape), with the event shape of the components.
 
     Raises:

@@ -88,7 +88,7 @@ class OneHotCategorical(OverCategories):
 class OneHotCategoricalStraightThrough(OneHotCategorical):
     """A :class:`OneHotCategorical` whose samples pass their gradients to the probabilities unchanged.
 
-    This is the straight-through estimator (Bengio, Léonard and Courville 2013).
+    This computation of gradients is called the straight-through estimator (Bengio, Léonard and Courville 2013).
 
     Args:
         probs: the probabilities, which are divided by their sum.

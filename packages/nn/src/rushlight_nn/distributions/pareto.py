@@ -23,7 +23,7 @@ __all__ = ["Pareto"]
 class Pareto(TransformedDistribution):
     """The Pareto distribution of numbers above `scale`.
 
-    A number is above x with probability ``(scale / x)^alpha``.
+    A sample is above x with probability ``(scale / x)^alpha``.
 
     Args:
         scale: the lower limit of the samples.

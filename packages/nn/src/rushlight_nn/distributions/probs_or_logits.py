@@ -28,7 +28,7 @@ class ProbsOrLogits(Distribution):
 
     @lazy_property
     def logits(self) -> Tensor:
-        """The log-odds of binary probabilities; otherwise the logarithms of the probabilities."""
+        """The log-odds of binary probabilities, or the logarithms of probabilities that sum to 1."""
         return probs_to_logits(self.__dict__["probs"], self._binary)
 
     def _given(self, probs: Any, logits: Any) -> tuple[str, Any]:

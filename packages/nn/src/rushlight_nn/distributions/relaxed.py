@@ -30,6 +30,6 @@ class Relaxed(TransformedDistribution):
 
     @property
     def logits(self) -> Tensor:
-        """The log-odds of the probabilities, or the logarithms of probabilities that sum to 1."""
+        """The log-odds of binary probabilities, or the logarithms of probabilities that sum to 1."""
         logits: Tensor = self.base_dist.logits
         return logits

@@ -26,7 +26,7 @@ class LogitRelaxedBernoulli(ProbsOrLogits):
     The samples are logistic variables with location `logits`, divided by the temperature (Maddison, Mnih and Teh 2017).
 
     Args:
-        temperature: the temperature; samples approach the logits of zeros and ones as it decreases.
+        temperature: the temperature; samples move towards minus or plus infinity as the temperature decreases.
         probs: the probability, from 0 to 1.
         logits: ``log(probs / (1 - probs))``, given instead of `probs`.
         validate_args: whether to check the arguments; true by default, unless Python runs with -O.
@@ -82,10 +82,10 @@ def _log(temperature: Any) -> Any:
 class RelaxedBernoulli(Relaxed):
     """A relaxation of the Bernoulli distribution: numbers between 0 and 1 that depend smoothly on `probs`.
 
-    It is the concrete distribution of Maddison, Mnih and Teh 2017, and Jang, Gu and Poole 2017.
+    This distribution is also called the concrete distribution (Maddison, Mnih and Teh 2017; Jang, Gu and Poole 2017).
 
     Args:
-        temperature: the temperature; samples approach zeros and ones as it decreases.
+        temperature: the temperature; samples approach 0 or 1 as the temperature decreases.
         probs: the probability, from 0 to 1.
         logits: ``log(probs / (1 - probs))``, given instead of `probs`.
         validate_args: whether to check the arguments; true by default, unless Python runs with -O.

@@ -28,7 +28,7 @@ class ExpRelaxedCategorical(OverCategories):
     Logarithms remain accurate where the variables are nearly 0 (Maddison, Mnih and Teh 2017, appendix C.3).
 
     Args:
-        temperature: the temperature; samples approach the logarithms of one-hot vectors as it decreases.
+        temperature: the temperature; samples approach the logarithms of one-hot vectors as the temperature decreases.
         probs: the probabilities, which are divided by their sum.
         logits: unnormalised log-probabilities, given instead of `probs`.
         validate_args: whether to check the arguments; true by default, unless Python runs with -O.
@@ -83,10 +83,10 @@ class ExpRelaxedCategorical(OverCategories):
 class RelaxedOneHotCategorical(Relaxed):
     """A relaxation of :class:`OneHotCategorical`: vectors that sum to 1 and depend smoothly on `probs`.
 
-    It is the concrete distribution of Maddison, Mnih and Teh 2017, and Jang, Gu and Poole 2017.
+    This distribution is also called the concrete distribution (Maddison, Mnih and Teh 2017; Jang, Gu and Poole 2017).
 
     Args:
-        temperature: the temperature; samples approach one-hot vectors as it decreases.
+        temperature: the temperature; samples approach one-hot vectors as the temperature decreases.
         probs: the probabilities, which are divided by their sum.
         logits: unnormalised log-probabilities, given instead of `probs`.
         validate_args: whether to check the arguments; true by default, unless Python runs with -O.

@@ -31,7 +31,7 @@ class TransformedDistribution(Distribution):
         validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
-        - The batch shape is the batch shape of the base, without dimensions that the transforms use as event
+        - The batch shape is the batch shape of the base, without the dimensions that the transforms treat as event
           dimensions.
         - Samples: (*sample_shape, *batch_shape, *event_shape).
 

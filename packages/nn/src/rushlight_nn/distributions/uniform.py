@@ -20,7 +20,7 @@ __all__ = ["Uniform"]
 
 
 class Uniform(Distribution):
-    """The uniform distribution from `low` to `high`, `high` excluded.
+    """The uniform distribution over the interval from `low` (included) to `high` (excluded).
 
     Args:
         low: lower limit.

@@ -101,7 +101,7 @@ def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
 
 
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
-    """Return the probabilities of logits: the inverse of :func:`probs_to_logits`.
+    """Convert logits to probabilities: the inverse of :func:`probs_to_logits`.
 
     Args:
         logits: the logits.
@@ -177,8 +177,8 @@ def half_log_determinant(factor: Tensor) -> Tensor:
 def inverse_factor(precision: Tensor) -> Tensor:
     """Return the Cholesky factor of the inverse of a positive definite matrix, by solving a triangular system.
 
-    The matrix is U Uᵀ with an upper triangular U, and the result is the inverse of Uᵀ. U is computed by reversing the
-    rows and columns of the matrix, and then reversing the rows and columns of its Cholesky factor.
+    The matrix is U Uᵀ with an upper triangular U, and the result is the inverse of Uᵀ. To compute U, the rows and columns of
+    the matrix are reversed. U is the Cholesky factor of the reversed matrix, with its rows and columns reversed.
     """
     flipped = core.linalg.cholesky(core.flip(precision, (-2, -1)))
     inverse = core.flip(flipped, (-2, -1)).mT
@@ -198,7 +198,7 @@ def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
         - Output: (*, number of elements of the triangle).
 
     Raises:
-        ValueError: the matrices have no such diagonal.
+        ValueError: the matrices have no diagonal with the number `diag`.
 
     Example:
         >>> from rushlight.distributions.utils import tril_matrix_to_vec

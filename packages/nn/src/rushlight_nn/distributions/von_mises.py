@@ -22,7 +22,7 @@ __all__ = ["VonMises"]
 class VonMises(Distribution):
     """The von Mises distribution of angles in radians.
 
-    Its density is proportional to ``exp(concentration · cos(angle - loc))``. Samples are drawn by the method of
+    The density of an angle is proportional to ``exp(concentration · cos(angle - loc))``. Samples are drawn by the method of
     Best and Fisher 1979, and computed in float64.
 
     Args:
@@ -32,7 +32,7 @@ class VonMises(Distribution):
 
     Shape:
         - Parameters: (*), numbers or tensors that broadcast; their common shape is the batch shape.
-        - Samples: (*sample_shape, *batch_shape), from -π to π.
+        - Samples: (*sample_shape, *batch_shape), with values from -π to π.
 
     Raises:
         ValueError: a concentration is not positive.

@@ -21,7 +21,7 @@ __all__ = ["Weibull"]
 class Weibull(TransformedDistribution):
     """The Weibull distribution of positive numbers.
 
-    A number is above x with probability ``exp(-(x / scale)^concentration)``.
+    A sample is above x with probability ``exp(-(x / scale)^concentration)``.
 
     Args:
         scale: the scale.
@@ -57,7 +57,7 @@ class Weibull(TransformedDistribution):
         super().__init__(base, transforms, validate_args=validate_args)
 
     def _moment(self, order: int) -> Tensor:
-        """Return a moment of the variable divided by `scale`."""
+        """Return the moment of the order `order` of the variable ``x / scale``."""
         return (1 + order / self.concentration).lgamma().exp()
 
     @property

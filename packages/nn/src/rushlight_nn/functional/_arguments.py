@@ -14,7 +14,7 @@ def reduction_code(
 ) -> int:
     """Return the number of a reduction in core: 0 for "none", 1 for "mean" and 2 for "sum".
 
-    If the deprecated `size_average` or `reduce` is given, it takes precedence over `reduction`, with a warning.
+    If the deprecated `size_average` or `reduce` is given, it takes precedence over `reduction`, and a warning is issued.
     """
     if size_average is not None or reduce is not None:
         average = size_average is None or size_average
@@ -37,7 +37,7 @@ def check_probability(function: str, p: float) -> None:
 
 
 def tuple_of(count: int, value: Any) -> tuple[Any, ...]:
-    """Return `value` as a tuple of `count` elements; a single value is repeated."""
+    """Return `value` as a tuple; a value that is not a tuple or list is repeated `count` times."""
     if isinstance(value, (tuple, list)):
         return tuple(value)
     return (value,) * count

@@ -75,7 +75,7 @@ class Transform:
 
     @property
     def inv(self) -> Transform:
-        """The inverse transform; `t.inv.inv is t`."""
+        """The inverse transform. The inverse of the inverse is the transform itself: `t.inv.inv is t`."""
         inverse = self._inv() if self._inv is not None else None
         if inverse is None:
             inverse = _InverseTransform(self)
@@ -139,7 +139,7 @@ class Transform:
 
 
 class _InverseTransform(Transform):
-    """The inverse of a transform, which shares the transform's cache."""
+    """The inverse of a transform. The transform and its inverse share a cache."""
 
     def __init__(self, transform: Transform) -> None:
         super().__init__(cache_size=transform._cache_size)
@@ -316,7 +316,7 @@ identity_transform: ComposeTransform = ComposeTransform([])
 class IndependentTransform(Transform):
     """A transform that treats additional dimensions as part of an event.
 
-    The determinants are multiplied over the additional dimensions.
+    The Jacobian determinants of `base_transform` are multiplied over the additional dimensions.
 
     Args:
         base_transform: the transform whose batch dimensions are reinterpreted.

@@ -203,7 +203,7 @@ class TanhTransform(_Plain):
 
 
 class AbsTransform(_Plain):
-    """The transform ``y = |x|``, which is not invertible; the inverse returns the positive number.
+    """The transform ``y = |x|``, which is not one-to-one; the inverse returns the number that is not negative.
 
     Args:
         cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
@@ -233,7 +233,7 @@ class AffineTransform(Transform):
     Args:
         loc: the shift.
         scale: the factor.
-        event_dim: the number of dimensions of an event, over which determinants are multiplied.
+        event_dim: the number of dimensions of an event, over which Jacobian determinants are multiplied.
         cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
 
     Shape:

@@ -59,7 +59,7 @@ class CatTransform(_Joined):
     Args:
         tseq: the transforms, one for each part.
         dim: the dimension.
-        lengths: the lengths of the parts; 1 each by default.
+        lengths: the lengths of the parts; every length is 1 by default.
         cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
 
     Shape:

@@ -74,7 +74,7 @@ class PositiveDefiniteTransform(_Plain):
 class CorrCholeskyTransform(_Plain):
     """The transform from vectors to Cholesky factors of correlation matrices.
 
-    The hyperbolic tangents of the numbers are partial correlations, row by row (Lewandowski, Kurowicka and Joe 2009).
+    The hyperbolic tangents of the input are the partial correlations, row by row (Lewandowski, Kurowicka and Joe 2009).
 
     Args:
         cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.

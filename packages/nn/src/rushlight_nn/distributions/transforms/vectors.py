@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class SoftmaxTransform(_Plain):
-    """The transform ``y = exp(x) / sum(exp(x))``, which is not invertible; the inverse returns log(y).
+    """The transform ``y = exp(x) / sum(exp(x))``, which is not one-to-one; the inverse returns log(y).
 
     Args:
         cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
