@@ -56,12 +56,12 @@ class RemovableHandle:
 
 
 class HookTable(dict[Any, Any]):
-    """A dictionary from ids to hooks, in the order in which they are called. Unlike a dict, it supports weak references."""
+    """A dictionary from ids to hooks, in the order of the calls. Unlike a dict, this class supports weak references."""
 
     __slots__ = ("__weakref__",)
 
     def add(self, hook: Any, prepend: bool = False, extra: tuple[HookTable, ...] = ()) -> RemovableHandle:
-        """Store `hook`, first if `prepend` and otherwise last, and mark its id in each of the `extra` tables."""
+        """Store `hook`, in front of all others if `prepend` is set, otherwise last. Mark its id in the tables `extra`."""
         handle = RemovableHandle(self, extra)
         self[handle.id] = hook
         if prepend:
@@ -87,7 +87,7 @@ NO_HOOKS = _NoHooks()
 
 
 class _GlobalHooks(HookTable):
-    """Hooks that are called for every module. Calls of modules skip the hooks while none is registered."""
+    """A table of hooks that are called for every module. While all these tables are empty, calls of modules skip them."""
 
     __slots__ = ()
 
@@ -253,7 +253,7 @@ def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> Rem
     """Call `hook(module, name, parameter)` when a parameter is registered in a module.
 
     Args:
-        hook: the function. A return value other than None is registered instead.
+        hook: the function. A return value other than None is registered instead of the parameter.
 
     Returns:
         a handle whose `remove()` removes the hook.
@@ -272,7 +272,7 @@ def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> Remova
     """Call `hook(module, name, buffer)` when a buffer is registered in a module.
 
     Args:
-        hook: the function. A return value other than None is registered instead.
+        hook: the function. A return value other than None is registered instead of the buffer.
 
     Returns:
         a handle whose `remove()` removes the hook.
@@ -292,7 +292,7 @@ def register_module_module_registration_hook(hook: Callable[..., Any]) -> Remova
     """Call `hook(module, name, child)` when a module is registered in another module.
 
     Args:
-        hook: the function. A return value other than None is registered instead.
+        hook: the function. A return value other than None is registered instead of the child.
 
     Returns:
         a handle whose `remove()` removes the hook.
@@ -307,7 +307,7 @@ def register_module_module_registration_hook(hook: Callable[..., Any]) -> Remova
 
 
 def passed_through(hooks: HookTable, module: Any, name: str, value: Any) -> Any:
-    """Call the registration hooks, and return `value` or its replacement by a hook."""
+    """Call the registration hooks, and return `value`, or the object that a hook returned to replace it."""
     for hook in list(hooks.values()):
         replacement = hook(module, name, value)
         if replacement is not None:
@@ -384,8 +384,8 @@ class Hooks:
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call `hook(module, grad_input, grad_output)` when the gradients of the module's inputs have been computed.
 
-        Both gradients are tuples, with None where there is no gradient. `grad_input` contains only the gradients of
-        positional arguments. A return value other than None replaces `grad_input`. An autograd provider must be
+        `grad_input` and `grad_output` are tuples, with None where there is no gradient. `grad_input` contains only the
+        gradients of positional arguments. A return value other than None replaces `grad_input`. An autograd provider must be
         installed.
 
         Raises RuntimeError if the module has a hook of :meth:`register_backward_hook`.

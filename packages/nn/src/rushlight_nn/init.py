@@ -1,6 +1,6 @@
 """Functions that fill tensors with initial values.
 
-Every function fills its tensor in place, without recording gradients, and returns it.
+Every function fills its tensor in place, without recording gradients, and returns this tensor.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _GAINS = {
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """Return the gain of a nonlinearity: the factor of weights that preserves the variance of activations.
+    """Return the gain of a nonlinearity: the factor for weights with which the variance of activations is preserved.
 
     Args:
         nonlinearity: "linear", a convolution such as "conv2d" or "conv_transpose2d", "sigmoid", "tanh", "relu",
@@ -123,7 +123,7 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
         tensor: the tensor, which is returned.
         a: lower limit.
         b: upper limit.
-        generator: the generator to draw from; the global one by default.
+        generator: the generator to draw from; the global generator by default.
 
     Shape:
         - Tensor: (*), any shape; floating point.
@@ -144,7 +144,7 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
         tensor: the tensor, which is returned.
         mean: mean of the distribution.
         std: standard deviation of the distribution.
-        generator: the generator to draw from; the global one by default.
+        generator: the generator to draw from; the global generator by default.
 
     Shape:
         - Tensor: (*), any shape; floating point.
@@ -174,11 +174,11 @@ def trunc_normal_(
 
     Args:
         tensor: the tensor, which is returned.
-        mean: mean of the normal distribution before it is truncated.
-        std: standard deviation of this distribution.
+        mean: mean of the normal distribution before the truncation.
+        std: standard deviation of the normal distribution before the truncation.
         a: lower limit.
         b: upper limit.
-        generator: the generator to draw from; the global one by default.
+        generator: the generator to draw from; the global generator by default.
 
     Shape:
         - Tensor: (*), any shape; floating point.
@@ -320,7 +320,8 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
         - Tensor: (out, in, *kernel) with a kernel of one, two or three dimensions.
 
     Raises:
-        ValueError: the tensor does not have 3, 4 or 5 dimensions, or the outputs cannot be split into groups.
+        ValueError: the tensor does not have 3, 4 or 5 dimensions, or the output channels cannot be split into `groups` equal
+            groups.
 
     Example:
         >>> w = nn.init.dirac_(torch.empty(2, 2, 3))
@@ -351,7 +352,7 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
     Args:
         tensor: the weight, which is returned.
         gain: a factor; see :func:`calculate_gain`.
-        generator: the generator to draw from; the global one by default.
+        generator: the generator to draw from; the global generator by default.
 
     Shape:
         - Tensor: (out, in, *kernel); fan_in = in · k and fan_out = out · k for a kernel of k elements.
@@ -376,7 +377,7 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> 
     Args:
         tensor: the weight, which is returned.
         gain: a factor; see :func:`calculate_gain`.
-        generator: the generator to draw from; the global one by default.
+        generator: the generator to draw from; the global generator by default.
 
     Shape:
         - Tensor: (out, in, *kernel); fan_in = in · k and fan_out = out · k for a kernel of k elements.
@@ -415,9 +416,9 @@ def kaiming_uniform_(
     Args:
         tensor: the weight, which is returned.
         a: the negative slope of "leaky_relu".
-        mode: "fan_in" preserves the variance of activations, "fan_out" the variance of gradients.
+        mode: "fan_in" preserves the variance of activations, and "fan_out" preserves the variance of gradients.
         nonlinearity: the nonlinearity after the layer; see :func:`calculate_gain`.
-        generator: the generator to draw from; the global one by default.
+        generator: the generator to draw from; the global generator by default.
 
     Shape:
         - Tensor: (out, in, *kernel); fan_in = in · k and fan_out = out · k for a kernel of k elements.
@@ -449,9 +450,9 @@ def kaiming_normal_(
     Args:
         tensor: the weight, which is returned.
         a: the negative slope of "leaky_relu".
-        mode: "fan_in" preserves the variance of activations, "fan_out" the variance of gradients.
+        mode: "fan_in" preserves the variance of activations, and "fan_out" preserves the variance of gradients.
         nonlinearity: the nonlinearity after the layer; see :func:`calculate_gain`.
-        generator: the generator to draw from; the global one by default.
+        generator: the generator to draw from; the global generator by default.
 
     Shape:
         - Tensor: (out, in, *kernel); fan_in = in · k and fan_out = out · k for a kernel of k elements.
@@ -479,7 +480,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
     Args:
         tensor: the weight, which is returned.
         gain: a factor.
-        generator: the generator to draw from; the global one by default.
+        generator: the generator to draw from; the global generator by default.
 
     Shape:
         - Tensor: (rows, *); the dimensions after the first are flattened into columns.
@@ -507,7 +508,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
 def _make_rows_orthonormal(matrix: Tensor) -> None:
     """Orthonormalise the rows in place, in blocks, by the Gram-Schmidt process.
 
-    Each step is done twice, so that rounding errors do not accumulate (Giraud et al. 2005).
+    Each orthogonalisation is done twice, so that rounding errors do not accumulate (Giraud et al. 2005).
     """
     block = 32
     for begin in range(0, matrix.shape[0], block):
@@ -527,8 +528,8 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     Args:
         tensor: the matrix, which is returned.
         sparsity: the fraction of each column that is zero.
-        std: standard deviation of the other numbers.
-        generator: the generator to draw from; the global one by default.
+        std: standard deviation of the normal distribution.
+        generator: the generator to draw from; the global generator by default.
 
     Shape:
         - Tensor: (rows, columns).

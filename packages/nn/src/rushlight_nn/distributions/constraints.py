@@ -130,8 +130,7 @@ class _Dependent(Constraint):
 
 
 def is_dependent(constraint: Any) -> bool:
-    """Return whether a constraint depends on other values. A uniform distribution's support, for example, depends on its
-    limits.
+    """Return whether a constraint depends on other values, as the support of a uniform distribution depends on its limits.
 
     Args:
         constraint: the constraint.
@@ -145,7 +144,7 @@ def is_dependent(constraint: Any) -> bool:
 
 
 class _DependentProperty(property, _Dependent):
-    """A property whose value is a constraint. If the property is read from the class, its value is a dependent constraint."""
+    """A property whose value is a constraint, or a dependent constraint if the property is read from the class."""
 
     def __init__(
         self,
@@ -163,7 +162,7 @@ class _DependentProperty(property, _Dependent):
 
 
 class _IndependentConstraint(Constraint):
-    """The values that satisfy the base constraint at every index of the batch dimensions that are treated as event dimensions."""
+    """The values that satisfy the base constraint at every index of the dimensions that become event dimensions."""
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
         for name, given, kind in (

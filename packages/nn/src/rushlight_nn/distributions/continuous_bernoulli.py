@@ -64,7 +64,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
             self.__dict__[name] = clamp_probs(value)
 
     def _split(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return a mask of the elements outside `lims`, the log-odds of these elements, and the log-odds of the other elements."""
+        """Return a mask of the elements outside `lims`, their log-odds, and the log-odds of the elements inside `lims`."""
         low, high = self._lims
         steep = (self.probs < low) | (self.probs > high)
         return steep, core.where(steep, self.logits, 1.0), core.where(steep, 0.0, self.logits)

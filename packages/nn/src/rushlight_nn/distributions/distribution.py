@@ -140,7 +140,7 @@ class Distribution:
         raise self._lacks("support")
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Self:
-        """Return these distributions expanded to `batch_shape`. The parameters of the result are views of the parameters of `self`."""
+        """Return these distributions expanded to `batch_shape`, with parameters that are views of the current parameters."""
         made: Any = object.__new__(type(self)) if _instance is None else _instance
         made.__dict__.update(self.__dict__)
         for name, constraint in self.arg_constraints.items():

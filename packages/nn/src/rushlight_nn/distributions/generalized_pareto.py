@@ -25,8 +25,8 @@ class GeneralizedPareto(Distribution):
     Args:
         loc: the threshold.
         scale: the scale.
-        concentration: 0 for an exponential tail, above 0 for a heavier tail. If it is below 0, the largest possible
-            value is loc - scale / concentration.
+        concentration: 0 for an exponential tail, above 0 for a heavier tail. If the concentration is below 0, the largest
+            possible value is loc - scale / concentration.
         validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:

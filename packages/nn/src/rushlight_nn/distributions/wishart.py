@@ -21,7 +21,7 @@ __all__ = ["Wishart"]
 
 
 class Wishart(ExponentialFamily):
-    """The Wishart distribution of positive definite matrices: sums of outer products of normal vectors.
+    """The Wishart distribution of positive definite matrices: sums of the outer products v vᵀ of normal vectors v.
 
     Samples are drawn by Bartlett's decomposition (Bartlett 1934).
 

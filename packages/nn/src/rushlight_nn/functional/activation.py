@@ -107,7 +107,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
 @overridable
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """Keep the elements that are above `threshold`, and replace all others by `value`.
+    """Keep the elements that are above `threshold`, and replace all other elements by `value`.
 
     Args:
         input: the tensor.
@@ -337,8 +337,8 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
     Args:
         input: the tensor.
-        dim: the dimension along which the results add up to 1. If None, it is 0 for tensors of 0, 1 or 3 dimensions and 1
-            otherwise, and a warning is issued.
+        dim: the dimension along which the results add up to 1. If None, the dimension is 0 for tensors of 0, 1 or 3
+            dimensions and 1 for other tensors, and a warning is issued.
         _stacklevel: ignored.
         dtype: dtype to which the input is converted first, such as float32 for a float16 input.
 
@@ -360,8 +360,8 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
     Args:
         input: the tensor.
-        dim: the dimension along which the results add up to 1. If None, it is 0 for tensors of 0, 1 or 3 dimensions and 1
-            otherwise, and a warning is issued.
+        dim: the dimension along which the results add up to 1. If None, the dimension is 0 for tensors of 0, 1 or 3
+            dimensions and 1 for other tensors, and a warning is issued.
         _stacklevel: ignored.
         dtype: dtype to which the input is converted first, such as float32 for a float16 input.
 
@@ -383,8 +383,8 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
 
     Args:
         input: the tensor.
-        dim: the dimension along which the probabilities add up to 1. If None, it is 0 for tensors of 0, 1 or 3 dimensions
-            and 1 otherwise, and a warning is issued.
+        dim: the dimension along which the probabilities add up to 1. If None, the dimension is 0 for tensors of 0, 1 or 3
+            dimensions and 1 for other tensors, and a warning is issued.
         _stacklevel: ignored.
         dtype: dtype to which the input is converted first, such as float32 for a float16 input.
 
@@ -408,7 +408,7 @@ def gumbel_softmax(
 
     Args:
         logits: log-probabilities, which need not be normalised.
-        tau: the temperature. The smaller it is, the closer the samples are to one-hot vectors.
+        tau: the temperature. The smaller the temperature is, the closer the samples are to one-hot vectors.
         hard: return one-hot vectors, with the gradient of the relaxed samples.
         eps: accepted and ignored.
         dim: the dimension of the classes.

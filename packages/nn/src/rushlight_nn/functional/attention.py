@@ -50,7 +50,7 @@ def multi_head_attention_forward(
     average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """Compute multi-head attention, with linear maps before and after it (Vaswani et al. 2017).
+    """Compute multi-head attention, with linear maps before and after the attention (Vaswani et al. 2017).
 
     :class:`rushlight_nn.MultiheadAttention` holds the parameters and calls this function.
 
@@ -88,7 +88,7 @@ def multi_head_attention_forward(
 
     Raises:
         AssertionError: the shapes of query, key, value and `key_padding_mask` do not fit, `num_heads` does not divide E, or
-            a mask is neither bool nor floating point. PyTorch raises this class, too.
+            a mask is neither bool nor floating point. PyTorch also raises AssertionError in these cases.
         RuntimeError: `attn_mask` has the wrong shape, or `is_causal` is set without `attn_mask`.
 
     Example:

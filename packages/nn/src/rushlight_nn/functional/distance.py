@@ -1,4 +1,4 @@
-"""Functions for distances and angles between vectors. All of them are operators of core."""
+"""Functions for distances and angles between vectors. All these functions are operators of core."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _dropout_ = operator("dropout_")
 
 @overridable
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Zero each element with probability `p` and scale the others by 1 / (1 - p) (Srivastava et al. 2014).
+    """Zero each element with probability `p`, and scale the remaining elements by 1 / (1 - p) (Srivastava et al. 2014).
 
     Args:
         input: the tensor.
@@ -163,9 +163,9 @@ def _alpha_dropped(shape: tuple[int, ...], input: Tensor, p: float, inplace: boo
 
 @overridable
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """Set elements to the lower limit of SELU with probability `p`, and rescale to preserve mean 0 and variance 1.
+    """Set elements to the lower limit of SELU with probability `p`, and rescale all to preserve mean 0 and variance 1.
 
-    The method is from Klambauer et al. 2017.
+    Alpha dropout is described by Klambauer et al. 2017.
 
     Args:
         input: the tensor.

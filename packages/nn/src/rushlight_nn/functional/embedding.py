@@ -27,7 +27,8 @@ def embedding(
         input: the indices of the rows, int32 or int64.
         weight: the table.
         padding_idx: the index of a row that gets no gradient.
-        max_norm: the largest norm of a row. Rows that are looked up are scaled in place to at most this norm.
+        max_norm: the largest norm of a row. A row whose norm is larger is rescaled in place to this norm when the row is
+            looked up.
         norm_type: the order of the norm.
         scale_grad_by_freq: divide the gradient of each row by the number of times that the row was looked up in the call.
         sparse: make the gradient of the table sparse.
@@ -52,7 +53,7 @@ def embedding(
 def _checked(
     input: Tensor, weight: Tensor, padding_idx: int | None, max_norm: float | None, norm_type: float
 ) -> int:
-    """Return `padding_idx` as a non-negative index, or -1 for None, and scale the rows that are looked up to `max_norm`."""
+    """Return `padding_idx` as a nonnegative index, or -1 for None, and rescale rows of a norm above `max_norm`."""
     if padding_idx is None:
         row = -1
     else:
@@ -78,12 +79,12 @@ def _limit_rows(weight: Tensor, indices: Tensor, max_norm: float, norm_type: flo
 
 @overridable
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """Return a one-hot vector for each element: one at the index of its class, and zero elsewhere.
+    """Return a one-hot vector for each element: the vector is one at the index of the element's class, and zero elsewhere.
 
     Args:
         tensor: classes, int64.
-        num_classes: number of classes; -1 selects one more than the largest element. Inside `vmap`, the number must be
-            given, and the vector of a class that is out of range is zero.
+        num_classes: number of classes; -1 stands for the largest element plus 1. Inside `vmap`, the number must be given,
+            and the vector of a class that is out of range is zero.
 
     Shape:
         - Input: (*).
@@ -211,7 +212,7 @@ def embedding_bag(
 
 
 def _mean(sums: Tensor, flat: Tensor, bags: Tensor, length: int, absent: Tensor | None) -> Tensor:
-    """Divide the sum of each bag by the number of its rows. Rows that the mask `absent` selects are not counted."""
+    """Divide the sum of each bag by the number of rows in the bag. Rows that the mask `absent` selects are not counted."""
     present = core.ones(flat.shape, dtype=sums.dtype, device=sums.device)
     if absent is not None:
         present = present.masked_fill(absent, 0.0)

@@ -97,7 +97,7 @@ def fractional_max_pool2d_with_indices(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Return the result of :func:`fractional_max_pool2d` and the positions of the maxima in their H·W plane.
+    """Return the result of :func:`fractional_max_pool2d` and the positions of the maxima in the flattened H·W plane.
 
     The arguments are the same as for :func:`fractional_max_pool2d`.
 
@@ -122,7 +122,7 @@ def fractional_max_pool3d_with_indices(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Return the result of :func:`fractional_max_pool3d` and the positions of the maxima in their D·H·W volume.
+    """Return the result of :func:`fractional_max_pool3d` and the positions of the maxima in the flattened D·H·W volume.
 
     The arguments are the same as for :func:`fractional_max_pool3d`.
 
@@ -154,7 +154,7 @@ def fractional_max_pool2d(
         kernel_size: size of the windows, an int or a pair for height and width.
         output_size: number of windows, an int or a pair.
         output_ratio: number of windows divided by the input's size, between 0 and 1. It is used if `output_size` is None.
-        return_indices: also return the positions of the maxima in their H·W plane, int64.
+        return_indices: also return the positions of the maxima in the flattened H·W plane, int64.
         _random_samples: (N, C, 2), numbers between 0 and 1 that replace the random numbers.
 
     Shape:
@@ -190,7 +190,7 @@ def fractional_max_pool3d(
         kernel_size: size of the windows, an int or a triple for depth, height and width.
         output_size: number of windows, an int or a triple.
         output_ratio: number of windows divided by the input's size, between 0 and 1. It is used if `output_size` is None.
-        return_indices: also return the positions of the maxima in their D·H·W volume, int64.
+        return_indices: also return the positions of the maxima in the flattened D·H·W volume, int64.
         _random_samples: (N, C, 3), numbers between 0 and 1 that replace the random numbers.
 
     Shape:

@@ -25,7 +25,7 @@ class LinearCrossEntropyOptions:
         batch_chunk_size: number of samples in a chunk. If None, `chunking_method` determines the number. If both are None,
             the whole batch is one chunk.
         chunking_method: "aspect_ratio" chooses chunks whose scores are about as large as the whole input, and
-            "aspect_ratio:N" chooses chunks that are N times smaller than with "aspect_ratio". "auto" is the same as
+            "aspect_ratio:N" chooses chunks that are N times smaller than the chunks of "aspect_ratio". "auto" is the same as
             "aspect_ratio:2".
         acc_policy: "auto", "accurate", "balanced" or "compact". It has no effect, because gradients are accumulated in their
             own dtype.
@@ -107,16 +107,16 @@ def linear_cross_entropy(
 
     Args:
         input: the features.
-        linear_weight: weight of the linear layer. If it has the additional dimensions d1, ..., a loss is computed for each
-            index of these dimensions.
+        linear_weight: weight of the linear layer. If `linear_weight` has the additional dimensions d1, ..., a loss is
+            computed for each index of these dimensions.
         target: classes, int64, or probabilities.
         linear_bias: bias of the linear layer.
         weight: a factor for each class, (C).
         reduction: "mean", "sum" or "none".
         ignore_index: a target class that is excluded from the loss, -100 by default.
         label_smoothing: the part of each target that is spread evenly over all classes.
-        options: process the batch in chunks, so that only the scores of one chunk are in memory. This has an effect only if
-            the targets are classes and the weight has two dimensions.
+        options: how to process the batch in chunks, so that only the scores of one chunk are in memory. `options` has an
+            effect only if the targets are classes and the weight has two dimensions.
 
     Shape:
         - Input: (N, in_features) or (in_features).

@@ -117,7 +117,7 @@ def _warn_of_sizes(function: str, input: Tensor, target: Tensor) -> None:
 
 
 def _weighted(function: str, losses: Tensor, weight: Tensor, code: int) -> Tensor:
-    """Multiply `losses` by `weight` and reduce them; the mean divides by the sum of the weights."""
+    """Multiply `losses` by `weight` and reduce the products. The mean divides by the sum of the weights."""
     if weight.shape != losses.shape:
         raise ValueError(
             f"{function}(weight): got shape {tuple(weight.shape)}, needs the shape of the losses, {tuple(losses.shape)}"
@@ -209,7 +209,7 @@ def smooth_l1_loss(
     reduction: str = "mean",
     beta: float = 1.0,
 ) -> Tensor:
-    """Return a loss that is quadratic for small errors and linear for large ones (Girshick 2015).
+    """Return a loss that is quadratic for small errors and linear for large errors (Girshick 2015).
 
     With d = |input - target|, the loss is ``d² / (2 · beta)`` where d < beta, else ``d - beta / 2``.
 
@@ -248,7 +248,7 @@ def huber_loss(
     delta: float = 1.0,
     weight: Tensor | None = None,
 ) -> Tensor:
-    """Return a loss that is quadratic for small errors and linear for large ones (Huber 1964).
+    """Return a loss that is quadratic for small errors and linear for large errors (Huber 1964).
 
     With d = |input - target|, the loss is ``d² / 2`` where d <= delta, else ``delta · (d - delta / 2)``.
 
@@ -374,7 +374,7 @@ def kl_div(
         input: log-probabilities.
         target: probabilities, or log-probabilities with `log_target`.
         size_average, reduce: deprecated; use `reduction`.
-        reduction: "batchmean" divides the sum by the batch size; "mean", "sum", or "none" for one value per element.
+        reduction: "mean", "sum", "batchmean" for the sum divided by the batch size, or "none" for one value per element.
         log_target: whether `target` contains log-probabilities.
 
     Shape:
@@ -440,6 +440,6 @@ def ctc_loss(
 
 
 def _as_lengths(given: Any) -> Any:
-    """Return the lengths as a tensor. Tensors are returned unchanged, and an empty sequence becomes int64."""
+    """Return the lengths as a tensor. Tensors are returned unchanged, and an empty sequence becomes an int64 tensor."""
     made = given if isinstance(given, Tensor) else core.tensor(given)
     return made if made is given or made.numel() else made.to(core.int64)

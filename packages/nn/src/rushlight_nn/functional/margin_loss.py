@@ -39,7 +39,7 @@ def hinge_embedding_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Return the input where the target is 1, and ``max(0, margin - input)`` where it is -1.
+    """Return the input where the target is 1, and ``max(0, margin - input)`` where the target is -1.
 
     Args:
         input: distances.
@@ -76,7 +76,7 @@ def margin_ranking_loss(
     """Return ``max(0, margin - target · (input1 - input2))``.
 
     Args:
-        input1: the values that should be larger than `input2` where the target is 1, and smaller where it is -1.
+        input1: the values that should be larger than `input2` where the target is 1, and smaller where the target is -1.
         input2: the values with which `input1` is compared.
         target: the labels, 1 or -1.
         margin: the smallest difference for which the loss is zero.
@@ -115,7 +115,7 @@ def cosine_embedding_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Return ``1 - cos`` where the target is 1, and ``max(0, cos - margin)`` where it is -1.
+    """Return ``1 - cos`` where the target is 1, and ``max(0, cos - margin)`` where the target is -1.
 
     Args:
         input1, input2: the vectors between which the cosine is computed.
@@ -198,7 +198,8 @@ def triplet_margin_with_distance_loss(
 
     Args:
         anchor, positive, negative: the samples.
-        distance_function: a function of two tensors that returns their distances. Default: the norm of order 2.
+        distance_function: a function of two tensors that returns the distances between them. The default is the Euclidean
+            distance.
         margin: the smallest difference d(anchor, negative) - d(anchor, positive) for which the loss is zero.
         swap: use the distance between positive and negative if it is smaller than the distance between anchor and negative.
         reduction: "mean", "sum", or "none" for one value per triplet.
@@ -297,7 +298,8 @@ def gaussian_nll_loss(
 
     Shape:
         - Input and target: (N, *) or (*).
-        - `var`: a number, or a tensor of the input's shape. One size may be 1 instead, or the last dimension may be missing.
+        - `var`: a number, or a tensor of the input's shape. The shape of `var` may differ from the input's shape in one
+          size, which is 1, or may lack the last dimension.
         - Output: (), or the input's shape with `reduction` "none".
 
     Raises:
@@ -420,7 +422,8 @@ def multilabel_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Return the sum of ``max(0, 1 - input[target] + input[other]) / C`` over target classes and other classes.
+    """Return the sum of ``max(0, 1 - input[target] + input[other]) / C`` over pairs of a target class and a non-target
+    class.
 
     Args:
         input: the scores.
@@ -456,7 +459,7 @@ def multilabel_soft_margin_loss(
 
     Args:
         input: the scores.
-        target: 0 and 1.
+        target: the labels, 0 or 1.
         weight: a factor for each class.
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per sample.

@@ -60,7 +60,7 @@ def fold(
 ) -> Tensor:
     """Add columns to images at the positions of sliding windows: the transpose of :func:`unfold`.
 
-    Where windows overlap, their elements are added.
+    Where windows overlap, the elements at the same position of the image are summed.
 
     Args:
         input: the columns.
@@ -75,7 +75,8 @@ def fold(
         - Output: (N, C, output_size[0], output_size[1]) or without N.
 
     Raises:
-        RuntimeError: the input's sizes do not fit the windows of such an image, or an argument is out of range.
+        RuntimeError: the input's sizes do not fit the windows of an image of the size `output_size`, or an argument is out
+            of range.
 
     Example:
         >>> F.fold(F.unfold(torch.ones(1, 1, 3, 3), 2), 3, 2)[0, 0]  # in how many windows each pixel is

@@ -1,7 +1,7 @@
 """Pooling.
 
-`kernel_size` is an int or one number per dimension, and is the default of `stride`. Inputs are floating-point tensors of
-shape (N, C, ...) or (C, ...).
+`kernel_size` is an int or one number per dimension. It is also the default value of `stride`. Inputs are floating-point
+tensors of shape (N, C, ...) or (C, ...).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def max_pool1d(
 
     Shape:
         - Input: (N, C, L) or (C, L).
-        - Output: (N, C, L_out) or (C, L_out), with the sizes of :class:`rushlight_nn.MaxPool1d`.
+        - Output: (N, C, L_out) or (C, L_out), with the sizes described in :class:`rushlight_nn.MaxPool1d`.
 
     Example:
         >>> F.max_pool1d(torch.tensor([[1.0, 5.0, 2.0, 3.0]]), 2)
@@ -83,18 +83,18 @@ def max_pool2d(
 
     Args:
         input: the images, floating point.
-        kernel_size: size of the windows, an int or a pair for height and width. The same holds for `stride`, `padding` and
-            `dilation`.
+        kernel_size: size of the windows, an int or a pair for height and width. `stride`, `padding` and `dilation` have the
+            same form.
         stride: distance between windows; `kernel_size` by default.
         padding: number of elements added at each end, at most half of `kernel_size`.
         dilation: distance between the elements of a window.
         ceil_mode: round the number of windows up instead of down, so that the last window may extend beyond the end of the
             input.
-        return_indices: also return the positions of the maxima in their H·W plane, int64.
+        return_indices: also return the positions of the maxima in the flattened H·W plane, int64.
 
     Shape:
         - Input: (N, C, H, W) or (C, H, W).
-        - Output: (N, C, H_out, W_out) or (C, H_out, W_out), with the sizes of :class:`rushlight_nn.MaxPool2d`.
+        - Output: (N, C, H_out, W_out) or (C, H_out, W_out), with the sizes described in :class:`rushlight_nn.MaxPool2d`.
 
     Example:
         >>> F.max_pool2d(torch.arange(16.0).reshape(1, 4, 4), 2)
@@ -118,18 +118,18 @@ def max_pool3d(
 
     Args:
         input: the volumes, floating point.
-        kernel_size: size of the windows, an int or a triple for depth, height and width. The same holds for `stride`,
-            `padding` and `dilation`.
+        kernel_size: size of the windows, an int or a triple for depth, height and width. `stride`, `padding` and `dilation`
+            have the same form.
         stride: distance between windows; `kernel_size` by default.
         padding: number of elements added at each end, at most half of `kernel_size`.
         dilation: distance between the elements of a window.
         ceil_mode: round the number of windows up instead of down, so that the last window may extend beyond the end of the
             input.
-        return_indices: also return the positions of the maxima in their D·H·W volume, int64.
+        return_indices: also return the positions of the maxima in the flattened D·H·W volume, int64.
 
     Shape:
         - Input: (N, C, D, H, W) or (C, D, H, W).
-        - Output: (N, C, D_out, H_out, W_out) or without N, with the sizes of :class:`rushlight_nn.MaxPool3d`.
+        - Output: (N, C, D_out, H_out, W_out) or without N, with the sizes described in :class:`rushlight_nn.MaxPool3d`.
 
     Example:
         >>> F.max_pool3d(torch.arange(64.0).reshape(1, 4, 4, 4), 2)
@@ -164,7 +164,7 @@ def avg_pool1d(
 
     Shape:
         - Input: (N, C, L) or (C, L).
-        - Output: (N, C, L_out) or (C, L_out), with the sizes of :class:`rushlight_nn.AvgPool1d`.
+        - Output: (N, C, L_out) or (C, L_out), with the sizes described in :class:`rushlight_nn.AvgPool1d`.
 
     Example:
         >>> F.avg_pool1d(torch.tensor([[1.0, 5.0, 2.0, 3.0]]), 2)
@@ -188,7 +188,7 @@ def avg_pool2d(
 
     Args:
         input: the images, floating point.
-        kernel_size: size of the windows, an int or a pair for height and width. The same holds for `stride` and `padding`.
+        kernel_size: size of the windows, an int or a pair for height and width. `stride` and `padding` have the same form.
         stride: distance between windows; `kernel_size` by default.
         padding: number of zeros added at each end, at most half of `kernel_size`.
         ceil_mode: round the number of windows up instead of down, so that the last window may extend beyond the end of the
@@ -198,7 +198,7 @@ def avg_pool2d(
 
     Shape:
         - Input: (N, C, H, W) or (C, H, W).
-        - Output: (N, C, H_out, W_out) or (C, H_out, W_out), with the sizes of :class:`rushlight_nn.AvgPool2d`.
+        - Output: (N, C, H_out, W_out) or (C, H_out, W_out), with the sizes described in :class:`rushlight_nn.AvgPool2d`.
 
     Example:
         >>> F.avg_pool2d(torch.arange(16.0).reshape(1, 4, 4), 2)
@@ -223,8 +223,8 @@ def avg_pool3d(
 
     Args:
         input: the volumes, floating point.
-        kernel_size: size of the windows, an int or a triple for depth, height and width. The same holds for `stride` and
-            `padding`.
+        kernel_size: size of the windows, an int or a triple for depth, height and width. `stride` and `padding` have the
+            same form.
         stride: distance between windows; `kernel_size` by default.
         padding: number of zeros added at each end, at most half of `kernel_size`.
         ceil_mode: round the number of windows up instead of down, so that the last window may extend beyond the end of the
@@ -234,7 +234,7 @@ def avg_pool3d(
 
     Shape:
         - Input: (N, C, D, H, W) or (C, D, H, W).
-        - Output: (N, C, D_out, H_out, W_out) or without N, with the sizes of :class:`rushlight_nn.AvgPool3d`.
+        - Output: (N, C, D_out, H_out, W_out) or without N, with the sizes described in :class:`rushlight_nn.AvgPool3d`.
 
     Example:
         >>> F.avg_pool3d(torch.arange(64.0).reshape(1, 4, 4, 4), 2)
@@ -252,7 +252,7 @@ def _output_sizes(dims: int, input: Tensor, output_size: Any) -> Any:
     """Return `output_size` with each None replaced by the input's size.
 
     Raises:
-        ValueError: `output_size` has several sizes, and `input` has no dimensions in addition to these.
+        ValueError: `output_size` has several sizes, and `input` does not have more dimensions than `output_size` has sizes.
     """
     if isinstance(output_size, int):
         return output_size
@@ -271,7 +271,7 @@ def _output_sizes(dims: int, input: Tensor, output_size: Any) -> Any:
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
     """Return the means of `output_size` windows that cover sequences evenly.
 
-    Window i of n along a side of length L goes from floor(i · L / n) to ceil((i + 1) · L / n).
+    Along a side of length L, window i of n covers the positions from floor(i · L / n) to ceil((i + 1) · L / n) - 1.
 
     Args:
         input: the sequences, floating point.
@@ -292,7 +292,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     """Return the means of `output_size` windows that cover images evenly.
 
-    Window i of n along a side of length L goes from floor(i · L / n) to ceil((i + 1) · L / n).
+    Along a side of length L, window i of n covers the positions from floor(i · L / n) to ceil((i + 1) · L / n) - 1.
 
     Args:
         input: the images, floating point.
@@ -317,7 +317,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
     """Return the means of `output_size` windows that cover volumes evenly.
 
-    Window i of n along a side of length L goes from floor(i · L / n) to ceil((i + 1) · L / n).
+    Along a side of length L, window i of n covers the positions from floor(i · L / n) to ceil((i + 1) · L / n) - 1.
 
     Args:
         input: the volumes, floating point.
@@ -373,7 +373,7 @@ def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = 
     Args:
         input: the images, floating point.
         output_size: size of the output, an int or a pair; None keeps the size of the input.
-        return_indices: also return the positions of the maxima in their H·W plane, int64.
+        return_indices: also return the positions of the maxima in the flattened H·W plane, int64.
 
     Shape:
         - Input: (N, C, H, W) or (C, H, W).
@@ -396,7 +396,7 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = 
     Args:
         input: the volumes, floating point.
         output_size: size of the output, an int or a triple; None keeps the size of the input.
-        return_indices: also return the positions of the maxima in their D·H·W volume, int64.
+        return_indices: also return the positions of the maxima in the flattened D·H·W volume, int64.
 
     Shape:
         - Input: (N, C, D, H, W) or (C, D, H, W).
@@ -467,7 +467,7 @@ def max_pool2d_with_indices(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """Return the result of :func:`max_pool2d` and the positions of the maxima in their H·W plane.
+    """Return the result of :func:`max_pool2d` and the positions of the maxima in the flattened H·W plane.
 
     The arguments are the same as for :func:`max_pool2d`.
 
@@ -491,7 +491,7 @@ def max_pool2d_with_indices(
 def adaptive_max_pool2d_with_indices(
     input: Tensor, output_size: Any, return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Return the result of :func:`adaptive_max_pool2d` and the positions of the maxima in their H·W plane.
+    """Return the result of :func:`adaptive_max_pool2d` and the positions of the maxima in the flattened H·W plane.
 
     The arguments are the same as for :func:`adaptive_max_pool2d`.
 
@@ -519,7 +519,7 @@ def max_pool3d_with_indices(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """Return the result of :func:`max_pool3d` and the positions of the maxima in their D·H·W volume.
+    """Return the result of :func:`max_pool3d` and the positions of the maxima in the flattened D·H·W volume.
 
     The arguments are the same as for :func:`max_pool3d`.
 
@@ -541,7 +541,7 @@ def max_pool3d_with_indices(
 def adaptive_max_pool3d_with_indices(
     input: Tensor, output_size: Any, return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Return the result of :func:`adaptive_max_pool3d` and the positions of the maxima in their D·H·W volume.
+    """Return the result of :func:`adaptive_max_pool3d` and the positions of the maxima in the flattened D·H·W volume.
 
     The arguments are the same as for :func:`adaptive_max_pool3d`.
 

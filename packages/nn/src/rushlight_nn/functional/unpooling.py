@@ -67,7 +67,8 @@ def max_unpool1d(
 
     Shape:
         - Input and indices: (N, C, L) or (C, L).
-        - Output: (N, C, L_out) or (C, L_out), with the sizes of :class:`rushlight_nn.MaxUnpool1d`, or `output_size`.
+        - Output: (N, C, L_out) or (C, L_out), with the sizes described in :class:`rushlight_nn.MaxUnpool1d`, or
+          `output_size`.
 
     Raises:
         ValueError: `output_size` is not a possible size.
@@ -100,8 +101,8 @@ def max_unpool2d(
 
     Shape:
         - Input and indices: (N, C, H, W) or (C, H, W).
-        - Output: (N, C, H_out, W_out) or (C, H_out, W_out), with the sizes of :class:`rushlight_nn.MaxUnpool2d`, or
-          `output_size`.
+        - Output: (N, C, H_out, W_out) or (C, H_out, W_out), with the sizes described in :class:`rushlight_nn.MaxUnpool2d`,
+          or `output_size`.
 
     Raises:
         ValueError: `output_size` is not a possible size.
@@ -137,7 +138,7 @@ def max_unpool3d(
 
     Shape:
         - Input and indices: (N, C, D, H, W) or (C, D, H, W).
-        - Output: (N, C, D_out, H_out, W_out) or without N, with the sizes of :class:`rushlight_nn.MaxUnpool3d`, or
+        - Output: (N, C, D_out, H_out, W_out) or without N, with the sizes described in :class:`rushlight_nn.MaxUnpool3d`, or
           `output_size`.
 
     Raises:
@@ -178,7 +179,7 @@ def lp_pool1d(
 
     Args:
         input: the sequences, floating point.
-        norm_type: the order p. Infinity gives the largest magnitude, minus infinity the smallest.
+        norm_type: the order p. Infinity selects the largest magnitude, and minus infinity selects the smallest magnitude.
         kernel_size: length of the windows.
         stride: distance between windows; `kernel_size` by default.
         ceil_mode: round the number of windows up instead of down, so that the last window may extend beyond the end of the
@@ -186,7 +187,7 @@ def lp_pool1d(
 
     Shape:
         - Input: (N, C, L) or (C, L).
-        - Output: (N, C, L_out) or (C, L_out), with the sizes of :class:`rushlight_nn.LPPool1d`.
+        - Output: (N, C, L_out) or (C, L_out), with the sizes described in :class:`rushlight_nn.LPPool1d`.
 
     Example:
         >>> F.lp_pool1d(torch.tensor([[1.0, 5.0, 2.0, 3.0]]), 2, 2)
@@ -203,15 +204,15 @@ def lp_pool2d(
 
     Args:
         input: the images, floating point.
-        norm_type: the order p. Infinity gives the largest magnitude, minus infinity the smallest.
-        kernel_size: size of the windows, an int or a pair for height and width. The same holds for `stride`.
+        norm_type: the order p. Infinity selects the largest magnitude, and minus infinity selects the smallest magnitude.
+        kernel_size: size of the windows, an int or a pair for height and width. `stride` has the same form.
         stride: distance between windows; `kernel_size` by default.
         ceil_mode: round the number of windows up instead of down, so that the last window may extend beyond the end of the
             input.
 
     Shape:
         - Input: (N, C, H, W) or (C, H, W).
-        - Output: (N, C, H_out, W_out) or (C, H_out, W_out), with the sizes of :class:`rushlight_nn.LPPool2d`.
+        - Output: (N, C, H_out, W_out) or (C, H_out, W_out), with the sizes described in :class:`rushlight_nn.LPPool2d`.
 
     Example:
         >>> F.lp_pool2d(torch.arange(16.0).reshape(1, 4, 4), 2, 2)
@@ -229,15 +230,15 @@ def lp_pool3d(
 
     Args:
         input: the volumes, floating point.
-        norm_type: the order p. Infinity gives the largest magnitude, minus infinity the smallest.
-        kernel_size: size of the windows, an int or a triple for depth, height and width. The same holds for `stride`.
+        norm_type: the order p. Infinity selects the largest magnitude, and minus infinity selects the smallest magnitude.
+        kernel_size: size of the windows, an int or a triple for depth, height and width. `stride` has the same form.
         stride: distance between windows; `kernel_size` by default.
         ceil_mode: round the number of windows up instead of down, so that the last window may extend beyond the end of the
             input.
 
     Shape:
         - Input: (N, C, D, H, W) or (C, D, H, W).
-        - Output: (N, C, D_out, H_out, W_out) or without N, with the sizes of :class:`rushlight_nn.LPPool3d`.
+        - Output: (N, C, D_out, H_out, W_out) or without N, with the sizes described in :class:`rushlight_nn.LPPool3d`.
 
     Example:
         >>> F.lp_pool3d(torch.arange(64.0).reshape(1, 4, 4, 4), 2, 4)

@@ -64,7 +64,7 @@ class SELU(_InPlace):
     """The scaled exponential linear unit: ``scale · x`` where x > 0, else ``scale · alpha · (e^x - 1)``.
 
     With scale = 1.0507 and alpha = 1.6733, activations keep mean 0 and variance 1 through many layers
-    (Klambauer et al. 2017). Drop elements with :class:`AlphaDropout`, which preserves the mean and the variance.
+    (Klambauer et al. 2017). To drop elements, use :class:`AlphaDropout`, because it preserves the mean and the variance.
 
     Args:
         inplace: overwrite the input.
@@ -244,7 +244,7 @@ class PReLU(Module):
         dtype: dtype of the factors.
 
     Shape:
-        - Input and output: (N, C, *), or any shape where `num_parameters` is 1.
+        - Input and output: (N, C, *), or any shape if `num_parameters` is 1.
         - `weight`: (num_parameters).
 
     Example:
@@ -387,7 +387,7 @@ class Threshold(Module):
 
 
 class GELU(Module):
-    """The Gaussian error linear unit, ``x · Phi(x)``, with Phi the standard normal CDF (Hendrycks and Gimpel 2016).
+    """The Gaussian error linear unit, ``x · Phi(x)``, where Phi is the standard normal CDF (Hendrycks and Gimpel 2016).
 
     Args:
         approximate: "none", or "tanh" for the approximation ``x / 2 · (1 + tanh(sqrt(2 / pi) · (x + 0.044715 · x³)))``.
@@ -597,8 +597,8 @@ class Softmax(_AlongDim):
     """The softmax, ``e^x / sum(e^x)``, along one dimension.
 
     Args:
-        dim: the dimension along which the results add up to 1. If None, it is 0 for tensors of 0, 1 or 3 dimensions and 1
-            otherwise, and a warning is issued.
+        dim: the dimension along which the results add up to 1. If None, the dimension is 0 for tensors of 0, 1 or 3
+            dimensions and 1 for other tensors, and a warning is issued.
 
     Shape:
         - Input and output: (*), any shape.
@@ -617,8 +617,8 @@ class Softmin(_AlongDim):
     """The softmax of the negated input, along one dimension.
 
     Args:
-        dim: the dimension along which the results add up to 1. If None, it is 0 for tensors of 0, 1 or 3 dimensions and 1
-            otherwise, and a warning is issued.
+        dim: the dimension along which the results add up to 1. If None, the dimension is 0 for tensors of 0, 1 or 3
+            dimensions and 1 for other tensors, and a warning is issued.
 
     Shape:
         - Input and output: (*), any shape.
@@ -637,8 +637,8 @@ class LogSoftmax(_AlongDim):
     """The logarithm of the softmax along one dimension, computed without overflow.
 
     Args:
-        dim: the dimension along which the probabilities add up to 1. If None, it is 0 for tensors of 0, 1 or 3 dimensions
-            and 1 otherwise, and a warning is issued.
+        dim: the dimension along which the probabilities add up to 1. If None, the dimension is 0 for tensors of 0, 1 or 3
+            dimensions and 1 for other tensors, and a warning is issued.
 
     Shape:
         - Input and output: (*), any shape.

@@ -47,7 +47,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     Shape:
         - Input: (N, in_features) or (in_features).
         - Target: (N) or (), int64.
-        - Output: a named tuple of `output`, the log-probabilities of the targets, (N) or (), and `loss`, ().
+        - Output: a named tuple. The field `output` has the log-probabilities of the targets, (N) or (). The field `loss` has
+          the shape ().
 
     Example:
         >>> layer = nn.AdaptiveLogSoftmaxWithLoss(16, n_classes=1000, cutoffs=[10, 100])

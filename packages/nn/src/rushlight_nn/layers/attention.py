@@ -36,8 +36,8 @@ class MultiheadAttention(Module):
     Shape:
         - Query: (L, N, E); (N, L, E) with `batch_first`; (L, E) without a batch.
         - Key and value: the query's shape with the length S and the sizes `kdim` and `vdim`.
-        - Output: a pair. The first is the result, of the query's shape. The second is the attention weights: (N, L, S),
-          or (N, num_heads, L, S) if they are not averaged over the heads, or None if they are not requested.
+        - Output: a pair. The first element is the result, of the query's shape. The second element is the attention weights:
+          (N, L, S), or (N, num_heads, L, S) if they are not averaged over the heads, or None if they are not requested.
 
     Raises:
         ValueError: `embed_dim` or `num_heads` is not positive.

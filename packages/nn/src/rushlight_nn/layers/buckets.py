@@ -14,7 +14,7 @@ __all__ = ["GradBucket"]
 
 
 class GradBucket:
-    """A bucket of gradients, which `DistributedDataParallel` passes to a hook of `register_comm_hook`.
+    """A bucket of gradients that `DistributedDataParallel` passes to the hook registered with `register_comm_hook`.
 
     Args:
         index: the index of the bucket in the backward pass.
@@ -23,7 +23,7 @@ class GradBucket:
         parameters: the parameters to which the gradients belong.
 
     Raises:
-        ValueError: a buffer does not have as many elements as the parameters.
+        ValueError: the number of elements of a buffer differs from the number of elements of the parameters.
 
     Shape:
         - `buffer`: (N), where N is the number of elements of the parameters.
@@ -83,7 +83,7 @@ CommHook: TypeAlias = Callable[[Any, GradBucket], Future[Tensor]]
 
 
 def flatten(gradients: Sequence[Tensor]) -> Tensor:
-    """Return the gradients, which have one dtype, as a new one-dimensional tensor."""
+    """Concatenate gradients of the same dtype into a new one-dimensional tensor."""
     with core.no_grad():
         return core.cat([gradient.detach().reshape(-1) for gradient in gradients])
 

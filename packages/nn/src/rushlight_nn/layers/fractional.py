@@ -62,7 +62,7 @@ class FractionalMaxPool2d(_FractionalMaxPool):
         kernel_size: size of the windows, an int or a pair for height and width.
         output_size: size of the output, an int or a pair.
         output_ratio: ratio of the output's size to the input's size, between 0 and 1; given instead of `output_size`.
-        return_indices: whether to also return the positions of the maxima in their H·W plane, int64.
+        return_indices: whether to also return the positions of the maxima in the flattened H·W plane, int64.
         _random_samples: (N, C, 2), numbers between 0 and 1 that replace the random numbers.
 
     Shape:
@@ -93,7 +93,7 @@ class FractionalMaxPool3d(_FractionalMaxPool):
         kernel_size: size of the windows, an int or a triple for depth, height and width.
         output_size: size of the output, an int or a triple.
         output_ratio: ratio of the output's size to the input's size, between 0 and 1; given instead of `output_size`.
-        return_indices: whether to also return the positions of the maxima in their D·H·W volume, int64.
+        return_indices: whether to also return the positions of the maxima in the flattened D·H·W volume, int64.
         _random_samples: (N, C, 3), numbers between 0 and 1 that replace the random numbers.
 
     Shape:

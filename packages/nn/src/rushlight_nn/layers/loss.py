@@ -82,7 +82,7 @@ class L1Loss(_Loss):
 
 
 class SmoothL1Loss(_Loss):
-    """A loss that is quadratic for small errors and linear for large ones (Girshick 2015).
+    """A loss that is quadratic for small errors and linear for large errors (Girshick 2015).
 
     With d = |input - target|, the loss is ``d² / (2 · beta)`` where d < beta, else ``d - beta / 2``.
 
@@ -118,7 +118,7 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """A loss that is quadratic for small errors and linear for large ones (Huber 1964).
+    """A loss that is quadratic for small errors and linear for large errors (Huber 1964).
 
     With d = |input - target|, the loss is ``d² / 2`` where d <= delta, else ``delta · (d - delta / 2)``.
 

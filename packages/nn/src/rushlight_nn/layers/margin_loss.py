@@ -11,7 +11,7 @@ from .loss import _Loss, _WeightedLoss
 
 
 class HingeEmbeddingLoss(_Loss):
-    """The hinge embedding loss: the input where the target is 1, and ``max(0, margin - input)`` where it is -1.
+    """The hinge embedding loss: the input where the target is 1, and ``max(0, margin - input)`` where the target is -1.
 
     Args:
         margin: the distance above which the loss of dissimilar pairs is zero.
@@ -44,7 +44,7 @@ class HingeEmbeddingLoss(_Loss):
 class MarginRankingLoss(_Loss):
     """The margin ranking loss: ``max(0, margin - target · (input1 - input2))``.
 
-    `input1` should be larger than `input2` where the target is 1, and smaller where it is -1.
+    `input1` should be larger than `input2` where the target is 1, and smaller where the target is -1.
 
     Args:
         margin: the difference of the inputs above which the loss is zero.
@@ -79,7 +79,7 @@ class MarginRankingLoss(_Loss):
 
 
 class CosineEmbeddingLoss(_Loss):
-    """The cosine embedding loss: ``1 - cos`` where the target is 1, and ``max(0, cos - margin)`` where it is -1.
+    """The cosine embedding loss: ``1 - cos`` where the target is 1, and ``max(0, cos - margin)`` where the target is -1.
 
     Args:
         margin: the cosine, from -1 to 1, below which the loss of dissimilar pairs is zero.

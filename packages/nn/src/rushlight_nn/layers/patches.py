@@ -127,7 +127,7 @@ class Unfold(Module):
 class Fold(Module):
     """A layer that combines sliding windows, given as columns, into images: the transpose of :class:`Unfold`.
 
-    Where windows overlap, their values are added.
+    Where windows overlap, the values at the same position of the image are summed.
 
     Args:
         output_size: height and width of the images.

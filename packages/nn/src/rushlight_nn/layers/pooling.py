@@ -87,7 +87,7 @@ class MaxPool2d(_MaxPool):
         stride: distance between windows; `kernel_size` by default.
         padding: number of elements added at each end, at most half of `kernel_size`.
         dilation: distance between the elements of a window.
-        return_indices: whether to also return the positions of the maxima in their H·W plane, int64, for
+        return_indices: whether to also return the positions of the maxima in the flattened H·W plane, int64, for
             :class:`MaxUnpool2d`.
         ceil_mode: whether to round the number of windows up, so that the last window may extend beyond the end of the input.
 
@@ -119,7 +119,7 @@ class MaxPool3d(_MaxPool):
         stride: distance between windows; `kernel_size` by default.
         padding: number of elements added at each end, at most half of `kernel_size`.
         dilation: distance between the elements of a window.
-        return_indices: whether to also return the positions of the maxima in their D·H·W volume, int64, for
+        return_indices: whether to also return the positions of the maxima in the flattened D·H·W volume, int64, for
             :class:`MaxUnpool3d`.
         ceil_mode: whether to round the number of windows up, so that the last window may extend beyond the end of the input.
 
@@ -303,7 +303,7 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPool):
 class AdaptiveAvgPool2d(_AdaptiveAvgPool):
     """Average pooling to a fixed size: the means of windows that cover the input evenly.
 
-    Window i of n along a side of length H goes from floor(i · H / n) to ceil((i + 1) · H / n).
+    Along a side of length H, window i of n covers the positions from floor(i · H / n) to ceil((i + 1) · H / n) - 1.
 
     Args:
         output_size: size of the output, an int or a pair for height and width; None keeps the size of the input.
@@ -325,7 +325,7 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPool):
 class AdaptiveAvgPool3d(_AdaptiveAvgPool):
     """Average pooling to a fixed size: the means of windows that cover the input evenly.
 
-    Window i of n along a side of length D goes from floor(i · D / n) to ceil((i + 1) · D / n).
+    Along a side of length D, window i of n covers the positions from floor(i · D / n) to ceil((i + 1) · D / n) - 1.
 
     Args:
         output_size: size of the output, an int or a triple for depth, height and width; None keeps the size of the input.
@@ -385,7 +385,7 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPool):
 
     Args:
         output_size: size of the output, an int or a pair for height and width; None keeps the size of the input.
-        return_indices: whether to also return the positions of the maxima in their H·W plane, int64.
+        return_indices: whether to also return the positions of the maxima in the flattened H·W plane, int64.
 
     Shape:
         - Input: (N, C, H, W) or (C, H, W).
@@ -406,7 +406,7 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPool):
 
     Args:
         output_size: size of the output, an int or a triple for depth, height and width; None keeps the size of the input.
-        return_indices: whether to also return the positions of the maxima in their D·H·W volume, int64.
+        return_indices: whether to also return the positions of the maxima in the flattened D·H·W volume, int64.
 
     Shape:
         - Input: (N, C, D, H, W) or (C, D, H, W).
