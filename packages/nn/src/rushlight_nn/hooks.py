@@ -33,7 +33,7 @@ class RemovableHandle:
         self._tables = [weakref.ref(table) for table in (hooks, *extra)]
 
     def remove(self) -> None:
-        """Remove the hook. Do nothing if it has been removed already."""
+        """Remove the hook. Do nothing if the hook has been removed already."""
         for reference in self._tables:
             table = reference()
             if table is not None:
@@ -61,7 +61,7 @@ class HookTable(dict[Any, Any]):
     __slots__ = ("__weakref__",)
 
     def add(self, hook: Any, prepend: bool = False, extra: tuple[HookTable, ...] = ()) -> RemovableHandle:
-        """Store `hook`, in front of all others if `prepend` is set, otherwise last. Mark its id in the tables `extra`."""
+        """Store `hook` first if `prepend` is set, otherwise last. Mark the id of the hook in each of the tables `extra`."""
         handle = RemovableHandle(self, extra)
         self[handle.id] = hook
         if prepend:
@@ -471,7 +471,7 @@ class Hooks:
 
 
 class BackwardGate:
-    """Runs the backward hooks of one call of a module.
+    """An object that runs the backward hooks of one call of a module.
 
     The inputs and outputs pass through identity functions, whose backward functions run the hooks. Hooks on the tensors
     themselves would not be sufficient: the gradient of an input that is also used elsewhere is a sum over all its uses.

@@ -32,11 +32,11 @@ _GAINS = {
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """Return the gain of a nonlinearity: the factor for weights with which the variance of activations is preserved.
+    """Return the gain of a nonlinearity: weights scaled by this factor preserve the variance of activations.
 
     Args:
-        nonlinearity: "linear", a convolution such as "conv2d" or "conv_transpose2d", "sigmoid", "tanh", "relu",
-            "leaky_relu" or "selu".
+        nonlinearity: "linear", "sigmoid", "tanh", "relu", "leaky_relu", "selu", or the name of a convolution, such as
+            "conv2d" or "conv_transpose2d".
         param: the negative slope of "leaky_relu", 0.01 by default.
 
     Raises:
@@ -310,7 +310,7 @@ def eye_(tensor: Tensor) -> Tensor:
 
 @_outside_autograd
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """Fill the weight of a convolution so that it preserves as many input channels as possible.
+    """Fill the weight of a convolution so that the convolution preserves as many input channels as possible.
 
     Args:
         tensor: the weight, which is returned.

@@ -22,8 +22,9 @@ _validate = __debug__
 class Distribution:
     """The base class of distributions: a batch of independent distributions over tensors of one shape.
 
-    A subclass defines the constraints of its parameters in `arg_constraints` and the set of its values in `support`. It sets
-    its parameters as attributes before it calls this constructor, and defines `log_prob` and either `rsample` or `sample`.
+    A subclass defines the constraints of its parameters in `arg_constraints` and the set of its values in `support`. The
+    subclass sets its parameters as attributes before it calls this constructor, and defines `log_prob` and either `rsample`
+    or `sample`.
 
     Args:
         batch_shape: the shape of the batch of distributions.

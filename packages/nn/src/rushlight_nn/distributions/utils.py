@@ -86,7 +86,8 @@ def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
 
     Args:
         probs: the probabilities.
-        is_binary: whether each element is the probability of one of two outcomes; otherwise the last dimension sums to 1.
+        is_binary: whether each element is the probability of one of two outcomes; otherwise the probabilities along the last
+            dimension sum to 1.
 
     Shape:
         - Input and output: (*), any shape.
@@ -105,7 +106,8 @@ def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
 
     Args:
         logits: the logits.
-        is_binary: whether each element is the probability of one of two outcomes; otherwise the last dimension sums to 1.
+        is_binary: whether each element is the probability of one of two outcomes; otherwise the probabilities along the last
+            dimension sum to 1.
 
     Shape:
         - Input and output: (*), any shape.
@@ -178,7 +180,8 @@ def inverse_factor(precision: Tensor) -> Tensor:
     """Return the Cholesky factor of the inverse of a positive definite matrix, by solving a triangular system.
 
     The matrix is U Uᵀ with an upper triangular U, and the result is the inverse of Uᵀ. To compute U, the rows and columns of
-    the matrix are reversed. U is the Cholesky factor of the reversed matrix, with its rows and columns reversed.
+    the matrix are reversed. U is the Cholesky factor of the reversed matrix, with the rows and columns of the factor
+    reversed.
     """
     flipped = core.linalg.cholesky(core.flip(precision, (-2, -1)))
     inverse = core.flip(flipped, (-2, -1)).mT

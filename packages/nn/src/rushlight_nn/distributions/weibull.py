@@ -57,7 +57,7 @@ class Weibull(TransformedDistribution):
         super().__init__(base, transforms, validate_args=validate_args)
 
     def _moment(self, order: int) -> Tensor:
-        """Return the moment of the order `order` of the variable ``x / scale``."""
+        """Return the moment of order `order` of the variable ``x / scale``."""
         return (1 + order / self.concentration).lgamma().exp()
 
     @property

@@ -62,7 +62,7 @@ def multi_head_attention_forward(
         num_heads: number of heads, a divisor of E.
         in_proj_weight: weight of the linear maps to queries, keys and values. If `use_separate_proj_weight` is set,
             `q_proj_weight`, `k_proj_weight` and `v_proj_weight` are used instead.
-        in_proj_bias: bias of these linear maps.
+        in_proj_bias: bias of the linear maps to queries, keys and values.
         bias_k, bias_v: vectors that are appended to the keys and the values.
         add_zero_attn: append zeros to keys and values.
         dropout_p: probability of dropping an attention weight, used if `training` is set.

@@ -43,7 +43,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 def _drop_channels(
     function: str, leading: int, input: Tensor, p: float, training: bool, inplace: bool
 ) -> Tensor:
-    """Zero whole channels, each of which is the part of `input` at one index of the first `leading` dimensions."""
+    """Zero whole channels. A channel is the part of `input` at one index of the first `leading` dimensions."""
     if not training or p == 0.0 or input.numel() == 0:
         return input
     if input.dim() < leading:

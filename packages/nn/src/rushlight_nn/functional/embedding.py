@@ -27,8 +27,8 @@ def embedding(
         input: the indices of the rows, int32 or int64.
         weight: the table.
         padding_idx: the index of a row that gets no gradient.
-        max_norm: the largest norm of a row. A row whose norm is larger is rescaled in place to this norm when the row is
-            looked up.
+        max_norm: the largest norm of a row. A row whose norm exceeds `max_norm` is rescaled in place to this norm when the
+            row is looked up.
         norm_type: the order of the norm.
         scale_grad_by_freq: divide the gradient of each row by the number of times that the row was looked up in the call.
         sparse: make the gradient of the table sparse.
@@ -145,7 +145,7 @@ def embedding_bag(
     """Return the sum, mean or maximum of the rows of a table in each bag.
 
     Args:
-        input: indices of rows of the table, int32 or int64. If it is 2-D, each row of `input` is a bag. If it is 1-D, it
+        input: indices of rows of the table, int32 or int64. If `input` is 2-D, each row is a bag. If `input` is 1-D, it
             contains the bags one after another, and `offsets` gives the beginning of each bag.
         weight: the table.
         offsets: position in `input` at which each concatenated bag begins; the first offset is 0. The result of an empty bag

@@ -153,7 +153,8 @@ def fractional_max_pool2d(
         input: the images, floating point.
         kernel_size: size of the windows, an int or a pair for height and width.
         output_size: number of windows, an int or a pair.
-        output_ratio: number of windows divided by the input's size, between 0 and 1. It is used if `output_size` is None.
+        output_ratio: number of windows divided by the input's size, between 0 and 1. `output_ratio` is used if `output_size`
+            is None.
         return_indices: also return the positions of the maxima in the flattened H·W plane, int64.
         _random_samples: (N, C, 2), numbers between 0 and 1 that replace the random numbers.
 
@@ -189,7 +190,8 @@ def fractional_max_pool3d(
         input: the volumes, floating point.
         kernel_size: size of the windows, an int or a triple for depth, height and width.
         output_size: number of windows, an int or a triple.
-        output_ratio: number of windows divided by the input's size, between 0 and 1. It is used if `output_size` is None.
+        output_ratio: number of windows divided by the input's size, between 0 and 1. `output_ratio` is used if `output_size`
+            is None.
         return_indices: also return the positions of the maxima in the flattened D·H·W volume, int64.
         _random_samples: (N, C, 3), numbers between 0 and 1 that replace the random numbers.
 

@@ -22,13 +22,13 @@ class LinearCrossEntropyOptions:
 
     Args:
         allow_retain_graph: accepted and ignored; the backward pass can always be run again.
-        batch_chunk_size: number of samples in a chunk. If None, `chunking_method` determines the number. If both are None,
-            the whole batch is one chunk.
+        batch_chunk_size: number of samples in a chunk. If None, `chunking_method` determines the number. If both
+            `batch_chunk_size` and `chunking_method` are None, the whole batch is one chunk.
         chunking_method: "aspect_ratio" chooses chunks whose scores are about as large as the whole input, and
             "aspect_ratio:N" chooses chunks that are N times smaller than the chunks of "aspect_ratio". "auto" is the same as
             "aspect_ratio:2".
-        acc_policy: "auto", "accurate", "balanced" or "compact". It has no effect, because gradients are accumulated in their
-            own dtype.
+        acc_policy: "auto", "accurate", "balanced" or "compact". `acc_policy` has no effect, because gradients are
+            accumulated in their own dtype.
         acc_dtype: accepted and ignored, because gradients are accumulated in their own dtype.
 
     Raises:

@@ -39,7 +39,7 @@ def batch_norm(
         bias: a bias that is added to each channel.
         training: use the statistics of the batch instead of the running statistics.
         momentum: the weight of the batch's statistics in the updated running statistics.
-        eps: added to the variance. It must be positive if `training` is set, and otherwise not negative.
+        eps: added to the variance. `eps` must be positive if `training` is set, and must not be negative otherwise.
 
     Shape:
         - Input and output: (N, C, *).

@@ -69,8 +69,8 @@ def _check_sizes(input: Tensor, padding: Sequence[int], mode: str) -> None:
     padded = len(padding) // 2
     if 0 in input.shape[max(0, input.dim() - padded - 1) :]:
         raise RuntimeError(
-            f"pad(input): mode {mode!r} requires elements in every padded dimension and in the dimension before them, got"
-            f" shape {tuple(input.shape)}"
+            f"pad(input): mode {mode!r} requires elements in every padded dimension and in the dimension before the padded"
+            f" dimensions, got shape {tuple(input.shape)}"
         )
     for k in range(padded):
         size = input.shape[-1 - k] + padding[2 * k] + padding[2 * k + 1]

@@ -1,7 +1,7 @@
 """Pooling.
 
-`kernel_size` is an int or one number per dimension. It is also the default value of `stride`. Inputs are floating-point
-tensors of shape (N, C, ...) or (C, ...).
+`kernel_size` is an int or one number per dimension. The default value of `stride` is `kernel_size`. Inputs are
+floating-point tensors of shape (N, C, ...) or (C, ...).
 """
 
 from __future__ import annotations

@@ -50,8 +50,8 @@ def interpolate(
         mode: "nearest" rounds positions in the input down, and "nearest-exact" selects the element with the nearest centre.
             "linear" (sequences), "bilinear" and "bicubic" (images; Keys 1981) and "trilinear" (volumes) interpolate.
             "area" averages.
-        align_corners: align the centres of the corner elements of input and output, instead of their outer edges. It is only
-            allowed with the modes "linear", "bilinear", "bicubic" and "trilinear".
+        align_corners: align the centres of the corner elements of input and output, instead of their outer edges.
+            `align_corners` is only allowed with the modes "linear", "bilinear", "bicubic" and "trilinear".
         recompute_scale_factor: interpolate with the ratio of the rounded sizes instead of `scale_factor`.
         antialias: widen the filter if the output is smaller than the input; only for "bilinear" and "bicubic".
 

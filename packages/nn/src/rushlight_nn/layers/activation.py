@@ -496,7 +496,7 @@ class _Shrink(Module):
 
 
 class Softshrink(_Shrink):
-    """Soft thresholding: move each element towards zero by `lambd`. Elements of smaller magnitude become zero.
+    """Soft thresholding: move each element towards zero by `lambd`, or set it to zero if its magnitude is smaller.
 
     Args:
         lambd: the threshold, which must not be negative.

@@ -66,7 +66,7 @@ class GradBucket:
         return self._index == self._count - 1
 
     def set_buffer(self, buffer: Tensor) -> None:
-        """Replace the tensor of the gradients. Raise ValueError if the number of elements differs.
+        """Replace the tensor of the gradients. Raise ValueError if the new tensor has another number of elements.
 
         Args:
             buffer: a tensor with one dimension, of any dtype.

@@ -95,7 +95,7 @@ class _Numbered(Module):
 
 
 class Sequential(_Numbered):
-    """A module that calls its modules one after the other, each with the output of the module before it.
+    """A module that calls its children in order, and passes the output of each child to the next child.
 
     Args:
         args: modules, or one OrderedDict from names to modules.

@@ -21,7 +21,8 @@ class Embedding(Module):
         num_embeddings: number of vectors.
         embedding_dim: size of each vector.
         padding_idx: the index of a vector that gets no gradient.
-        max_norm: the maximum norm. A vector whose norm is larger is rescaled in place to this norm when it is looked up.
+        max_norm: the maximum norm. A vector whose norm exceeds `max_norm` is rescaled in place to this norm when it is
+            looked up.
         norm_type: the order of the norm for `max_norm`.
         scale_grad_by_freq: whether to divide the gradient of each vector by the number of its lookups in the call.
         sparse: whether the gradient of the table is sparse.

@@ -31,7 +31,8 @@ from .registry import register_kl
 def _exponential_family(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
     if type(p) is not type(q):
         raise NotImplementedError(
-            f"kl_divergence: not implemented for {type(p).__name__} and {type(q).__name__}, different exponential families\n"
+            f"kl_divergence: not implemented for {type(p).__name__} and {type(q).__name__}, which are different exponential"
+            " families\n"
             "hint: register an implementation with register_kl"
         )
     params, normalizer, gradients = normalizer_with_gradients(p)

@@ -196,7 +196,7 @@ class _InverseTransform(Transform):
 
 
 class ComposeTransform(Transform):
-    """The composition of transforms, applied in the order of the list.
+    """The composition of the transforms in `parts`, which are applied in this order.
 
     Args:
         parts: the transforms; an empty list gives the identity.
