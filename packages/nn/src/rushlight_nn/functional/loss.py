@@ -289,7 +289,7 @@ def binary_cross_entropy(
 ) -> Tensor:
     """Return ``-(t · log(p) + (1 - t) · log(1 - p))`` of probabilities p and targets t.
 
-    Logarithms are limited to at least -100, so that the loss is finite.
+    A logarithm below -100 is replaced by -100, so that the loss is finite.
 
     Args:
         input: the probabilities p.

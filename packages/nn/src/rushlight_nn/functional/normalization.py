@@ -256,7 +256,7 @@ def local_response_norm(
     Args:
         input: the tensor.
         size: number of neighbouring channels.
-        alpha: factor of the mean.
+        alpha: the factor by which the mean is multiplied.
         beta: the exponent.
         k: added to alpha times the mean.
 

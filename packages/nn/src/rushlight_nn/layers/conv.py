@@ -19,7 +19,7 @@ _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 class _Convolution(Module):
-    """The base class of convolutions of any number of dimensions."""
+    """The base class of convolution layers, for any number of spatial dimensions."""
 
     _dims: int
     _convolve: Callable[..., Tensor]
@@ -114,7 +114,7 @@ class _Convolution(Module):
         return [p for p in reversed(self.padding) for _ in range(2)]
 
     def reset_parameters(self) -> None:
-        """Draw new initial values for the parameters, uniformly distributed between ±1 / sqrt(fan_in)."""
+        """Draw new initial values for the parameters from the uniform distribution between ±1 / sqrt(fan_in)."""
         fan_in = math.prod(self.weight.shape[1:])
         bound = 1 / math.sqrt(fan_in) if fan_in > 0 else 0.0
         init.uniform_(self.weight, -bound, bound)
@@ -161,7 +161,7 @@ class Conv1d(_Convolution):
         kernel_size: length of the filters, an int or a tuple of one int.
         stride: distance between the positions of the filters.
         padding: number of elements added at each end; "valid" adds none, "same" preserves the length.
-        dilation: distance between the elements that a filter multiplies.
+        dilation: distance between the input elements that adjacent elements of a filter multiply.
         groups: number of groups of channels that are convolved independently.
         bias: whether a learned bias is added to each output channel.
         padding_mode: the values of the padding: "zeros", "reflect", "replicate" or "circular".
@@ -191,7 +191,7 @@ class Conv1d(_Convolution):
 class Conv2d(_Convolution):
     """A convolution over images: each output channel is the cross-correlation of the input with a learned filter.
 
-    Weight and bias are initialised uniformly between ±1 / sqrt(in_channels / groups · elements of the kernel).
+    Weight and bias are initialised uniformly between ±1 / sqrt(in_channels / groups · number of elements of the kernel).
 
     Args:
         in_channels: number of channels of the input.
@@ -200,7 +200,7 @@ class Conv2d(_Convolution):
             `dilation`.
         stride: distance between the positions of the filters.
         padding: number of elements added at each end; "valid" adds none, "same" preserves the size.
-        dilation: distance between the elements that a filter multiplies.
+        dilation: distance between the input elements that adjacent elements of a filter multiply.
         groups: number of groups of channels that are convolved independently; `groups=in_channels` makes a depthwise
             convolution.
         bias: whether a learned bias is added to each output channel.
@@ -234,7 +234,7 @@ class Conv2d(_Convolution):
 class Conv3d(_Convolution):
     """A convolution over volumes: each output channel is the cross-correlation of the input with a learned filter.
 
-    Weight and bias are initialised uniformly between ±1 / sqrt(in_channels / groups · elements of the kernel).
+    Weight and bias are initialised uniformly between ±1 / sqrt(in_channels / groups · number of elements of the kernel).
 
     Args:
         in_channels: number of channels of the input.
@@ -243,7 +243,7 @@ class Conv3d(_Convolution):
             and `dilation`.
         stride: distance between the positions of the filters.
         padding: number of elements added at each end; "valid" adds none, "same" preserves the size.
-        dilation: distance between the elements that a filter multiplies.
+        dilation: distance between the input elements that adjacent elements of a filter multiply.
         groups: number of groups of channels that are convolved independently.
         bias: whether a learned bias is added to each output channel.
         padding_mode: the values of the padding: "zeros", "reflect", "replicate" or "circular".

@@ -1,4 +1,4 @@
-"""Transposed convolution layers, which compute the gradient of a convolution and usually enlarge the input."""
+"""Transposed convolution layers: each computes the gradient of a convolution with respect to its input."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .conv import _Convolution
 
 
 class _TransposedConvolution(_Convolution):
-    """The base class of transposed convolutions of any number of dimensions."""
+    """The base class of transposed convolution layers, for any number of spatial dimensions."""
 
     padding: tuple[int, ...]
     output_padding: tuple[int, ...]
@@ -61,8 +61,8 @@ class _TransposedConvolution(_Convolution):
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         """Compute the transposed convolution of `input`.
 
-        `output_size` selects one of the sizes that are possible with the stride. If `output_size` is given, the layer's
-        `output_padding` is ignored.
+        If the stride is above 1, the output can have one of several sizes, and `output_size` selects one of them. If
+        `output_size` is given, the layer's `output_padding` is ignored.
         """
         output_padding = (
             self.output_padding if output_size is None else self._output_padding(input, output_size)
@@ -118,11 +118,11 @@ class ConvTranspose1d(_TransposedConvolution):
         kernel_size: length of the filters.
         stride: the approximate ratio of the output's length to the input's length.
         padding: number of elements that are removed at each end of the output.
-        output_padding: number of elements that are added at the end of the output; it must be less than `stride` or
-            `dilation`.
+        output_padding: number of elements that are added at the end of the output; it must be less than the larger of
+            `stride` and `dilation`.
         groups: number of groups of channels that are convolved independently.
         bias: whether a learned bias is added to each output channel.
-        dilation: distance between the output elements to which a filter contributes.
+        dilation: distance between the output elements to which adjacent elements of a filter contribute.
         padding_mode: must be "zeros".
         device: device of the parameters.
         dtype: dtype of the parameters.
@@ -151,8 +151,8 @@ class ConvTranspose2d(_TransposedConvolution):
     """A transposed convolution over images: the gradient of :class:`Conv2d` with respect to its input.
 
     It is also known as a fractionally strided convolution or, less exactly, a deconvolution (Zeiler et al. 2010).
-    `forward` has a second argument, `output_size`. If it is given, `output_padding` is chosen so that the output has this
-    size.
+    `forward` has a second argument, `output_size`. If `output_size` is given, the layer chooses `output_padding` so that the
+    output has this size.
 
     Args:
         in_channels: number of channels of the input.
@@ -161,11 +161,11 @@ class ConvTranspose2d(_TransposedConvolution):
             `output_padding` and `dilation`.
         stride: the approximate ratio of the output's size to the input's size.
         padding: number of elements that are removed at each end of the output.
-        output_padding: number of elements that are added at the end of the output; it must be less than `stride` or
-            `dilation`.
+        output_padding: number of elements that are added at the end of the output; it must be less than the larger of
+            `stride` and `dilation`.
         groups: number of groups of channels that are convolved independently.
         bias: whether a learned bias is added to each output channel.
-        dilation: distance between the output elements to which a filter contributes.
+        dilation: distance between the output elements to which adjacent elements of a filter contribute.
         padding_mode: must be "zeros".
         device: device of the parameters.
         dtype: dtype of the parameters.
@@ -205,11 +205,11 @@ class ConvTranspose3d(_TransposedConvolution):
             `padding`, `output_padding` and `dilation`.
         stride: the approximate ratio of the output's size to the input's size.
         padding: number of elements that are removed at each end of the output.
-        output_padding: number of elements that are added at the end of the output; it must be less than `stride` or
-            `dilation`.
+        output_padding: number of elements that are added at the end of the output; it must be less than the larger of
+            `stride` and `dilation`.
         groups: number of groups of channels that are convolved independently.
         bias: whether a learned bias is added to each output channel.
-        dilation: distance between the output elements to which a filter contributes.
+        dilation: distance between the output elements to which adjacent elements of a filter contribute.
         padding_mode: must be "zeros".
         device: device of the parameters.
         dtype: dtype of the parameters.

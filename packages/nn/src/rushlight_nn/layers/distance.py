@@ -13,10 +13,10 @@ class CosineSimilarity(Module):
 
     Args:
         dim: the dimension that holds the vectors.
-        eps: lower limit of the norms, which prevents division by zero.
+        eps: lower limit of each norm in the denominator, so that the denominator is never zero.
 
     Shape:
-        - Inputs: (*, D, *) with D in dimension `dim`; they are broadcast.
+        - Inputs: (*, D, *) with D in dimension `dim`; the inputs are broadcast to one shape.
         - Output: (*, *), without dimension `dim`.
 
     Example:
@@ -42,7 +42,7 @@ class PairwiseDistance(Module):
         keepdim: whether to keep the last dimension, with size 1.
 
     Shape:
-        - Inputs: (N, D) or (D); they are broadcast.
+        - Inputs: (N, D) or (D); the inputs are broadcast to one shape.
         - Output: (N) or (); (N, 1) or (1) with `keepdim`.
 
     Example:

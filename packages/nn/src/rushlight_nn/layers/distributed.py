@@ -31,7 +31,7 @@ class DistributedDataParallel(Module, Joinable):
     rank are the mean over all ranks, so that the copies remain equal if all ranks use the same optimizer. A thread that
     runs without the global interpreter lock sums the gradients during the backward pass. The gradients are summed in
     buckets, in the order in which rank 0 computed them in the first backward pass. The sums are computed in place,
-    without a second copy of the gradients, unless a hook of `register_comm_hook` replaces the sums.
+    without a second copy of the gradients, unless a hook that was registered with `register_comm_hook` computes them.
 
     The names of parameters begin with `module.`. Use the context `no_sync` around forward and backward passes whose
     gradients are accumulated on this rank only. Use the context `join` around a loop over batches if the number of
@@ -164,7 +164,7 @@ class DistributedDataParallel(Module, Joinable):
         self._reducer: _Reducer = _Reducer(group, trained, cap, find_unused_parameters or static_graph)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state without the group, the hook and the running sums, which belong to this process."""
+        """Return the state without the group, the hook and the unfinished sums, all of which belong to this process."""
         reducer = self._reducer
         state = self.__dict__.copy()
         del state["process_group"]
@@ -207,7 +207,7 @@ class DistributedDataParallel(Module, Joinable):
             self.process_group.broadcast_tensors(list(buffers.values()), root, "buffers").wait()
 
     def _begin_step(self, has_inputs: bool, backward: bool, buffers: bool) -> _Step:
-        """Exchange with all ranks what this rank does in the next step of a `join` context, and return the step."""
+        """Send all ranks what this rank does in the next step of a `join` context, and return the step of all ranks."""
         group = self.process_group
         mine = core.zeros(group.size() + 2, dtype=core.int64)
         mine[group.rank()] = int(has_inputs)
@@ -221,7 +221,7 @@ class DistributedDataParallel(Module, Joinable):
     def no_sync(self) -> Iterator[None]:
         """Return a context in which forward and backward passes accumulate gradients on this rank only.
 
-        The first pass after the context sums the accumulated gradients over the ranks.
+        The first backward pass after the context sums the accumulated gradients over the ranks.
         """
         before = self.require_backward_grad_sync
         self.require_backward_grad_sync = False
@@ -238,14 +238,14 @@ class DistributedDataParallel(Module, Joinable):
     ) -> Join:
         """Return a context for a loop over batches in which the number of batches differs between ranks.
 
-        A rank that has no more batches takes part in the collectives of the other ranks with gradients of zero. At the
-        end, the parameters and buffers of a rank that had the most batches are copied to all ranks. Each step requires
-        two additional collectives. The states of optimizers are not synchronized.
+        A rank that has no more batches takes part in the collectives of the other ranks, and contributes gradients of zero.
+        At the end, the parameters and buffers of a rank that had the most batches are copied to all ranks. Each step
+        requires two additional collectives. The states of optimizers are not synchronized.
 
         Args:
             divide_by_initial_world_size: whether gradients are divided by the number of all ranks. If False, they are
-                divided by the number of ranks that still have batches. A hook of `register_comm_hook` must divide the
-                gradients itself.
+                divided by the number of ranks that still have batches. A hook that was registered with `register_comm_hook`
+                must divide the gradients itself.
             enable: whether the context has an effect.
             throw_on_early_termination: whether all ranks raise RuntimeError when the batches of one rank have ended.
 
@@ -278,12 +278,12 @@ class DistributedDataParallel(Module, Joinable):
         return self.process_group
 
     def register_comm_hook(self, state: object, hook: CommHook) -> None:
-        """Register a function that reduces the gradients of each bucket, in place of the mean over all ranks.
+        """Register a function that reduces the gradients of each bucket, which are averaged over all ranks by default.
 
-        The function is called with `state` and a `GradBucket` when the gradients of the bucket are computed. It returns
-        a `torch.futures.Future` of a tensor with as many elements as the bucket. The gradients are copied from this
-        tensor. All ranks must register the same hook. If the hook raises an error on one rank, all ranks raise an
-        error. Copies of the module have no hook.
+        The function is called with `state` and a `GradBucket` when all gradients of the bucket have been computed. It
+        returns a `torch.futures.Future` of a tensor with as many elements as the bucket. The gradients are copied from this
+        tensor. All ranks must register the same hook. If the hook raises an error on one rank, all ranks raise an error.
+        Copies of the module have no hook.
 
         Args:
             state: passed to the hook.
@@ -306,14 +306,14 @@ class DistributedDataParallel(Module, Joinable):
 
 
 class _Step:
-    """The next step of the ranks that still have inputs. `root` is one of these ranks, and `ranks` is their number."""
+    """The next step of the ranks that still have inputs: `ranks` is the number of such ranks, and `root` is one of them."""
 
     def __init__(self, root: int, ranks: int, backward: bool, buffers: bool) -> None:
         self.root, self.ranks, self.backward, self.buffers = root, ranks, backward, buffers
 
 
 class _JoinHook(JoinHook):
-    """Takes part in the steps of the other ranks after the batches of this rank have ended."""
+    """A hook that takes part in the steps of the other ranks after the batches of this rank have ended."""
 
     def __init__(self, model: DistributedDataParallel) -> None:
         self.model = model
@@ -375,9 +375,9 @@ class _Reducer:
     """Sums gradients over the ranks as the backward pass computes them.
 
     A bucket is a list of indices of parameters whose gradients are summed in one collective. The buckets have the same
-    order on all ranks. The collective of a bucket starts when all gradients of the bucket are computed and the
-    collectives of all earlier buckets have started. The remaining collectives start at the end of the backward pass. In
-    the first pass there are no buckets yet, so all collectives start at the end.
+    order on all ranks. The collective of a bucket starts when all gradients of the bucket have been computed and the
+    collectives of all earlier buckets have started. The remaining collectives start at the end of the backward pass. In the
+    first pass there are no buckets yet, so all collectives start at the end.
     """
 
     def __init__(self, group: Any, parameters: Mapping[str, Tensor], cap: int, unused: bool) -> None:
@@ -409,7 +409,7 @@ class _Reducer:
         self.stand_ins: dict[int, Tensor] = {}
 
     def begin(self, sync: bool) -> None:
-        """Prepare for the backward pass after a forward pass."""
+        """After a forward pass, prepare for the backward pass."""
         with self.lock:
             self.sync = sync
             if self.running and sync:  # the last backward pass did not finish, because it raised an error
@@ -417,7 +417,7 @@ class _Reducer:
                 self._restart()
 
     def join(self, root: int, divisor: int | None) -> None:
-        """Set the rank whose order of gradients determines the buckets, and the divisor of the sums, in a `join` context."""
+        """In a `join` context, set the divisor of the sums, and the rank whose order of gradients defines the buckets."""
         with self.lock:
             self.root, self.divisor = root, divisor
 
@@ -546,7 +546,7 @@ class _Reducer:
             self._restart()
 
     def follow(self) -> None:
-        """Take part in a pass of the other ranks with gradients of zero. The gradients of this rank do not change."""
+        """Take part in a backward pass of the other ranks. This rank contributes zeros, and its gradients do not change."""
         with self.lock:
             self._restart()
             absent = list(range(len(self.parameters)))
@@ -559,7 +559,7 @@ class _Reducer:
         return core.zeros_like(self.parameters[number].detach())
 
     def _reduce_rest(self, absent: list[int], used: Tensor) -> None:
-        """Start the collectives that have not started because the gradients `absent` are missing. Wait for all collectives.
+        """Start the collectives that still wait for the gradients of the parameters `absent`, and wait for all collectives.
 
         If `self.unused`, set `used` to 1 for each parameter that any rank has used.
         """
@@ -592,7 +592,7 @@ class _Reducer:
         raise RuntimeError(text)
 
     def _divide(self, order: list[int]) -> None:
-        """Divide the parameters, in the given order, into buckets of one dtype that do not exceed the size limit."""
+        """Divide the parameters, in the given order, into buckets of limited size, each with a single dtype."""
         size = 0
         for number in order:
             parameter = self.parameters[number]

@@ -21,7 +21,7 @@ class _Dropout(Module):
 
 
 class Dropout(_Dropout):
-    """Dropout: in training mode, zero each element with probability `p` and scale the others by 1 / (1 - p).
+    """Dropout: in training mode, zero each element with probability `p` and scale the other elements by 1 / (1 - p).
 
     In evaluation mode the input is returned unchanged (Srivastava et al. 2014).
 
@@ -48,7 +48,7 @@ class Dropout(_Dropout):
 
 
 class Dropout2d(_Dropout):
-    """Dropout of whole channels of images: zero each with probability `p` and scale the others by 1 / (1 - p).
+    """Dropout of whole channels of images: zero each channel with probability `p`, and scale the rest by 1 / (1 - p).
 
     Neighbouring pixels are often correlated, so that dropping single pixels has little effect (Tompson et al. 2015). In
     evaluation mode the input is returned unchanged.
@@ -75,7 +75,7 @@ class Dropout2d(_Dropout):
 
 
 class Dropout1d(_Dropout):
-    """Dropout of whole channels of sequences: zero each with probability `p` and scale the others by 1 / (1 - p).
+    """Dropout of whole channels of sequences: zero each channel with probability `p`, and scale the rest by 1 / (1 - p).
 
     Neighbouring elements of a channel are often correlated, so that dropping single elements has little effect (Tompson
     et al. 2015). In evaluation mode the input is returned unchanged.
@@ -101,7 +101,7 @@ class Dropout1d(_Dropout):
 
 
 class Dropout3d(_Dropout):
-    """Dropout of whole channels of volumes: zero each with probability `p` and scale the others by 1 / (1 - p).
+    """Dropout of whole channels of volumes: zero each channel with probability `p`, and scale the rest by 1 / (1 - p).
 
     In evaluation mode the input is returned unchanged (Tompson et al. 2015).
 
@@ -126,10 +126,10 @@ class Dropout3d(_Dropout):
 
 
 class AlphaDropout(_Dropout):
-    """Dropout for :class:`SELU`: in training mode, set elements to the lower limit of SELU with probability `p`.
+    """Dropout for :class:`SELU`: in training mode, set each element to the lower limit of SELU with probability `p`.
 
-    The result is scaled and shifted so that mean 0 and variance 1 of the input are preserved (Klambauer et al. 2017). In
-    evaluation mode the input is returned unchanged.
+    The result is scaled and shifted so that an input with mean 0 and variance 1 keeps this mean and variance (Klambauer et
+    al. 2017). In evaluation mode the input is returned unchanged.
 
     Args:
         p: probability of dropping an element.

@@ -154,12 +154,12 @@ class EmbeddingBag(Module):
         max_norm, norm_type, scale_grad_by_freq, sparse: see :class:`Embedding`.
         mode: "sum", "mean" or "max".
         include_last_offset: whether `offsets` has an additional last element, the length of the input.
-        padding_idx: the index of a vector that is excluded from bags.
+        padding_idx: the index of a vector that is left out of every bag.
         device: device of the table.
         dtype: dtype of the table.
 
     Shape:
-        - Input: (B, n), where each row is a bag, or (n) with `offsets` (B), the positions at which bags begin; int32 or
+        - Input: (B, n), where each row is a bag, or (n) with `offsets` (B), the positions at which the bags begin; int32 or
           int64.
         - Output: (B, embedding_dim).
         - `weight`: (num_embeddings, embedding_dim).

@@ -121,14 +121,14 @@ class InstanceNorm3d(_InstanceNorm):
 
 
 class LocalResponseNorm(Module):
-    """Local response normalisation: divide by a power of the mean of squares of neighbouring channels.
+    """Local response normalisation: divide the input by a power of the mean square of neighbouring channels.
 
-    The result is ``x / (k + alpha · mean)^beta`` with the mean over `size` channels around each channel
+    The result is ``x / (k + alpha · mean)^beta``, where the mean is over the squares of `size` channels around each channel
     (Krizhevsky, Sutskever and Hinton 2012).
 
     Args:
         size: number of neighbouring channels.
-        alpha: factor of the mean.
+        alpha: the factor by which the mean is multiplied.
         beta: the exponent.
         k: added to alpha times the mean.
 

@@ -1,4 +1,4 @@
-"""A context for processes of a group that have different numbers of inputs."""
+"""A context in which the processes of a group may have different numbers of inputs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MANY_STEPS = 1000
 
 
 class JoinHook:
-    """The base class of hooks that a process calls for a `Joinable` after its own inputs have ended.
+    """The base class of hooks that a process calls for a `Joinable` after the inputs of this process have ended.
 
     Its methods do nothing. Subclasses override them.
 
@@ -74,7 +74,7 @@ class Joinable(ABC):
 
 
 class _Config:
-    """The settings of a `Joinable` in a `Join` context. Outside of a context `enable` is False."""
+    """The settings of a `Joinable` in a `Join` context. Outside of a context, `enable` is False."""
 
     def __init__(self, enable: bool = False, throw: bool = False, is_first: bool = False) -> None:
         self.enable = enable
@@ -83,7 +83,7 @@ class _Config:
 
 
 class Join:
-    """A context for processes of a group that have different numbers of inputs.
+    """A context in which the processes of a group may have different numbers of inputs.
 
     A process whose inputs have ended calls the hooks of the joinables, which take part in the collectives of the other
     processes, until the inputs of all processes have ended. Every step begins with a collective that counts the processes
@@ -173,10 +173,10 @@ class Join:
 
     @staticmethod
     def notify_join_context(joinable: Joinable) -> Any:
-        """Notify the other processes that this process begins a step. Call this before the collectives of the step.
+        """Notify the other processes that this process begins a step. Call it before the step's collectives.
 
-        Return the work handle of a running collective if `joinable` is the first one of an enabled context, otherwise
-        None.
+        Return the work handle of a running collective if the context is enabled and `joinable` is its first joinable;
+        otherwise return None.
 
         Args:
             joinable: the object whose method calls this function.

@@ -106,7 +106,7 @@ class NonDynamicallyQuantizableLinear(Linear):
 
 
 class Bilinear(Module):
-    """A layer that is linear in each of two inputs: output k is ``x1ᵀ W_k x2 + b_k``.
+    """A layer that is linear in each of two inputs: element k of the output is ``x1ᵀ W_k x2 + b_k``.
 
     Weight and bias are initialised uniformly between ±1 / sqrt(in1_features).
 

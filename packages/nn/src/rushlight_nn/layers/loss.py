@@ -144,7 +144,7 @@ class HuberLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """The Kullback-Leibler divergence: ``target · (log(target) - input)``, where the input contains log-probabilities.
+    """The Kullback-Leibler divergence: ``target · (log(target) - input)``, for an input of log-probabilities.
 
     Use `reduction="batchmean"` for the mean divergence per sample; "mean" divides by the number of elements.
 
@@ -178,13 +178,14 @@ class KLDivLoss(_Loss):
 
 
 class NLLLoss(_WeightedLoss):
-    """The negative log-likelihood of classes: minus the input at the target's class.
+    """The negative log-likelihood of classes: the negative of the input at the index of the target class.
 
     The input contains log-probabilities, such as the output of :class:`LogSoftmax`. :class:`CrossEntropyLoss` combines
     LogSoftmax and NLLLoss.
 
     Args:
-        weight: factors of the losses of the classes, (C). "mean" divides by the sum of the factors of the targets.
+        weight: a factor for the loss of each class, (C). The reduction "mean" divides by the sum of the factors of all
+            target classes.
         size_average, reduce: deprecated; use `reduction`.
         ignore_index: a target class that is excluded from the loss.
         reduction: "mean", "sum", or "none" for one value per target.
@@ -224,8 +225,8 @@ class CrossEntropyLoss(_WeightedLoss):
     classes.
 
     Args:
-        weight: factors of the losses of the classes, (C). If targets are classes, "mean" divides by the sum of the factors
-            of the targets.
+        weight: a factor for the loss of each class, (C). If the targets are classes, the reduction "mean" divides by the sum
+            of the factors of all target classes.
         size_average, reduce: deprecated; use `reduction`.
         ignore_index: a target class that is excluded from the loss; only for targets that are classes.
         reduction: "mean", "sum", or "none" for one value per target.
@@ -273,11 +274,11 @@ class CrossEntropyLoss(_WeightedLoss):
 class BCELoss(_WeightedLoss):
     """The binary cross entropy: ``-(t · log(p) + (1 - t) · log(1 - p))`` of probabilities p and targets t.
 
-    Logarithms are limited to at least -100, so that the loss is finite. :class:`BCEWithLogitsLoss` takes logits
-    instead.
+    A logarithm below -100 is replaced by -100, so that the loss is finite. Use :class:`BCEWithLogitsLoss` for inputs that
+    are logits.
 
     Args:
-        weight: factors of the losses of the elements, which broadcast to the input.
+        weight: a factor for the loss of each element; its shape must broadcast to the input.
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per element.
 
@@ -302,11 +303,11 @@ class BCEWithLogitsLoss(_Loss):
     """The binary cross entropy of the sigmoid of the input, computed without overflow.
 
     Args:
-        weight: factors of the losses of the elements, which broadcast to the input.
+        weight: a factor for the loss of each element; its shape must broadcast to the input.
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per element.
-        pos_weight: factors of the positive part of the loss, which broadcast to the input. Factors above 1 increase the
-            recall.
+        pos_weight: factors by which the positive part of the loss is multiplied; their shape must broadcast to the input.
+            Factors above 1 increase the recall.
 
     Shape:
         - Input and target: (*), the same shape; targets from 0 to 1.
@@ -348,12 +349,12 @@ class CTCLoss(_Loss):
 
     Args:
         blank: the index of the blank label.
-        reduction: "sum", "none", or "mean", which divides each loss by the length of its target first.
+        reduction: "sum", "none", or "mean", the mean of all losses after each is divided by the length of its target.
         zero_infinity: whether the loss of a target that is too long for its input is 0 instead of infinity.
 
     Shape:
         - Log-probabilities: (T, N, C), or (T, C) without a batch.
-        - Targets: (N, S), or (sum of the target lengths) with all targets joined.
+        - Targets: (N, S), or (sum of the target lengths) with all targets concatenated.
         - Input lengths and target lengths: (N), or () without a batch.
         - Output: (), or (N) with `reduction` "none".
 

@@ -263,8 +263,8 @@ class GaussianNLLLoss(_Loss):
 
     Shape:
         - Input and target: (N, *) or (*).
-        - Variances: a number, or a tensor of the input's shape. One size may be 1 instead, or the last dimension may be
-          missing.
+        - Variances: a number, or a tensor of the input's shape, in which one size may be replaced by 1 or the last dimension
+          omitted.
         - Output: (), or the input's shape with `reduction` "none".
 
     Raises:
@@ -312,7 +312,7 @@ class MultiMarginLoss(_WeightedLoss):
     Args:
         p: 1 or 2.
         margin: how much larger the target's score should be than the other scores.
-        weight: factors of the target classes, (C).
+        weight: a factor for each target class, (C).
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per sample.
 
@@ -378,7 +378,7 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
     """The binary cross entropy of the sigmoid of the input, averaged over the classes.
 
     Args:
-        weight: factors of the classes, (C).
+        weight: a factor for each class, (C).
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per sample.
 

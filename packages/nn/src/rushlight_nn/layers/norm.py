@@ -153,7 +153,7 @@ class BatchNorm1d(_BatchNorm):
         - `weight`, `bias`, `running_mean` and `running_var`: (C).
 
     Raises:
-        ValueError: the input has neither 2 nor 3 dimensions, or it has only one value per channel in training mode.
+        ValueError: the input has neither 2 nor 3 dimensions, or, in training mode, it has only one value per channel.
 
     Example:
         >>> layer = nn.BatchNorm1d(2)
@@ -190,7 +190,7 @@ class BatchNorm2d(_BatchNorm):
         - `weight`, `bias`, `running_mean` and `running_var`: (C).
 
     Raises:
-        ValueError: the input does not have 4 dimensions, or it has only one value per channel in training mode.
+        ValueError: the input does not have 4 dimensions, or, in training mode, it has only one value per channel.
 
     Example:
         >>> output = nn.BatchNorm2d(3)(torch.randn(20, 3, 8, 8) * 5 + 2)
@@ -211,7 +211,7 @@ class BatchNorm3d(_BatchNorm):
         - `weight`, `bias`, `running_mean` and `running_var`: (C).
 
     Raises:
-        ValueError: the input does not have 5 dimensions, or it has only one value per channel in training mode.
+        ValueError: the input does not have 5 dimensions, or, in training mode, it has only one value per channel.
 
     Example:
         >>> nn.BatchNorm3d(3)(torch.randn(20, 3, 4, 5, 6)).shape
@@ -236,7 +236,7 @@ class SyncBatchNorm(_BatchNorm):
         - Input and output: (N, C, *).
 
     Raises:
-        ValueError: the input has fewer than 2 dimensions, or it has only one value per channel in training mode.
+        ValueError: the input has fewer than 2 dimensions, or, in training mode, it has only one value per channel.
 
     Example:
         >>> model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8))
@@ -290,7 +290,7 @@ class SyncBatchNorm(_BatchNorm):
 class LayerNorm(Module):
     """Layer normalisation: normalise over the last dimensions of each sample (Ba et al. 2016).
 
-    The result is ``(x - mean) / sqrt(var + eps) · weight + bias`` with mean and biased variance over the dimensions
+    The result is ``(x - mean) / sqrt(var + eps) · weight + bias`` with the mean and the biased variance over the dimensions
     of `normalized_shape`.
 
     Args:

@@ -214,7 +214,7 @@ class ReflectionPad1d(_Padding):
 
     Args:
         padding: number of elements to add at each side, one int or a pair (left, right). Each number must be less than the
-            size of the dimension.
+            size of its dimension.
 
     Shape:
         - Input: (N, C, W) or (C, W).
@@ -238,7 +238,7 @@ class ReflectionPad2d(_Padding):
 
     Args:
         padding: number of elements to add at each side, one int or a tuple (left, right, top, bottom). Each number must be
-            less than the size of the dimension.
+            less than the size of its dimension.
 
     Shape:
         - Input: (N, C, H, W) or (C, H, W).
@@ -266,7 +266,7 @@ class ReflectionPad3d(_Padding):
 
     Args:
         padding: number of elements to add at each side, one int or a tuple (left, right, top, bottom, front, back). Each
-            number must be less than the size of the dimension.
+            number must be less than the size of its dimension.
 
     Shape:
         - Input: (N, C, D, H, W) or (C, D, H, W).
@@ -359,11 +359,11 @@ class ReplicationPad3d(_Padding):
 
 
 class CircularPad1d(_Padding):
-    """Pad sequences circularly, with the elements of the opposite end.
+    """Pad sequences circularly, with elements from the opposite end.
 
     Args:
         padding: number of elements to add at each side, one int or a pair (left, right). Each number must be at most the
-            size of the dimension.
+            size of its dimension.
 
     Shape:
         - Input: (N, C, W) or (C, W).
@@ -383,11 +383,11 @@ class CircularPad1d(_Padding):
 
 
 class CircularPad2d(_Padding):
-    """Pad images circularly, with the elements of the opposite end.
+    """Pad images circularly, with elements from the opposite side.
 
     Args:
         padding: number of elements to add at each side, one int or a tuple (left, right, top, bottom). Each number must be
-            at most the size of the dimension.
+            at most the size of its dimension.
 
     Shape:
         - Input: (N, C, H, W) or (C, H, W).
@@ -411,11 +411,11 @@ class CircularPad2d(_Padding):
 
 
 class CircularPad3d(_Padding):
-    """Pad volumes circularly, with the elements of the opposite end.
+    """Pad volumes circularly, with elements from the opposite side.
 
     Args:
         padding: number of elements to add at each side, one int or a tuple (left, right, top, bottom, front, back). Each
-            number must be at most the size of the dimension.
+            number must be at most the size of its dimension.
 
     Shape:
         - Input: (N, C, D, H, W) or (C, D, H, W).

@@ -22,7 +22,7 @@ def _as_entry(value: Any) -> Any:
 
 
 def _describe(name: str, value: Any, by_dtype: bool) -> str:
-    """Return the line of `repr` for a value, with the dtype of a tensor if `by_dtype`, else its legacy type name."""
+    """Return the line of `repr` for a value. A tensor is shown with its dtype if `by_dtype`, else with its legacy type."""
     if not isinstance(value, Tensor):
         return f"  ({name}): Object of type: {type(value).__name__}"
     size = "x".join(map(str, value.shape))
@@ -32,12 +32,12 @@ def _describe(name: str, value: Any, by_dtype: bool) -> str:
 
 
 class ParameterList(Module):
-    """A list of registered parameters, which methods such as `parameters` and `to` include.
+    """A list of parameters that are registered, so that methods such as `parameters` and `to` process them.
 
     A tensor becomes a parameter when it is added to the list. Other values are stored, but do not become parameters.
 
     Args:
-        values: the values.
+        values: the initial values.
 
     Raises:
         TypeError: `values` is a tensor or cannot be iterated over.
@@ -96,12 +96,12 @@ class ParameterList(Module):
 
 
 class ParameterDict(Module):
-    """A dictionary of registered parameters, which methods such as `parameters` and `to` include.
+    """A dictionary of parameters that are registered, so that methods such as `parameters` and `to` process them.
 
     A tensor becomes a parameter when it is added to the dictionary. Other values are stored, but do not become parameters.
 
     Args:
-        parameters: a mapping from names to values, or pairs of name and value.
+        parameters: a mapping from names to values, or (name, value) pairs.
 
     Raises:
         TypeError: a key is not a string.
@@ -176,7 +176,7 @@ class ParameterDict(Module):
         return (self[name] for name in self._names)
 
     def items(self) -> Iterator[tuple[str, Any]]:
-        """Return pairs of name and value."""
+        """Return the (name, value) pairs."""
         return ((name, self[name]) for name in self._names)
 
     def get(self, key: str, default: Any = None) -> Any:
@@ -184,7 +184,7 @@ class ParameterDict(Module):
         return getattr(self, key) if key in self._names else default
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        """Return the value called `key`. If there is none, store and return `default`."""
+        """Return the value called `key`. If no such value exists, store and return `default`."""
         if key not in self:
             self[key] = default
         return self[key]
@@ -196,7 +196,7 @@ class ParameterDict(Module):
         return value
 
     def popitem(self) -> tuple[str, Any]:
-        """Remove and return the last pair of name and value."""
+        """Remove and return the last (name, value) pair."""
         if not self._names:
             raise KeyError("ParameterDict.popitem: the dictionary is empty")
         key = next(reversed(self._names))
@@ -212,10 +212,10 @@ class ParameterDict(Module):
         return type(self)(OrderedDict.fromkeys(keys, default))
 
     def update(self, parameters: Any) -> None:
-        """Add the values of a mapping, or of pairs of name and value.
+        """Add the entries of a mapping, or (name, value) pairs.
 
         The entries of a plain mapping are added in sorted order, as in PyTorch, because checkpoints of optimizers depend on
-        the order of parameters. The entries of an `OrderedDict`, of a `ParameterDict` and of pairs keep their order.
+        the order of parameters. The entries of an `OrderedDict` or a `ParameterDict` keep their order, and so do pairs.
         """
         if isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict):
             parameters = sorted(parameters.items())

@@ -10,7 +10,7 @@ from ..module import Module
 
 
 class PixelShuffle(Module):
-    """A layer that rearranges channels into pixels, so that images become r times larger (Shi et al. 2016).
+    """A layer that rearranges channels into pixels, so that images become r times higher and wider (Shi et al. 2016).
 
     Args:
         upscale_factor: r.
@@ -99,8 +99,8 @@ class Unfold(Module):
     Shape:
         - Input: (N, C, H, W) or (C, H, W).
         - Output: (N, C · kernel_size[0] · kernel_size[1], L) or without N, where L is the number of windows: floor((H +
-          2 · padding[0] - dilation[0] · (kernel_size[0] - 1) - 1) / stride[0]) + 1 along the height, times the number
-          along the width by the same formula.
+          2 · padding[0] - dilation[0] · (kernel_size[0] - 1) - 1) / stride[0]) + 1 along the height, times the number of
+          windows along the width, given by the same formula.
 
     Example:
         >>> nn.Unfold(kernel_size=(2, 3))(torch.randn(2, 5, 3, 4)).shape  # 5 · 2 · 3 elements at 2 · 2 positions

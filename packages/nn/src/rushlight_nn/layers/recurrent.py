@@ -35,7 +35,7 @@ class RNNBase(Module):
     names for the second direction end in `_reverse`.
 
     Shape:
-        - See :class:`RNN`, :class:`LSTM` and :class:`GRU`, which select the mode.
+        - See :class:`RNN`, :class:`LSTM` and :class:`GRU`, the subclasses that select the mode.
 
     Raises:
         ValueError: the mode, a size or `dropout` is not valid.
@@ -117,7 +117,7 @@ class RNNBase(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new initial values for the parameters, uniformly distributed between ±1 / sqrt(hidden_size)."""
+        """Draw new initial values for the parameters from the uniform distribution between ±1 / sqrt(hidden_size)."""
         bound = 1.0 / math.sqrt(self.hidden_size)
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)
@@ -135,7 +135,7 @@ class RNNBase(Module):
 
         Args:
             input: (T, N, in); (N, T, in) with `batch_first`; (T, in) without a batch; or a :class:`PackedSequence`.
-            hx: (layers · directions, N, out); (layers · directions, out) without a batch. For an LSTM it is a pair of
+            hx: (layers · directions, N, out); (layers · directions, out) without a batch. For an LSTM, `hx` is a pair of
                 hidden and cell states, and the cell states have `hidden_size` features.
 
         Returns:
@@ -330,8 +330,9 @@ class LSTM(RNNBase):
 class GRU(RNNBase):
     """A gated recurrent unit (GRU) network (Cho et al. 2014).
 
-    At each step, with the reset gate r, the update gate z and the candidate n, ``h = (1 - z) · n + z · h``. The reset
-    gate is applied after the product with the state. The rows of the weights belong to r, z and n, in this order.
+    At each step, with the reset gate r, the update gate z and the candidate n, ``h = (1 - z) · n + z · h``. The reset gate
+    is applied after the state has been multiplied by its weight matrix. The rows of the weights belong to r, z and n, in
+    this order.
 
     Args:
         input_size: number of features of the input.
@@ -425,13 +426,13 @@ class RNNCellBase(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new initial values for the parameters, uniformly distributed between ±1 / sqrt(hidden_size)."""
+        """Draw new initial values for the parameters from the uniform distribution between ±1 / sqrt(hidden_size)."""
         bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0.0
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)
 
     def _step(self, function: Any, input: Tensor, states: Any) -> tuple[Tensor, ...]:
-        """Call `function` with a batch dimension, which is added if absent. States that are not given are zeros."""
+        """Call `function` with a batch dimension, which is added to tensors that lack it. States are zeros by default."""
         name = type(self).__name__
         if input.dim() not in (1, 2):
             raise ValueError(f"{name}(input): got {input.dim()} dimensions, needs 2, or 1 without a batch")

@@ -153,8 +153,8 @@ class TransformerEncoder(Module):
             number of heads, with biases and with the activation ReLU or GELU. It has no effect in a call with a `mask`,
             under autocast, or if gradients of `src` or of the first layer's parameters are recorded.
         mask_check: whether to check that the masked positions are at the end of each sequence. If they are not, no
-            positions are set to zero. Without the check, a mask of n positions in a sequence is replaced by a mask of
-            its last n positions. In a program captured with the check, no positions are set to zero.
+            positions are set to zero. Without the check, a mask of n positions in a sequence is replaced by a mask of the
+            last n positions of the sequence. If a program is captured with the check, it sets no positions to zero.
 
     Shape:
         - Input and output: the same as for the layer: (S, N, E); (N, S, E) with `batch_first`; (S, E) without a batch.
@@ -204,7 +204,7 @@ class TransformerEncoder(Module):
         return src if self.norm is None else self.norm(src)
 
     def _padding_of_zeros(self, src: Tensor, mask: Tensor) -> Tensor | None:
-        """Return the mask of the positions where the result is zero, or None if no positions are set to zero."""
+        """Return a mask of the positions at which the result is set to zero, or None if the result is not changed."""
         first = self.layers[0]
         if not (_fast_path and self.use_nested_tensor) or first.training or core.is_autocast_enabled():
             return None
@@ -226,7 +226,7 @@ class TransformerEncoder(Module):
 
 
 def _gives_zeros(layer: Module) -> bool:
-    """Return whether `layer` fulfils PyTorch's conditions for nested tensors, with which padded positions become zero."""
+    """Return whether `layer` fulfils PyTorch's conditions for nested tensors, so that padded positions become zero."""
     return (
         isinstance(layer, TransformerEncoderLayer)
         and not layer.norm_first
