@@ -1,4 +1,4 @@
-"""Modules that determine the shapes of their parameters in their first call."""
+"""Modules that determine the shapes of their parameters when they are first called."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class LazyModuleMixin:
-    """A mixin for layers that are created before the sizes of their inputs are known. List the mixin before Module.
+    """A mixin for layers that are created before the sizes of their inputs are known. List it before Module as a base class.
 
     Such a layer registers parameters of the type `UninitializedParameter` and defines `initialize_parameters`. This
     method receives the arguments of the first call, and calls `parameter.materialize(shape)` for each parameter. The
@@ -53,7 +53,7 @@ class LazyModuleMixin:
         raise NotImplementedError(f"{type(self).__name__} does not define initialize_parameters")
 
     def has_uninitialized_params(self) -> bool:
-        """Return whether a parameter or buffer of this module, without its children, has no shape yet."""
+        """Return whether this module itself has a parameter or buffer without a shape; its children are not checked."""
         own = (*self._parameters.values(), *self._buffers.values())  # type: ignore[attr-defined]
         return any(is_lazy(tensor) for tensor in own)
 

@@ -44,7 +44,7 @@ _SPECIAL = frozenset((*TABLES, "__class__"))
 class _GetattrFromTables:
     """A base class whose `__getattr__` looks names up in the tables of parameters, buffers and children.
 
-    It is added as the last base of module classes that define `__getattr__`, `__setattr__` or `__delattr__`, or that
+    This class is added as the last base of module classes that define `__getattr__`, `__setattr__` or `__delattr__`, or that
     call `__getattr__`. Module itself must not define `__getattr__`; see Note [Attributes of a module].
     """
 
@@ -293,7 +293,7 @@ class Module(Traversal, Hooks, State):
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Add a tensor that is part of the state but not trained, under `name`.
+        """Add, under `name`, a tensor that is part of the state but is not trained.
 
         Args:
             name: the attribute's name.
@@ -409,7 +409,7 @@ class Module(Traversal, Hooks, State):
         return self._apply(lambda tensor: core.empty_like(tensor, device=device), recurse)
 
     def type(self, dst_type: Any) -> Self:
-        """Convert all parameters and buffers to the dtype `dst_type`."""
+        """Convert all parameters and buffers, also those of integers, to the dtype `dst_type`."""
         return self._apply(lambda tensor: tensor.to(dst_type))
 
     def _to_floating(self, dtype: Any) -> Self:
@@ -495,7 +495,7 @@ class Module(Traversal, Hooks, State):
 
 
 def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, dict[str, Any]]:
-    """Return the device, the dtype and the options among the arguments of `to`."""
+    """Return the device, the dtype and the options that the arguments of `to` specify."""
     device, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
     other = kwargs.pop("tensor", None)
     options: dict[str, Any] = {

@@ -18,7 +18,7 @@ _plain_results = getattr(getattr(core, "_C", None), "_disabled_torch_function_im
 class Parameter(Tensor):
     """A tensor that is part of a module's trainable state.
 
-    A parameter that is assigned to an attribute of a :class:`Module` appears in `module.parameters()` and in the state.
+    A parameter that is assigned to an attribute of a :class:`Module` becomes part of `parameters()` and of `state_dict()`.
 
     Args:
         data: the values, which are shared, not copied. Default: an empty tensor.
@@ -168,7 +168,7 @@ class UninitializedTensorMixin:
         requires_grad: bool
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
-        """Give the tensor its shape in place. It then becomes an ordinary parameter or buffer.
+        """Give the tensor its shape, in place. The tensor then becomes an ordinary parameter or buffer.
 
         `shape` is an int or a sequence of ints. The values are arbitrary. By default, device and dtype do not change.
         """
@@ -248,7 +248,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
         dtype: dtype of the future values.
 
     Raises:
-        ValueError: the parameter is used before it has a shape. (`shape` itself raises RuntimeError.)
+        ValueError: the parameter is used before it has a shape. (Reading `shape` raises RuntimeError.)
 
     Example:
         >>> weight = nn.UninitializedParameter()
@@ -322,7 +322,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Buffer):
 
 
 def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the arguments among `kwargs` that functions such as `empty` accept. Layers pass them on to create tensors.
+    """Return those of `kwargs` that functions such as `empty` accept. Layers use them to create their tensors.
 
     The accepted arguments are `device`, `dtype` and `memory_format`, which may also be given in a dictionary
     `factory_kwargs`.
@@ -350,7 +350,7 @@ def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def zero_gradient(parameter: Tensor) -> None:
-    """Fill the gradient of a parameter with zeros that have no history. `grad` stays the same object."""
+    """Detach the gradient of a parameter from its graph, and fill it with zeros in place."""
     grad = parameter.grad
     if grad is None:
         return

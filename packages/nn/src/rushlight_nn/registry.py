@@ -2,8 +2,8 @@
 
 Note [Attributes of a module]
 A module keeps parameters, buffers and children in three ordered tables (`_parameters`, `_buffers`, `_modules`). State,
-traversal and optimizers read these tables. Access to `self.weight` must be as fast as to any other attribute, so every
-entry is *also* an ordinary attribute of the instance. Module defines no `__getattr__`, because that would slow down
+traversal and optimizers read these tables. Access to `self.weight` must be as fast as access to any other attribute, so
+every entry is *also* an ordinary attribute of the instance. Module defines no `__getattr__`, because that would slow down
 every attribute access and hide AttributeErrors raised inside properties. The code that creates a module sets attributes by
 `object.__setattr__` and does not access `module.__dict__`, because CPython 3.11 looks attributes up in a dictionary after
 such an access, which is four times as slow.
@@ -13,10 +13,10 @@ attributes) expects PyTorch's lookup: the tables are plain dictionaries, and the
 `__getattr__`. `Module._mirrors` detects such classes whenever a class or an object is created, and sets their attribute
 `_mirrored` to False. Objects that already exist keep their tables.
 
-The tables update the attributes of their module themselves, because programs edit tables directly
-(`module._parameters["w"] = p`, `del module._parameters["w"]`). They refer to their module by a weak reference. A strong
-reference would create a cycle, and the memory of an unused model would not be freed until the garbage collector runs.
-Copies and pickles contain plain dicts, which `Module.__setstate__` converts back to tables.
+Each table updates the attributes of its module, because programs edit the tables directly (`module._parameters["w"] = p`,
+`del module._parameters["w"]`). A table refers to its module by a weak reference. A strong reference would create a cycle,
+and the memory of an unused model would not be freed until the garbage collector runs. Copies and pickles contain plain
+dicts, which `Module.__setstate__` converts back to tables.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ABSENT = object()
 
 
 class Registry(dict[str, Any]):
-    """An ordered dictionary from names to entries that mirrors its changes in the attributes of its owner, a module."""
+    """An ordered dictionary from names to entries, whose changes are also made to the attributes of its owner, a module."""
 
     __slots__ = ("_owner",)
 

@@ -51,7 +51,7 @@ def _quoted(keys: list[str]) -> str:
 
 
 def _with_prefixes(module: Any, prefix: str) -> Iterator[tuple[Any, str]]:
-    """Yield a module and its descendants, each before its children, with the prefixes of their keys."""
+    """Yield a module and all its descendants, parents before children, each with the prefix of its keys."""
     yield module, prefix
     for name, child in module._modules.items():
         if child is not None:
@@ -384,7 +384,7 @@ class State:
         return self._hook_table("_state_dict_hooks").add((hook, True))  # type: ignore[attr-defined]
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook` before the module loads a state, with the entries of the module and its descendants.
+        """Before the module loads a state, call `hook` with the entries of the module and its descendants.
 
         The hook gets the arguments (module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
         error_msgs). It may rename keys of `state_dict`, which is a copy of the caller's dictionary.
@@ -398,5 +398,5 @@ class State:
         return table.add((hook, with_module))
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(module, incompatible_keys)` after loading. The hook may clear the lists to ignore the keys."""
+        """Call `hook(module, incompatible_keys)` after loading. The hook may remove keys from the lists, to ignore them."""
         return self._hook_table("_load_state_dict_post_hooks").add(hook)  # type: ignore[attr-defined]

@@ -56,7 +56,7 @@ class Traversal:
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
-        """Yield pairs of dotted name and parameter."""
+        """Yield (dotted name, parameter) pairs."""
         return self._named_members(_own_parameters, prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
@@ -67,7 +67,7 @@ class Traversal:
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
-        """Yield pairs of dotted name and buffer."""
+        """Yield (dotted name, buffer) pairs."""
         return self._named_members(_own_buffers, prefix, recurse, remove_duplicate)
 
     def children(self) -> Iterator[Module]:
@@ -76,7 +76,7 @@ class Traversal:
             yield child
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
-        """Yield pairs of name and module for the children of this module."""
+        """Yield (name, module) pairs for the children of this module."""
         seen: set[int] = set()
         for name, child in self._modules.items():  # type: ignore[attr-defined]
             if child is not None and id(child) not in seen:
@@ -91,7 +91,7 @@ class Traversal:
     def named_modules(
         self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Module]]:
-        """Yield pairs of dotted name and module: this module, named `prefix`, then its descendants."""
+        """Yield (dotted name, module) pairs: first this module, named `prefix`, and then its descendants."""
         seen = set() if memo is None else memo
         if id(self) in seen:
             return

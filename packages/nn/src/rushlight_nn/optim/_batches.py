@@ -8,7 +8,7 @@ from .._typing import Any
 
 
 def batches(params: list[Any]) -> list[tuple[list[Any], list[Any]]]:
-    """Return a list of parameters that have a gradient and a list of their gradients for each device and dtype.
+    """For each device and dtype, return the list of parameters that have a gradient, and the list of these gradients.
 
     The lists are not cached between steps. Parameters may be replaced, moved or converted between two steps, and
     creating the lists again costs less than checking for such changes.
@@ -33,7 +33,7 @@ def batches(params: list[Any]) -> list[tuple[list[Any], list[Any]]]:
 
 
 def as_real(*lists: list[Any]) -> tuple[list[Any], ...]:
-    """Return the lists, whose tensors have one dtype, with complex tensors viewed as pairs of real numbers."""
+    """Return lists of tensors of one dtype; complex tensors are returned as views of pairs of real numbers."""
     if not lists[0][0].is_complex():
         return lists
     return tuple([core.view_as_real(t) for t in tensors] for tensors in lists)

@@ -23,7 +23,7 @@ class Adadelta(CountedSteps):
 
     Args:
         params: tensors or parameter groups.
-        lr: the factor of each step.
+        lr: the factor by which each step is multiplied.
         rho: the decay rate of the running means.
         eps: added to d and v for numerical stability.
         weight_decay: the L2 penalty; weight_decay · parameter is added to the gradient.

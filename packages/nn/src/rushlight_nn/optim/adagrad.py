@@ -27,7 +27,7 @@ class Adagrad(CountedSteps):
         lr: learning rate.
         lr_decay: the learning rate of step t is lr / (1 + (t - 1) · lr_decay).
         weight_decay: the L2 penalty; weight_decay · parameter is added to the gradient; not supported with sparse gradients.
-        initial_accumulator_value: the initial value of the sum.
+        initial_accumulator_value: the initial value of the sum of the squared gradients.
         eps: added to the denominator for numerical stability.
         maximize: maximise the objective instead of minimising it.
         foreach, fused: accepted and ignored; a step always calls one operator for all parameters.

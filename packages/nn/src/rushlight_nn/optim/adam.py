@@ -36,7 +36,7 @@ class Adam(Optimizer):
         betas: the decay rates of the running means of the gradient and of its square.
         eps: added to the denominator for numerical stability.
         weight_decay: the L2 penalty; weight_decay · parameter is added to the gradient; see `decoupled_weight_decay`.
-        amsgrad: divide by the root of the largest v̂ so far (Reddi et al. 2018).
+        amsgrad: divide by the root of the largest v̂ of all steps so far (Reddi et al. 2018).
         maximize: maximise the objective instead of minimising it.
         foreach, fused: accepted and ignored; a step always calls one fused operator for all parameters.
         capturable: needed only if `lr` is a tensor and `foreach` is True. Steps can always be recorded in a device graph,
@@ -162,7 +162,7 @@ class Adam(Optimizer):
             raise
 
     def _states(self, params: list[Any], amsgrad: bool) -> list[dict[str, Any]]:
-        """Return the state of each of `params`, and create it if there is none."""
+        """Return the states of `params`, and create the states that do not exist yet."""
         state = self.state
         states = [state[param] for param in params]
         counter = None
@@ -178,7 +178,7 @@ class Adam(Optimizer):
         return states
 
     def _part_counters(self, states: list[dict[str, Any]], counters: dict[int, Any]) -> None:
-        """Give copies of the counters to parameters that share `counters` but whose states are not in `states`."""
+        """Replace `counters` by copies in the states of all parameters that are not in `states`."""
         inside = set(map(id, states))
         copies: dict[int, Tensor] = {}
         for own in self.state.values():
@@ -233,7 +233,7 @@ class AdamW(Adam):
         betas: the decay rates of the running means of the gradient and of its square.
         eps: added to the denominator for numerical stability.
         weight_decay: the weight decay coefficient.
-        amsgrad: divide by the root of the largest mean square so far (Reddi et al. 2018).
+        amsgrad: divide by the root of the largest mean square of all steps so far (Reddi et al. 2018).
         maximize: maximise the objective instead of minimising it.
         foreach, fused: accepted and ignored; a step always calls one fused operator for all parameters.
         capturable: needed only if `lr` is a tensor and `foreach` is True. Steps can always be recorded in a device graph,

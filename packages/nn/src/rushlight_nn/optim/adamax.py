@@ -22,8 +22,8 @@ class Adamax(CountedSteps):
     Args:
         params: tensors or parameter groups.
         lr: learning rate.
-        betas: the decay rates of the running mean of the gradient and of its largest magnitude.
-        eps: added to the largest magnitude.
+        betas: the decay rates of the running mean of the gradient and of the maximum of the gradient's magnitude.
+        eps: added to the gradient's magnitude before the maximum is computed.
         weight_decay: the L2 penalty; weight_decay · parameter is added to the gradient.
         maximize: maximise the objective instead of minimising it.
         foreach: accepted and ignored; a step always calls one operator for all parameters.

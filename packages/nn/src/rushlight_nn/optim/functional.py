@@ -88,7 +88,7 @@ def _check(function: str, params: Sequence[Tensor], state_steps: Sequence[Any] =
 
 
 def _kinds(params: Sequence[Tensor]) -> list[list[int]]:
-    """Group the positions of parameters by device and dtype, which must be equal for the parameters of a fused step."""
+    """Group the indices of parameters by device and dtype, because a fused step requires equal devices and dtypes."""
     found: dict[Any, list[int]] = {}
     for i, param in enumerate(params):
         found.setdefault((param.device, param.dtype), []).append(i)
@@ -326,7 +326,7 @@ def sparse_adam(
         grads: the sparse gradients of the parameters.
         exp_avgs: running means of the gradients.
         exp_avg_sqs: running means of the squared gradients.
-        state_steps: the number of steps of each parameter, as ints that include this step.
+        state_steps: the number of steps of each parameter, an int that includes the current step.
         The other arguments are the same as for :class:`SparseAdam`.
 
     Shape:

@@ -16,8 +16,8 @@ from .optimizer import Optimizer, check_settings
 class LBFGS(Optimizer):
     """L-BFGS: a quasi-Newton method that estimates the curvature from the last steps (Liu and Nocedal 1989).
 
-    A step calls the closure several times to evaluate the loss and its gradients. There is only one parameter group, and all
-    of its parameters are updated. Complex parameters are treated as pairs of real numbers.
+    In a step, the optimizer calls the closure several times to evaluate the loss and its gradients. There is only one
+    parameter group, and all of its parameters are updated. Complex parameters are treated as pairs of real numbers.
 
     Args:
         params: tensors, or one parameter group.
@@ -28,8 +28,8 @@ class LBFGS(Optimizer):
         tolerance_change: stop if the change of the loss is below this number, or no element of a parameter changes by
             more than this number.
         history_size: number of past steps from which the curvature is estimated.
-        line_search_fn: "strong_wolfe" selects a line search along the direction. With None, the step length is `lr`, and in
-            the first iteration at most `lr` divided by the sum of the gradient's magnitudes.
+        line_search_fn: "strong_wolfe" selects a line search along the direction. With None, the step length is `lr`; in the
+            first iteration it is at most `lr` divided by the sum of the magnitudes of the gradient's elements.
 
     Shape:
         - Parameters: (*), any shapes; the state is one vector of all their elements.

@@ -40,9 +40,9 @@ def strong_wolfe(
     tolerance: float = 1e-9,
     most: int = 25,
 ) -> tuple[float, Tensor, float, int]:
-    """Search along `direction` for a step length (Nocedal and Wright, algorithms 3.5 and 3.6).
+    """Find a step length that satisfies the strong Wolfe conditions (Nocedal and Wright, algorithms 3.5 and 3.6).
 
-    The search begins at a point with the given `value`, `gradient` and `slope`.
+    The search is along `direction`, and begins at a point with the given `value`, `gradient` and `slope`.
 
     Args:
         evaluate: a function that returns the value and the gradient at a step length.

@@ -112,7 +112,7 @@ def orthogonalized(
     """Return `matrix` with its singular values replaced by values near one.
 
     The result is computed by iterating an odd polynomial (Newton-Schulz) in the dtype of the matrix. The precision of
-    bfloat16 would be sufficient, too.
+    bfloat16 would also be sufficient.
     """
     a, b, c = coefficients
     tall = matrix.shape[0] > matrix.shape[1]

@@ -80,8 +80,8 @@ class Optimizer:
     the state of a parameter in the dictionary `state[parameter]`.
 
     Args:
-        params: tensors, pairs of name and tensor, or parameter groups: dictionaries with an entry "params" and settings.
-        defaults: settings for the groups that do not contain them.
+        params: tensors, (name, tensor) pairs, or parameter groups: dictionaries with an entry "params" and settings.
+        defaults: default settings; a group that lacks a setting gets the default.
 
     Shape:
         - Parameters: (*), any shapes.
@@ -283,7 +283,7 @@ class Optimizer:
             hook(self)
 
     def _adopt(self, value: Any, param: Tensor, key: str) -> Any:
-        """Return a copy of a value of the state, with tensors on the device and in the dtype for `param`."""
+        """Return a copy of a value of the state, with tensors converted to the device and dtype that `param` requires."""
         if isinstance(value, Tensor):
             value = value.detach()
             # A step counter stays float32: bfloat16 cannot count beyond 256.
@@ -398,7 +398,7 @@ def _step_with_hooks(optimizer: Optimizer, *given: Any, **kwargs: Any) -> Any:
 
 
 def check_settings(optimizer: str, **settings: Any) -> None:
-    """Raise ValueError if a setting is negative or is a tensor of several elements."""
+    """Raise ValueError if a setting is negative or is a tensor with more than one element."""
     for name, value in settings.items():
         if isinstance(value, Tensor) and value.numel() != 1:
             raise ValueError(

@@ -27,7 +27,7 @@ class RMSprop(CountedSteps):
         alpha: the decay rate of the running mean.
         eps: added to the denominator for numerical stability.
         weight_decay: the L2 penalty; weight_decay · parameter is added to the gradient.
-        momentum: factor of the previous step direction, which is added to the current direction.
+        momentum: the factor by which the previous step direction is multiplied before it is added to the current direction.
         centered: subtract the squared running mean of the gradient from v.
         maximize: maximise the objective instead of minimising it.
         foreach: accepted and ignored; a step always calls one operator for all parameters.

@@ -16,15 +16,15 @@ _rprop_step_ = operator("_rprop_step_")
 
 
 class Rprop(CountedSteps):
-    """Rprop: steps along the sign of the gradient, which grow while the sign stays the same and shrink when it changes.
+    """Rprop: steps that depend only on the gradient's sign, grow while the sign is constant, and shrink when it changes.
 
     Only the sign of the gradient matters, so gradients should be computed from all samples (Riedmiller and Braun 1993).
 
     Args:
         params: tensors or parameter groups.
         lr: the length of the first step.
-        etas: two factors of the step length, for elements whose gradient changed its sign and for elements whose gradient
-            kept its sign.
+        etas: two factors of the step length: the first for elements whose gradient changed its sign, the second for elements
+            whose gradient kept its sign.
         step_sizes: the smallest and the largest step length.
         maximize: maximise the objective instead of minimising it.
         foreach: accepted and ignored; a step always calls one operator for all parameters.

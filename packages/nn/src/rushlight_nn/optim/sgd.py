@@ -17,13 +17,13 @@ _fused_sgd_ = operator("_fused_sgd_")
 class SGD(Optimizer):
     """Stochastic gradient descent, optionally with momentum.
 
-    Each step is ``p = p - lr · b``, where b is the gradient. With momentum, b is the first gradient in the first step, and
-    ``b = momentum · b + (1 - dampening) · gradient`` in later steps.
+    Each step is ``p = p - lr · b``. Without momentum, b is the gradient. With momentum, b is the gradient in the first step,
+    and ``b = momentum · b + (1 - dampening) · gradient`` in later steps.
 
     Args:
         params: tensors or parameter groups.
         lr: learning rate.
-        momentum: the factor by which b of the last step is multiplied.
+        momentum: the factor by which the b of the previous step is multiplied.
         dampening: the fraction by which the gradient is reduced when it is added to b.
         weight_decay: the L2 penalty; weight_decay · parameter is added to the gradient.
         nesterov: use gradient + momentum · b instead of b in the step (Sutskever et al. 2013).

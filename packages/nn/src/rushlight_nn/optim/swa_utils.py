@@ -115,7 +115,7 @@ def _check_decay(function: str, decay: float) -> None:
 
 
 class AveragedModel(Module):
-    """A copy of a model whose parameters are averages of the model's parameters during training.
+    """A copy of a model, with parameters that are averages of the model's parameters over the training steps.
 
     Calling the averaged model calls the copy.
 
@@ -199,7 +199,7 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
     Args:
         loader: an iterable of batches. If a batch is a list or tuple, its first element is the input.
         model: the model, which is called with every batch.
-        device: the device to which each batch is moved first.
+        device: the device to which each batch is moved before the call.
 
     Example:
         >>> model = nn.BatchNorm1d(1)

@@ -108,7 +108,7 @@ class LRScheduler:
         return self._last_lr
 
     def step(self, epoch: int | None = None) -> None:
-        """Advance by one epoch and set the rates. The deprecated argument `epoch` selects the epoch to continue from."""
+        """Advance by one epoch and set the rates. The deprecated argument `epoch` sets the epoch instead."""
         if self._step_count == 1 and self.optimizer._step_count == 0:
             warnings.warn(
                 f"{type(self).__name__}.step() was called before the optimizer's first step: "
@@ -136,7 +136,7 @@ class LRScheduler:
         return [float(group["lr"]) for group in self.optimizer.param_groups]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all attributes except for the optimizer as a dictionary."""
+        """Return a dictionary of all attributes except for the optimizer."""
         return {key: value for key, value in self.__dict__.items() if key not in self._unsaved}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

@@ -20,7 +20,7 @@ _MODES = ("triangular", "triangular2", "exp_range")
 class CyclicLR(LRScheduler):
     """A schedule in which the rate rises from `base_lr` to `max_lr` and falls again, in cycles (Smith 2017).
 
-    `step` is called after every batch.
+    Call `step` after every batch.
 
     Args:
         optimizer: the optimizer whose learning rates are set; with `cycle_momentum`, its groups must have "momentum" or
@@ -28,11 +28,12 @@ class CyclicLR(LRScheduler):
         base_lr, max_lr: the lowest and the highest rate, one number for all groups or a list with one for each group.
         step_size_up: number of steps in which the rate rises.
         step_size_down: number of steps in which the rate falls; `step_size_up` by default.
-        mode: how the amplitude of the cycle changes. "triangular" keeps it, "triangular2" halves it in every cycle, and
-            "exp_range" multiplies it by gamma^step.
+        mode: how the amplitude of the cycle changes. "triangular" keeps the amplitude, "triangular2" halves it in every
+            cycle, and "exp_range" multiplies it by gamma^step.
         gamma: the factor per step for "exp_range".
-        scale_fn: a function that returns the factor of the amplitude, instead of `mode`.
-        scale_mode: the argument of `scale_fn`: the number of the cycle ("cycle") or of steps ("iterations").
+        scale_fn: a function that returns the factor by which the amplitude is multiplied; it replaces `mode`.
+        scale_mode: the argument of `scale_fn`: the number of the current cycle ("cycle"), or the number of steps so far
+            ("iterations").
         cycle_momentum: also change the momentum, from `max_momentum` at the lowest rate to `base_momentum` at the highest
             rate.
         base_momentum, max_momentum: the smallest and the largest momentum, one number for all groups or a list with one for

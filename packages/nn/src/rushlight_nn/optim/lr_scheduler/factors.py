@@ -177,7 +177,7 @@ class ConstantLR(LRScheduler):
     Args:
         optimizer: the optimizer whose learning rates are set.
         factor: the factor, from 0 to 1.
-        total_iters: the epoch in which the rate without the factor is restored.
+        total_iters: the epoch from which the factor is no longer applied.
         last_epoch: the last completed epoch, from which the schedule continues; -1 starts a new schedule.
 
     Raises:
@@ -352,7 +352,7 @@ class PolynomialLR(LRScheduler):
 class CosineAnnealingLR(LRScheduler):
     """A schedule that follows a cosine: the rate falls to `eta_min` in `T_max` epochs, and then rises again.
 
-    It is the schedule of Loshchilov and Hutter 2017 without restarts.
+    The schedule is from Loshchilov and Hutter 2017, without the restarts.
 
     Args:
         optimizer: the optimizer whose learning rates are set.
@@ -400,7 +400,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     Args:
         optimizer: the optimizer whose learning rates are set.
         T_0: number of epochs of the first period.
-        T_mult: the factor by which each period is longer than the period before it.
+        T_mult: the length of each period divided by the length of the period before it.
         eta_min: the lowest rate.
         last_epoch: the last completed epoch, from which the schedule continues; -1 starts a new schedule.
 

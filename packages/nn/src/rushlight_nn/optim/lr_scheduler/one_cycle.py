@@ -12,7 +12,7 @@ from .base import LRScheduler, per_group
 class OneCycleLR(LRScheduler):
     """A schedule in which the rate rises once to `max_lr` and then falls (Smith and Topin 2019).
 
-    `step` is called after every batch.
+    Call `step` after every batch.
 
     The rate starts at max_lr / div_factor and ends at max_lr / (div_factor · final_div_factor). The momentum falls while the
     rate rises, and rises while the rate falls.

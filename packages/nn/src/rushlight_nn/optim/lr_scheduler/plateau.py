@@ -12,13 +12,13 @@ from .base import LRScheduler, per_group, set_rate
 class ReduceLROnPlateau(LRScheduler):
     """A schedule that multiplies the rate by `factor` if a metric has not improved for more than `patience` epochs.
 
-    `step(metric)` is called once per epoch, usually with the loss of a validation set.
+    Call `step(metric)` once per epoch, usually with the loss of a validation set.
 
     Args:
         optimizer: the optimizer whose learning rates are set.
         mode: "min" if a smaller metric is better, "max" if a larger metric is better.
         factor: the factor, below 1.
-        patience: number of epochs without an improvement before the rate is reduced.
+        patience: number of epochs without an improvement that do not yet reduce the rate.
         threshold: the smallest change of the best metric that counts as an improvement.
         threshold_mode: "rel" if the threshold is a fraction of the best metric, "abs" if it is a difference.
         cooldown: number of epochs after a reduction that do not count towards `patience`.
@@ -86,13 +86,13 @@ class ReduceLROnPlateau(LRScheduler):
         return self.cooldown_counter > 0
 
     def is_better(self, a: float, best: float) -> bool:
-        """Return whether `a` improves on `best` by more than the threshold."""
+        """Return whether the metric `a` is better than `best` by more than the threshold."""
         if self.threshold_mode == "abs":
             return a < best - self.threshold if self.mode == "min" else a > best + self.threshold
         return a < best * (1 - self.threshold) if self.mode == "min" else a > best * (1 + self.threshold)
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Record `metrics`, the metric of an epoch. Reduce the rates if it has not improved for over `patience` epochs."""
+        """Record the metric of an epoch, and reduce the rates if it has not improved for more than `patience` epochs."""
         current = float(metrics)
         self.last_epoch: int = self.last_epoch + 1 if epoch is None else epoch
         if self.is_better(current, self.best):
