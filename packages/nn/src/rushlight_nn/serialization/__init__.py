@@ -1,9 +1,9 @@
 """Save and load checkpoints: state dicts and nested containers of data, in PyTorch's file formats or in safetensors files.
 
-Both kinds of files hold data only, and loading them executes no code from them. PyTorch reads the files that `save` writes
-in its formats (zip archives and the older layout), and `load` reads PyTorch's files. Many programs read safetensors files,
-in which tensors are named by their paths, such as `model.conv1.weight`. The rest of the structure and a checksum of every
-tensor are stored as JSON in the metadata of the file.
+Files in these formats hold data only, and loading a file executes no code from it. PyTorch can read the files that `save`
+writes in PyTorch's formats (zip archives and the older layout), and `load` can read PyTorch's files. Many programs read
+safetensors files, in which tensors are named by their paths, such as `model.conv1.weight`. The rest of the structure and a
+checksum of every tensor are stored as JSON in the metadata of the file.
 """
 
 from __future__ import annotations
@@ -113,19 +113,19 @@ def load(
     """Load a file that :func:`save` or PyTorch's `torch.save` wrote, or any other safetensors file as a dict of tensors.
 
     Args:
-        f: a path, or an open binary file. For a checkpoint in several shards, it is the path of the index.
+        f: a path, or an open binary file. For a checkpoint in several shards, `f` is the path of the index.
         map_location: the device of the loaded tensors, given as a device, a dictionary from saved devices to new devices, or
             a function. The function takes a tensor on the CPU and the name of the device it was saved from, and returns the
             tensor to use or None. By default, tensors are loaded to the device they were saved from.
         pickle_module: accepted for compatibility, and not used: no pickle is executed.
         weights_only: accepted for compatibility. A file that contains more than data is always refused; see
             :func:`add_safe_globals`.
-        mmap: whether to map the file into memory, so that it is read when tensors are used, and processes that load it share
-            the memory. With True or "c", writing to a tensor changes a copy that is private to the process; with "r", it
-            raises an error. See Note [Mapped files].
-        verify: whether to compare the checksums of tensors with their bytes. By default they are compared, except with
-            `mmap`. The checksum of the structure is always compared.
-        pickle_load_args: only `encoding` is accepted, which PyTorch uses for files written by Python 2.
+        mmap: whether to map the file into memory. The file is then read when tensors are used, and all processes that load
+            it share the memory. With True or "c", writing to a tensor changes a copy that is private to the process; with
+            "r", it raises an error. See Note [Mapped files].
+        verify: whether to check the bytes of tensors against their checksums. By default, the bytes are checked unless
+            `mmap` is used. The checksum of the structure is always checked.
+        pickle_load_args: only `encoding` is accepted, an argument that PyTorch uses for files written by Python 2.
 
     Raises:
         CheckpointError: the file is not a checkpoint, is truncated, was altered, or contains more than data.

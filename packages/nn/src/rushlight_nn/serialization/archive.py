@@ -118,7 +118,7 @@ def _refuse_encrypted(flags: int, name: str) -> None:
 
 
 def _wide(extra: bytes, size: int, packed: int, header: int) -> tuple[int, int, int]:
-    """Return size, compressed size and header position of an entry, from its zip64 field if they exceed 32 bits."""
+    """Return size, compressed size and header position of an entry; numbers above 32 bits are in its zip64 field."""
     values = [size, packed, header]
     if _FULL not in values:
         return size, packed, header
@@ -197,7 +197,7 @@ def altered(entry: Entry) -> FormatError:
 
 
 class Writer:
-    """Writes an archive, entry by entry, to a file that need not be seekable."""
+    """A writer of archives, which writes one entry after another to a file that need not be seekable."""
 
     position: int
 

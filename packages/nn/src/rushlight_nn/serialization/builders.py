@@ -1,6 +1,6 @@
-"""The table of the names that a pickle of data may use, and the objects that they refer to.
+"""The table of the names that a pickle of data may use, with the object to which each name refers.
 
-A name is a key of :data:`_NAMES`, and refers to a class or to a function of this module that makes a value from plain
+A name is a key of :data:`_NAMES`. It refers to a class, or to a function of this module, that makes a value from plain
 arguments. A class may also be used as a value, for example as the factory of a defaultdict. Only the classes and functions
 in :data:`_CALLS` may be called.
 """
@@ -82,7 +82,10 @@ for _name in (*STORAGES.values(), *OF_UNTYPED_STORAGES):
 
 
 class StorageType:
-    """A storage class of PyTorch. `dtype` is None for untyped storages, and an unsupported name for quantized storages."""
+    """A storage class of PyTorch.
+
+    `dtype` is None for the untyped storage class. For quantized storage classes, which are not supported, it is a name.
+    """
 
     def __init__(self, name: str, dtype: Any) -> None:
         self.name = name
@@ -103,7 +106,10 @@ class QuantizationScheme:
 
 
 class Described:
-    """A user-defined class that a file describes: a named tuple by its fields, or an enumeration, whose `fields` is None."""
+    """A user-defined class that a file describes.
+
+    If `fields` is a list of names, the class is a named tuple with these fields. If it is None, the class is an enumeration.
+    """
 
     def __init__(self, name: str, fields: Any) -> None:
         if fields is not None and not (isinstance(fields, list) and all(type(f) is str for f in fields)):
@@ -758,7 +764,7 @@ _EMPTY: dict[Any, int] = {
 
 
 def _cost(function: Any, arguments: Any) -> int:
-    """Return an upper bound of the memory of the result of `function(*arguments)`, which copies arguments at most once."""
+    """Return an upper bound of the memory of `function(*arguments)`, if `function` copies each argument at most once."""
     texts = sum(2 * len(value) for value in arguments if isinstance(value, (str, bytes, bytearray)))
     items = sum(len(v) for v in arguments if isinstance(v, (list, tuple, dict, set, frozenset)))
     if isinstance(function, type) and function in (list, deque):
@@ -802,7 +808,7 @@ class Names:
         return _find(name) is not None or name in self.classes
 
     def call(self, function: Any, arguments: tuple[Any, ...], new: bool) -> Any:
-        """Return the result of calling `function`, or of its `__new__` if `new` is true."""
+        """Return the result of calling `function`, or of calling its `__new__` if `new` is true."""
         # Charge the memory before the call, because a short pickle could copy a large list again and again.
         self.budget.charge(_cost(function, arguments))
         if type(function) is Described:

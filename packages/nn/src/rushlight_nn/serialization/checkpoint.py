@@ -224,7 +224,7 @@ def read_document(metadata: dict[str, Any], budget: Budget) -> dict[str, Any]:
 
 
 class _Restorer:
-    """Creates the tensors to which a structure refers by numbers, from the stored tensors."""
+    """Creates, from the stored tensors, the tensors to which a structure refers by number."""
 
     def __init__(
         self, descriptions: list[dict[str, Any]], stored: dict[str, Tensor], map_location: Any

@@ -250,7 +250,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def read_tensor(source: Source, entry: Entry, checked: bool, crc: int = 0) -> tuple[Tensor, int]:
-    """Return the tensor of `entry`, and the checksum `crc` continued over its bytes.
+    """Return the tensor of `entry`, and the checksum `crc` updated with the bytes of the tensor.
 
     Raises:
         FormatError: the file ends early, or a tensor of bools has bytes other than 0 and 1.

@@ -12,7 +12,7 @@ _work: ContextVar[list[Callable[[], None]] | None] = ContextVar("_work", default
 
 @contextmanager
 def bytes_come_later() -> Iterator[list[Callable[[], None]]]:
-    """Yield a list of the functions passed to :func:`defer` in the block. The caller calls them after filling storages."""
+    """Yield a list of the functions that the block passes to :func:`defer`, to be called after the storages are filled."""
     collected: list[Callable[[], None]] = []
     token = _work.set(collected)
     try:
@@ -27,7 +27,7 @@ def are_bytes_missing() -> bool:
 
 
 def defer(work: Callable[[], None]) -> None:
-    """If storages are filled later, register `work` to be called after that. Otherwise do nothing."""
+    """If the storages are filled later, register `work` to be called after they are filled. Otherwise do nothing."""
     collected = _work.get()
     if collected is not None:
         collected.append(work)

@@ -25,7 +25,7 @@ RATIO = 56
 
 
 class FormatError(Exception):
-    """The error of an invalid file, with a description; `load` converts it to a :class:`CheckpointError`."""
+    """The error that describes why a file is invalid; `load` converts it to a :class:`CheckpointError`."""
 
 
 class CheckpointError(RuntimeError, UnpicklingError):

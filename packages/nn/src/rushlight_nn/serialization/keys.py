@@ -1,9 +1,9 @@
 """Check the keys of dictionaries and the elements of sets in a file.
 
-A file could contain keys that all have the same hash. Filling a dictionary would then take time proportional to the square
-of their number. Python salts the hashes of strings and bytes, and at most sixteen 64-bit ints or floats share a hash. For
-all other types of keys, the keys with equal hashes are counted. Computing the hash of a tuple reads all of its parts each
-time, so these reads are counted, too.
+A file could contain keys that all have the same hash. The time to fill a dictionary would then grow with the square of the
+number of keys. Python salts the hashes of strings and bytes, and at most sixteen 64-bit ints or floats share a hash. For all
+other types of keys, the keys with equal hashes are counted. Computing the hash of a tuple reads all of its parts each time,
+so these reads are counted, too.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Keys:
         self.counted: dict[int, tuple[Any, dict[int, int]]] = {}
 
     def check(self, keys: Iterable[Any], target: Any = None) -> int:
-        """Check keys, and return the number of keys that were counted by their hash.
+        """Check keys, and return the number of keys whose hashes were counted.
 
         Args:
             keys: the keys or elements.

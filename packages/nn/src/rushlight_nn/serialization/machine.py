@@ -47,7 +47,7 @@ _SMALL = 1 << 16
 
 
 def cost_of_items(kind: type, before: int, count: int) -> int:
-    """Return the memory that `count` more items take in a dictionary or a set that has `before` items."""
+    """Return the memory that `count` additional items take in a dictionary or set that already has `before` items."""
     if kind in (set, frozenset):
         first = 400 if before < 5 <= before + count else 0  # the first four are stored in the set object
         return first + 110 * max(before + count - max(before, 4), 0)

@@ -1,7 +1,7 @@
 """Write data as a pickle that PyTorch's `torch.load(weights_only=True)` reads.
 
-Objects have the names that PyTorch gives them. The bytes of tensors are stored outside the pickle, in storages that
-persistent ids refer to. The pickle has protocol 2.
+The pickle refers to classes and functions by the names that PyTorch gives them. The bytes of tensors are stored outside the
+pickle, in storages that persistent ids refer to. The pickle has protocol 2.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Storages:
             found.end = max(found.end, end)
 
     def add_whole(self, storage: Any, dtype: Any) -> None:
-        """Record that the whole of `storage` is saved, as an object and not through a tensor."""
+        """Record that all bytes of `storage` are saved, because the storage is saved as an object of its own."""
         found = self.stored.get(id(storage))
         if found is None:
             found = self.stored[id(storage)] = Stored(storage, str(len(self.stored)), dtype)
@@ -344,7 +344,7 @@ class Pickler:
         self.remember_object(value)
 
     def plain_tensor(self, plain: Tensor, requires_grad: bool) -> None:
-        """Write the call that constructs a tensor."""
+        """Write the call that constructs a tensor like `plain`."""
         self.function_of(plain)
         self.arguments_of(plain, requires_grad)
         self.out += b"R"
@@ -363,7 +363,7 @@ class Pickler:
         self.name("torch._utils", "_rebuild_tensor_v2" if typed else "_rebuild_tensor_v3")
 
     def arguments_of(self, plain: Tensor, requires_grad: bool) -> None:
-        """Write the arguments of that function."""
+        """Write the arguments of the function that constructs a tensor like `plain`."""
         if (parts := core._C._sparse_parts(plain)) is not None:
             self.sparse(plain, parts)
             return
@@ -419,7 +419,7 @@ class Pickler:
         self.out += b")R"
 
     def whole_storage(self, value: Any) -> None:
-        """Write a storage that is saved as an object, and not through a tensor."""
+        """Write a storage that is saved as an object of its own."""
         typed = type(value) is core.TypedStorage
         storage = value.untyped() if typed else value
         if self.noting:

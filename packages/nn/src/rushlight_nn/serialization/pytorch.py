@@ -97,7 +97,7 @@ class _Storages:
         self.typed: dict[tuple[str, str, Any], Any] = {}
 
     def __call__(self, key: Any) -> Any:
-        """Return the storage that a persistent id refers to; it is untyped if the id has no dtype."""
+        """Return the storage that a persistent id refers to; the storage is untyped if the id has no dtype."""
         # Check types first: the key may contain objects of classes that define comparison.
         is_named = type(key) is tuple and len(key) > 0 and type(key[0]) is str
         if is_named and key[0] == "module":
@@ -230,7 +230,7 @@ def read_archive(source: Source, map_location: Any, verify: bool, budget: Budget
 def _classes(
     source: Source, entries: dict[str, archive.Entry], prefix: str, budget: Budget
 ) -> dict[str, Described]:
-    """Return the classes that `write_archive` described, see Note [Described classes]."""
+    """Return the classes that `write_archive` described; see Note [Described classes]."""
     entry = entries.get(prefix + _CLASSES)
     if entry is None:
         return {}
@@ -240,7 +240,7 @@ def _classes(
 
 
 def _prefix(entries: dict[str, archive.Entry]) -> str:
-    """Return the name of the folder in the archive that contains all entries, with the slash at its end."""
+    """Return the name of the archive's folder that contains all entries, with a slash at the end of the name."""
     found = [name for name in entries if name == "data.pkl" or name.endswith("/data.pkl")]
     folders = {name.removesuffix("data.pkl") for name in found if name.count("/") <= 1}
     if len(folders) != 1:
@@ -251,7 +251,7 @@ def _prefix(entries: dict[str, archive.Entry]) -> str:
 
 
 def run(machine: Machine) -> Any:
-    """Return the value of the machine's next pickle, or raise an error that lists its unknown names."""
+    """Return the value of the machine's next pickle, or raise an error that lists the unknown names in the pickle."""
     begin = machine.position
     try:
         return machine.load()
@@ -261,7 +261,7 @@ def run(machine: Machine) -> Any:
 
 
 def _names_in(data: bytes, table: Table, limit: int) -> list[str]:
-    """Return at most `limit` names in a pickle that are not in the table, without executing the pickle.
+    """Return at most `limit` names that a pickle uses and the table lacks, without executing the pickle.
 
     The instruction STACK_GLOBAL pops the module and the name from the stack. The instructions before it push them, as
     literal strings or from the memo. Therefore the last two values and the strings in the memo are recorded.

@@ -75,7 +75,7 @@ def _replace(directory: int, name: str, mode: int | None, write: Callable[[Binar
 
 
 def remove_abandoned(directory: int, names: str) -> None:
-    """Remove temporary files that killed processes left for target files whose names match the pattern `names`."""
+    """Remove the temporary files of killed processes; `names` is a pattern for the names of the target files."""
     pattern = re.compile(rf"\.{names}\.[0-9a-f]{{12}}\.tmp")
     for found in os.listdir(directory):
         if not pattern.fullmatch(found):

@@ -65,7 +65,7 @@ def size_in_bytes(size: int | str) -> int:
 
 
 def write(obj: Any, path: str, limit: int) -> None:
-    """Write `obj` in shards of at most `limit` bytes of tensors and an index, or in a single file if it fits.
+    """Write `obj` to an index and shards with at most `limit` bytes of tensors each, or to a single file if it fits.
 
     A tensor larger than `limit` is written to a separate shard.
     """
@@ -145,7 +145,7 @@ def _remove(folder: str, names: list[str]) -> None:
 
 
 def remove_index(path: str) -> None:
-    """Remove the index and the shards of `path` after a single file has replaced them, if `write` wrote them."""
+    """Remove the index and the shards that `write` wrote for `path`, after a single file has replaced them."""
     with _locked(os.path.dirname(path)) as lock:
         old = _shards_of(path)
         if old:

@@ -116,7 +116,7 @@ class Source:
         return bytes(buffer)
 
     def storage(self, begin: int, count: int, alignment: int, checked: bool, crc: int = 0) -> tuple[Any, int]:
-        """Return `count` bytes that begin at byte `begin` as a storage, and the checksum `crc` continued over them.
+        """Return, as a storage, `count` bytes that begin at byte `begin`, and the checksum `crc` updated with these bytes.
 
         Args:
             begin, count: the position and the number of the bytes.
@@ -145,7 +145,7 @@ class Source:
             self._fill(memoryview(storage), begin)
 
     def checksum(self, begin: int, count: int, crc: int = 0) -> int:
-        """Return the checksum `crc` continued over `count` bytes that begin at byte `begin`."""
+        """Return the checksum `crc` updated with `count` bytes that begin at byte `begin`."""
         while count:
             part = self.read(begin, min(count, _CHUNK))
             crc = crc32(part, crc)

@@ -47,7 +47,10 @@ def _sparse(
 
 
 def _check_indices(tensor: Tensor) -> None:
-    """Raise FormatError unless the indices of the sparse tensor are valid for its sizes. Call this after reading them."""
+    """Raise FormatError unless the indices of the sparse tensor are valid for its sizes.
+
+    Call this function after the indices have been read.
+    """
     parts = core._C._sparse_parts(tensor)
     assert parts is not None  # the tensor is sparse
     layout, indices, plain, found, coalesced = parts

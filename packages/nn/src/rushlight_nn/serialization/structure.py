@@ -1,8 +1,7 @@
 """Convert nested containers to JSON and back. Tensors are stored separately, and JSON refers to them by number.
 
 Plain values, lists, and dictionaries with strings as keys are written as the corresponding JSON values. Every other value is
-written as a JSON object whose key "!" gives its type: a container with its items, or a value of one of the classes in
-:mod:`values`.
+written as a JSON object whose key "!" gives its type: a type of container, or one of the types in :mod:`values`.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class Encoder:
         Args:
             value: the value to convert.
             path: the path of the value in the whole structure.
-            named: whether the value belongs to a name in a dictionary.
+            named: whether `path` ends in a key of a dictionary.
 
         Raises:
             TypeError: `value` contains an object that is neither data nor a container of data.

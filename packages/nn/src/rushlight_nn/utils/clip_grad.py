@@ -89,7 +89,7 @@ def clip_grad_norm_(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Scale gradients in place so that the norm of all of them, as one vector, is at most `max_norm`.
+    """Scale gradients in place so that the norm of all gradients, taken as one vector, is at most `max_norm`.
 
     Args:
         parameters: a tensor or an iterable of tensors; tensors without a gradient are ignored.

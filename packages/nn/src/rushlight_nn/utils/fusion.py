@@ -1,4 +1,4 @@
-"""Fusion of layers with a following batch normalisation in evaluation mode."""
+"""Fusion of layers with the batch normalisation that follows them, in evaluation mode."""
 
 from __future__ import annotations
 

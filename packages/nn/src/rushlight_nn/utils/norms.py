@@ -9,7 +9,7 @@ from ..functional import normalize
 
 
 def norm_except(weight: Tensor, dim: int | None) -> Tensor:
-    """Return the norm over all dimensions except `dim`, which keep size 1. If `dim` is None, use all dimensions.
+    """Return the norm over all dimensions except `dim`, and keep them with size 1. If `dim` is None, use all dimensions.
 
     A `dim` of -1 is treated as None, as in PyTorch.
     """
@@ -29,7 +29,7 @@ def rows_of(weight: Tensor, dim: int) -> Tensor:
 def power_iteration(
     matrix: Tensor, u: Tensor, v: Tensor, count: int, eps: float, v_first: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Return estimates of the singular vectors of the largest singular value, without recording gradients."""
+    """Return estimates of the singular vectors for the largest singular value, without recording gradients."""
     with core.no_grad():
         adjoint = matrix.mT.conj() if matrix.is_complex() else matrix.mT
         for _ in range(count):

@@ -34,7 +34,7 @@ def _is_orthogonal(matrix: Tensor) -> bool:
 
 
 class _Orthogonal(Module):
-    """A module that maps any matrix to a matrix with orthonormal columns, or rows if there are fewer rows.
+    """A module that maps a matrix to one with orthonormal columns, or orthonormal rows if there are fewer rows than columns.
 
     The result is multiplied by `base`, so that the initial matrix can be any orthogonal matrix.
     """
@@ -123,14 +123,15 @@ def orthogonal(
 ) -> Module:
     """Parametrize a matrix, or a batch of them, so that it stays orthogonal, or unitary if it is complex.
 
-    A matrix with more columns than rows gets orthonormal rows, any other matrix orthonormal columns (Lezcano-Casado 2019).
+    A matrix with more columns than rows gets orthonormal rows, and any other matrix gets orthonormal columns (Lezcano-Casado
+    2019).
 
     Args:
         module: the module, which is returned.
         name: the name of the parameter or buffer.
         orthogonal_map: "matrix_exp" or "cayley" for the matrix exponential or the Cayley map of a skew-symmetric matrix, or
             "householder" for a product of reflections. The default is "matrix_exp" for square and complex matrices, and
-            "householder" for others.
+            "householder" for all other matrices.
         use_trivialization: start from the orthogonal factor of the tensor, and allow assignments to the tensor. This
             requires a buffer of the size of a square matrix.
 

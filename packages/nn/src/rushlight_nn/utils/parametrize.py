@@ -143,7 +143,7 @@ class ParametrizationList(ModuleList):
 
         Raises:
             RuntimeError: a parametrization has no `right_inverse`.
-            ValueError: the number or the dtypes of the tensors that `right_inverse` returned differ from the originals.
+            ValueError: the tensors that `right_inverse` returned differ from the originals in number or dtype.
         """
         with core.no_grad():
             start: Any = value
@@ -283,8 +283,8 @@ def register_parametrization(
 
     The tensor is computed whenever it is read. The former parameter or buffer becomes
     `module.parametrizations.tensor_name.original`. Several parametrizations of one tensor are applied one after the other.
-    If the parametrization has a method `right_inverse`, it computes the initial `original`, and allows assignments to the
-    tensor. If `right_inverse` returns several tensors, all of them are passed to the parametrization.
+    If the parametrization has a method `right_inverse`, this method computes the initial `original`, and the tensor can be
+    assigned. If `right_inverse` returns several tensors, all of them are passed to the parametrization.
 
     Args:
         module: the module, which is returned. Its class is replaced by a derived class.
@@ -368,8 +368,8 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
     Args:
         module: the module, which is returned. If no parametrization is left, its original class is restored.
         tensor_name: the name of the tensor.
-        leave_parametrized: keep the current value of the tensor. If False, the value of `original` is restored, which must
-            be a single tensor.
+        leave_parametrized: keep the current value of the tensor. If False, the tensor gets the value of `original`, which
+            must be a single tensor.
 
     Raises:
         ValueError: the tensor is not parametrized, or `leave_parametrized` is False and there are several originals.

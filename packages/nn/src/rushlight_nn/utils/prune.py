@@ -59,7 +59,7 @@ def random_unstructured(module: M, name: str, amount: int | float) -> M:
     Args:
         module: the module, which is returned.
         name: the name of the parameter.
-        amount: the number of elements to prune as an int, or the fraction of all elements as a float between 0 and 1.
+        amount: the number of elements to prune (an int), or their fraction of all unpruned elements (a float from 0 to 1).
 
     Shape:
         - Parameter and mask: (*), the same shape.
@@ -82,7 +82,7 @@ def l1_unstructured(module: M, name: str, amount: int | float, importance_scores
     Args:
         module: the module, which is returned.
         name: the name of the parameter.
-        amount: the number of elements to prune as an int, or the fraction of all elements as a float between 0 and 1.
+        amount: the number of elements to prune (an int), or their fraction of all unpruned elements (a float from 0 to 1).
         importance_scores: scores, of the parameter's shape, that replace the parameter's values in the choice of what to
             prune.
 
@@ -107,7 +107,7 @@ def random_structured(module: M, name: str, amount: int | float, dim: int) -> M:
     Args:
         module: the module, which is returned.
         name: the name of the parameter.
-        amount: the number of channels to prune as an int, or the fraction of all channels as a float between 0 and 1.
+        amount: the number of channels to prune (an int), or their fraction of all unpruned channels (a float from 0 to 1).
         dim: the dimension of the channels.
 
     Shape:
@@ -133,7 +133,7 @@ def ln_structured(
     Args:
         module: the module, which is returned.
         name: the name of the parameter.
-        amount: the number of channels to prune as an int, or the fraction of all channels as a float between 0 and 1.
+        amount: the number of channels to prune (an int), or their fraction of all unpruned channels (a float from 0 to 1).
         n: order of the norm.
         dim: the dimension of the channels.
         importance_scores: scores, of the parameter's shape, that replace the parameter's values in the choice of what to
@@ -187,7 +187,7 @@ def global_unstructured(
 
     Args:
         parameters: pairs of a module and the name of a parameter.
-        pruning_method: a pruning method class of the type "unstructured".
+        pruning_method: a class of pruning methods whose `PRUNING_TYPE` is "unstructured".
         importance_scores: a dictionary from pairs in `parameters` to scores, of the parameters' shapes, that replace the
             parameters' values in the choice of what to prune.
         kwargs: arguments of the pruning method class.
@@ -196,8 +196,8 @@ def global_unstructured(
         - Importance scores: the parameter's shape.
 
     Raises:
-        TypeError: an item of `parameters` is not a pair, `importance_scores` is not a dictionary, or `pruning_method` is not
-            of the type "unstructured".
+        TypeError: an item of `parameters` is not a pair, `importance_scores` is not a dictionary, or the `PRUNING_TYPE` of
+            `pruning_method` is not "unstructured".
 
     Example:
         >>> model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1))

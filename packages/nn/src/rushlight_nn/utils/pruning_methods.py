@@ -246,7 +246,7 @@ class RandomUnstructured(BasePruningMethod):
     """A pruning method that prunes elements at random.
 
     Args:
-        amount: the number of elements to prune as an int, or the fraction of all elements as a float between 0 and 1.
+        amount: the number of elements to prune (an int), or their fraction of all unpruned elements (a float from 0 to 1).
 
     Shape:
         - Parameter and mask: (*), the same shape.
@@ -283,7 +283,7 @@ class L1Unstructured(BasePruningMethod):
     """A pruning method that prunes the elements of smallest magnitude.
 
     Args:
-        amount: the number of elements to prune as an int, or the fraction of all elements as a float between 0 and 1.
+        amount: the number of elements to prune (an int), or their fraction of all unpruned elements (a float from 0 to 1).
 
     Shape:
         - Parameter and mask: (*), the same shape.
@@ -321,7 +321,7 @@ class RandomStructured(BasePruningMethod):
     """A pruning method that prunes channels at random.
 
     Args:
-        amount: the number of channels to prune as an int, or the fraction of all channels as a float between 0 and 1.
+        amount: the number of channels to prune (an int), or their fraction of all unpruned channels (a float from 0 to 1).
         dim: the dimension of the channels.
 
     Shape:
@@ -360,7 +360,7 @@ class LnStructured(BasePruningMethod):
     """A pruning method that prunes the channels of smallest norm.
 
     Args:
-        amount: the number of channels to prune as an int, or the fraction of all channels as a float between 0 and 1.
+        amount: the number of channels to prune (an int), or their fraction of all unpruned channels (a float from 0 to 1).
         n: order of the norm.
         dim: the dimension of the channels.
 

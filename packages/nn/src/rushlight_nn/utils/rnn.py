@@ -211,7 +211,7 @@ def pad_packed_sequence(
     padding_value: float = 0.0,
     total_length: int | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Return packed sequences as one padded tensor and their lengths, which inverts :func:`pack_padded_sequence`.
+    """Return packed sequences as one padded tensor, and their lengths: the inverse of :func:`pack_padded_sequence`.
 
     Args:
         sequence: the packed sequences.
@@ -277,7 +277,7 @@ def pad_sequence(
         - Output: (T, N, *), or (N, T, *) with `batch_first`, where T is the largest L_i.
 
     Raises:
-        RuntimeError: `sequences` is not iterable or empty, sizes after the first differ, or `padding_side` is unknown.
+        RuntimeError: `sequences` is empty or not iterable, sizes after the first differ, or `padding_side` is unknown.
 
     Example:
         >>> nn.utils.rnn.pad_sequence([torch.tensor([1, 2, 3]), torch.tensor([4])], batch_first=True)
@@ -310,7 +310,7 @@ def pad_sequence(
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
-    """Return the sequences of a padded tensor as a list, which inverts :func:`pad_sequence`.
+    """Return the sequences of a padded tensor as a list: the inverse of :func:`pad_sequence`.
 
     Args:
         padded_sequences: the padded tensor.
@@ -352,7 +352,7 @@ def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> P
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
-    """Return packed sequences as a list of tensors, which inverts :func:`pack_sequence`.
+    """Return packed sequences as a list of tensors: the inverse of :func:`pack_sequence`.
 
     Args:
         packed_sequences: the packed sequences.

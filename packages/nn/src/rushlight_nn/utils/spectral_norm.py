@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class SpectralNorm:
     """A hook that sets `name` to the parameter `name_orig` divided by its largest singular value.
 
-    The buffers `name_u` and `name_v` contain estimates of the singular vectors of this value.
+    The buffers `name_u` and `name_v` contain estimates of the singular vectors for this singular value.
     """
 
     def __init__(self, name: str, n_power_iterations: int, dim: int, eps: float) -> None:

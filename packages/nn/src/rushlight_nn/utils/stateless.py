@@ -33,7 +33,7 @@ def functional_call(
             change the given tensors.
         args: a tuple of arguments, or a single argument that is not a tuple.
         kwargs: keyword arguments.
-        tie_weights: whether a parameter with several names is replaced under all of them.
+        tie_weights: whether a parameter that has several names is replaced under all of its names.
         strict: require the names of all parameters and buffers, and no other names.
 
     Raises:
@@ -90,7 +90,7 @@ _ABSENT = object()
 
 
 def _slots(module: Module) -> dict[str, _Slot]:
-    """Return the dictionary and key where each parameter and buffer is stored, under all of its names."""
+    """Return, for every name of every parameter and buffer, the dictionary and the key under which it is stored."""
     found: dict[str, _Slot] = {}
     for path, child in module.named_modules(remove_duplicate=False):
         for table in (child._parameters, child._buffers):
@@ -101,7 +101,7 @@ def _slots(module: Module) -> dict[str, _Slot]:
 
 
 def _new_slot(module: Module, path: str, value: Any) -> _Slot:
-    """Return the slot for a tensor with an unknown name, which becomes an attribute of its submodule."""
+    """Return the dictionary and key for a tensor with an unknown name, so that it becomes an attribute of its submodule."""
     owner, _, name = path.rpartition(".")
     home = module.get_submodule(owner)
     if not name:
