@@ -376,7 +376,7 @@ def make_gradient_sparse(param):
     [
         (
             break_gradient,
-            r"gradient of a parameter must have its shape and device, \(4, 2\) on cpu, got \(3, 2\)",
+            r"gradient must have the shape and device of its parameter, \(4, 2\) on cpu, got \(3, 2\)",
         ),
         (break_state, r"in the state of a parameter of shape \(4, 2\) must have the shape \(4, .*, got \(3,"),
         (make_gradient_sparse, "sparse gradients"),

@@ -270,7 +270,7 @@ class Module(Traversal, Hooks, State):
             raise KeyError(f"register_{kind}(name): {type(self).__name__} already has an attribute {name!r}")
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Add a parameter under `name`. None reserves the name for an optional parameter.
+        """Add a parameter under `name`. If `param` is None, the name is reserved for an optional parameter.
 
         Raises:
             KeyError: the name is empty, contains a dot, or is the name of another attribute.

@@ -61,7 +61,7 @@ def _with_prefixes(module: Any, prefix: str) -> Iterator[tuple[Any, str]]:
 def _sees_the_state(module: Any) -> bool:
     """Return whether user code (a hook or an overridden method) receives the state that is being loaded.
 
-    Such code may change the state. As in PyTorch, it receives only the entries of the module and its descendants.
+    Such code may change the state. As in PyTorch, user code receives only the entries of the module and its descendants.
     """
     method = type(module)._load_from_state_dict
     return bool(module._load_state_dict_pre_hooks) or method.__module__.partition(".")[0] != __package__
@@ -82,7 +82,7 @@ class State:
     """The part of Module that implements `state_dict` and `load_state_dict`.
 
     Note [Loading is all or nothing] Loading first walks the whole tree and collects missing keys, unexpected keys and
-    tensors of the wrong shape. It copies values only afterwards, so that a state that does not fit leaves the module
+    tensors of the wrong shape. Values are copied only afterwards, so that a state that does not fit leaves the module
     unchanged. The functions that copy are collected in the list `local_metadata["deferred"]`. A module that overrides
     `_load_from_state_dict` may ignore this list and copy immediately. Setting an extra state may create the children that
     are checked next. Therefore `local_metadata["load_up_to"]` runs the functions collected so far, unless an error has been
@@ -387,7 +387,7 @@ class State:
         """Before the module loads a state, call `hook` with the entries of the module and its descendants.
 
         The hook gets the arguments (module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
-        error_msgs). It may rename keys of `state_dict`, which is a copy of the caller's dictionary.
+        error_msgs). The hook may rename keys of `state_dict`, which is a copy of the caller's dictionary.
         """
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 

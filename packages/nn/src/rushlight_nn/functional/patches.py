@@ -32,7 +32,7 @@ def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
     Args:
         input: the images.
         kernel_size: size of the windows. This and the following arguments are an int or a pair for height and width.
-        dilation: distance between the elements of a window.
+        dilation: distance between adjacent elements of a window.
         padding: number of zeros added at each end.
         stride: distance between windows.
 
@@ -66,7 +66,7 @@ def fold(
         input: the columns.
         output_size: height and width of the images.
         kernel_size: size of the windows. This and the following arguments are an int or a pair for height and width.
-        dilation: distance between the elements of a window.
+        dilation: distance between adjacent elements of a window.
         padding: number of elements around the image that windows may cover.
         stride: distance between windows.
 

@@ -53,7 +53,7 @@ def max_pool1d(
         kernel_size: length of the windows.
         stride: distance between windows; `kernel_size` by default.
         padding: number of elements added at each end, at most half of `kernel_size`.
-        dilation: distance between the elements of a window.
+        dilation: distance between adjacent elements of a window.
         ceil_mode: round the number of windows up instead of down, so that the last window may extend beyond the end of the
             input.
         return_indices: also return the positions of the maxima, int64.
@@ -87,7 +87,7 @@ def max_pool2d(
             same form.
         stride: distance between windows; `kernel_size` by default.
         padding: number of elements added at each end, at most half of `kernel_size`.
-        dilation: distance between the elements of a window.
+        dilation: distance between adjacent elements of a window.
         ceil_mode: round the number of windows up instead of down, so that the last window may extend beyond the end of the
             input.
         return_indices: also return the positions of the maxima in the flattened H·W plane, int64.
@@ -122,7 +122,7 @@ def max_pool3d(
             have the same form.
         stride: distance between windows; `kernel_size` by default.
         padding: number of elements added at each end, at most half of `kernel_size`.
-        dilation: distance between the elements of a window.
+        dilation: distance between adjacent elements of a window.
         ceil_mode: round the number of windows up instead of down, so that the last window may extend beyond the end of the
             input.
         return_indices: also return the positions of the maxima in the flattened D·H·W volume, int64.

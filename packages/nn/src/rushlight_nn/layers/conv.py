@@ -159,12 +159,12 @@ class Conv1d(_Convolution):
         in_channels: number of channels of the input.
         out_channels: number of channels of the output.
         kernel_size: length of the filters, an int or a tuple of one int.
-        stride: distance between the positions of the filters.
+        stride: distance between adjacent positions of a filter.
         padding: number of elements added at each end; "valid" adds none, "same" preserves the length.
         dilation: distance between the input elements that adjacent elements of a filter multiply.
         groups: number of groups of channels that are convolved independently.
         bias: whether a learned bias is added to each output channel.
-        padding_mode: the values of the padding: "zeros", "reflect", "replicate" or "circular".
+        padding_mode: the values with which the input is padded: "zeros", "reflect", "replicate" or "circular".
         device: device of the parameters.
         dtype: dtype of the parameters.
 
@@ -198,13 +198,13 @@ class Conv2d(_Convolution):
         out_channels: number of channels of the output.
         kernel_size: size of the filters, an int or a pair for height and width; likewise `stride`, `padding` and
             `dilation`.
-        stride: distance between the positions of the filters.
+        stride: distance between adjacent positions of a filter.
         padding: number of elements added at each end; "valid" adds none, "same" preserves the size.
         dilation: distance between the input elements that adjacent elements of a filter multiply.
         groups: number of groups of channels that are convolved independently; `groups=in_channels` makes a depthwise
             convolution.
         bias: whether a learned bias is added to each output channel.
-        padding_mode: the values of the padding: "zeros", "reflect", "replicate" or "circular".
+        padding_mode: the values with which the input is padded: "zeros", "reflect", "replicate" or "circular".
         device: device of the parameters.
         dtype: dtype of the parameters.
 
@@ -241,12 +241,12 @@ class Conv3d(_Convolution):
         out_channels: number of channels of the output.
         kernel_size: size of the filters, an int or a triple for depth, height and width; likewise `stride`, `padding`
             and `dilation`.
-        stride: distance between the positions of the filters.
+        stride: distance between adjacent positions of a filter.
         padding: number of elements added at each end; "valid" adds none, "same" preserves the size.
         dilation: distance between the input elements that adjacent elements of a filter multiply.
         groups: number of groups of channels that are convolved independently.
         bias: whether a learned bias is added to each output channel.
-        padding_mode: the values of the padding: "zeros", "reflect", "replicate" or "circular".
+        padding_mode: the values with which the input is padded: "zeros", "reflect", "replicate" or "circular".
         device: device of the parameters.
         dtype: dtype of the parameters.
 

@@ -150,9 +150,9 @@ class ConvTranspose1d(_TransposedConvolution):
 class ConvTranspose2d(_TransposedConvolution):
     """A transposed convolution over images: the gradient of :class:`Conv2d` with respect to its input.
 
-    It is also known as a fractionally strided convolution or, less exactly, a deconvolution (Zeiler et al. 2010).
-    `forward` has a second argument, `output_size`. If `output_size` is given, the layer chooses `output_padding` so that the
-    output has this size.
+    A transposed convolution is also called a fractionally strided convolution or, less exactly, a deconvolution (Zeiler et
+    al. 2010). `forward` has a second argument, `output_size`. If `output_size` is given, the layer chooses `output_padding`
+    so that the output has this size.
 
     Args:
         in_channels: number of channels of the input.

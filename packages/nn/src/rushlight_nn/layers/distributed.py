@@ -41,16 +41,16 @@ class DistributedDataParallel(Module, Joinable):
         module: the module. Its parameters and buffers must have the same names, shapes, dtypes and `requires_grad` on all
             ranks.
         device_ids, output_device: must be None. The module is called on the device of its parameters.
-        dim: the dimension of the batch. It has no effect, because the module is on one device.
+        dim: the dimension of the batch. This argument has no effect, because the module is on one device.
         broadcast_buffers: whether the buffers of rank 0 are copied to all ranks before each forward pass outside of
             `no_sync`. None means True.
         forward_sync_buffers: another name of `broadcast_buffers`.
         init_sync: whether to check that all ranks have the same parameters and buffers, and to copy the values of rank 0.
         process_group: the group of processes. None selects the group of all processes.
         bucket_cap_mb: the maximum size of a bucket in MiB, by default 25. The first bucket has at most 1 MiB.
-        find_unused_parameters: whether a backward pass may compute no gradient for some parameters. In the mean over the
-            ranks, a gradient that a rank did not compute counts as zero. A gradient that no rank computed does not change.
-            If False, a parameter without a gradient raises RuntimeError on all ranks.
+        find_unused_parameters: whether some parameters may get no gradient in a backward pass. In the mean over the ranks, a
+            gradient that a rank did not compute counts as zero. A gradient that no rank computed does not change. If False,
+            a parameter without a gradient raises RuntimeError on all ranks.
         check_reduction: has no effect, as in PyTorch.
         gradient_as_bucket_view: has no effect, because gradients are always summed in place.
         static_graph: has the same effect as `find_unused_parameters`.
@@ -243,7 +243,7 @@ class DistributedDataParallel(Module, Joinable):
         requires two additional collectives. The states of optimizers are not synchronized.
 
         Args:
-            divide_by_initial_world_size: whether gradients are divided by the number of all ranks. If False, they are
+            divide_by_initial_world_size: whether gradients are divided by the number of all ranks. If False, gradients are
                 divided by the number of ranks that still have batches. A hook that was registered with `register_comm_hook`
                 must divide the gradients itself.
             enable: whether the context has an effect.
@@ -280,10 +280,10 @@ class DistributedDataParallel(Module, Joinable):
     def register_comm_hook(self, state: object, hook: CommHook) -> None:
         """Register a function that reduces the gradients of each bucket, which are averaged over all ranks by default.
 
-        The function is called with `state` and a `GradBucket` when all gradients of the bucket have been computed. It
-        returns a `torch.futures.Future` of a tensor with as many elements as the bucket. The gradients are copied from this
-        tensor. All ranks must register the same hook. If the hook raises an error on one rank, all ranks raise an error.
-        Copies of the module have no hook.
+        The function is called with `state` and a `GradBucket` when all gradients of the bucket have been computed. The
+        function returns a `torch.futures.Future` of a tensor with as many elements as the bucket. The gradients are copied
+        from this tensor. All ranks must register the same hook. If the hook raises an error on one rank, all ranks raise an
+        error. Copies of the module have no hook.
 
         Args:
             state: passed to the hook.

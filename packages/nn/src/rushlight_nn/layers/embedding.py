@@ -143,7 +143,7 @@ class Embedding(Module):
 
 
 class EmbeddingBag(Module):
-    """A table of trainable vectors that returns the sum, mean or maximum of the vectors of each bag of indices.
+    """A layer that returns, for each bag of indices, the sum, mean or maximum of vectors from a trainable table.
 
     The result is the same as for :class:`Embedding` followed by a reduction. On the CPU, the modes "sum" and "mean" do not
     store the individual vectors, unless `per_sample_weights` are given.

@@ -173,7 +173,7 @@ class Join:
 
     @staticmethod
     def notify_join_context(joinable: Joinable) -> Any:
-        """Notify the other processes that this process begins a step. Call it before the step's collectives.
+        """Notify the other processes, before the collectives of a step, that this process begins the step.
 
         Return the work handle of a running collective if the context is enabled and `joinable` is its first joinable;
         otherwise return None.

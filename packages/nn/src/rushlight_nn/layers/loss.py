@@ -89,7 +89,7 @@ class SmoothL1Loss(_Loss):
     Args:
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per element.
-        beta: the error at which the loss becomes linear. With 0 the loss is :class:`L1Loss`.
+        beta: the error at which the loss becomes linear. With `beta` = 0, the loss is the same as :class:`L1Loss`.
 
     Shape:
         - Input and target: (*), the same shape.
@@ -184,8 +184,8 @@ class NLLLoss(_WeightedLoss):
     LogSoftmax and NLLLoss.
 
     Args:
-        weight: a factor for the loss of each class, (C). The reduction "mean" divides by the sum of the factors of all
-            target classes.
+        weight: a factor for the loss of each class, (C). The reduction "mean" divides the sum of the losses by the sum of
+            the factors of all target classes.
         size_average, reduce: deprecated; use `reduction`.
         ignore_index: a target class that is excluded from the loss.
         reduction: "mean", "sum", or "none" for one value per target.
@@ -225,8 +225,8 @@ class CrossEntropyLoss(_WeightedLoss):
     classes.
 
     Args:
-        weight: a factor for the loss of each class, (C). If the targets are classes, the reduction "mean" divides by the sum
-            of the factors of all target classes.
+        weight: a factor for the loss of each class, (C). If the targets are classes, the reduction "mean" divides the sum of
+            the losses by the sum of the factors of all target classes.
         size_average, reduce: deprecated; use `reduction`.
         ignore_index: a target class that is excluded from the loss; only for targets that are classes.
         reduction: "mean", "sum", or "none" for one value per target.

@@ -20,7 +20,7 @@ class DataParallel(Module):
         module: the model.
         device_ids: at most one GPU.
         output_device: the device of the results, which must be the device of the module.
-        dim: the dimension of the batch. It has no effect, because the module is on one device.
+        dim: the dimension of the batch. This argument has no effect, because the module is on one device.
 
     Raises:
         NotImplementedError: there is more than one device, or `output_device` is not the device of the module.

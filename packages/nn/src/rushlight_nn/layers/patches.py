@@ -92,7 +92,7 @@ class Unfold(Module):
     Args:
         kernel_size: size of the windows, an int or a pair for height and width; likewise `dilation`, `padding` and
             `stride`.
-        dilation: distance between the elements of a window.
+        dilation: distance between adjacent elements of a window.
         padding: number of zeros added at each end.
         stride: distance between windows.
 
@@ -133,7 +133,7 @@ class Fold(Module):
         output_size: height and width of the images.
         kernel_size: size of the windows, an int or a pair for height and width; likewise `dilation`, `padding` and
             `stride`.
-        dilation: distance between the elements of a window.
+        dilation: distance between adjacent elements of a window.
         padding: number of elements beyond each edge of the image that windows may cover.
         stride: distance between windows.
 

@@ -59,7 +59,7 @@ class MaxPool1d(_MaxPool):
         kernel_size: length of the windows.
         stride: distance between windows; `kernel_size` by default.
         padding: number of elements added at each end, at most half of `kernel_size`.
-        dilation: distance between the elements of a window.
+        dilation: distance between adjacent elements of a window.
         return_indices: whether to also return the positions of the maxima, int64, for :class:`MaxUnpool1d`.
         ceil_mode: whether to round the number of windows up, so that the last window may extend beyond the end of the input.
 

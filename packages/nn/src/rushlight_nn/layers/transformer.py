@@ -59,8 +59,8 @@ def set_fastpath_enabled(value: bool) -> None:
 class TransformerEncoderLayer(Module):
     """An encoder layer: self-attention and a two-layer network (Vaswani et al. 2017).
 
-    The result of the attention is added to the input of the attention, and the sum is normalised. The network is applied in
-    the same way.
+    The result of the attention is added to the input of the attention, and the sum is normalised. The result of the network
+    is added to the network's input and normalised in the same way.
 
     Args:
         d_model: E, the number of features.
@@ -70,7 +70,7 @@ class TransformerEncoderLayer(Module):
         activation: "relu", "gelu" or a function of one tensor.
         layer_norm_eps: added to the variance in layer normalisation.
         batch_first: whether the batch is the first dimension, not the second.
-        norm_first: whether to normalise the inputs of the attention and of the network instead of the sums.
+        norm_first: whether to normalise the input of the attention and the input of the network, instead of the sums.
         bias: whether linear and normalisation layers have a bias.
         device: device of the parameters.
         dtype: dtype of the parameters.
@@ -141,7 +141,7 @@ class TransformerEncoderLayer(Module):
 class TransformerEncoder(Module):
     """A stack of encoder layers.
 
-    The layers are copies of `encoder_layer`. They have the same initial values but share no parameters.
+    The layers are copies of `encoder_layer`. The copies have the same initial values but share no parameters.
 
     Args:
         encoder_layer: the layer to copy.
@@ -150,11 +150,12 @@ class TransformerEncoder(Module):
         enable_nested_tensor: whether the result of the last layer is zero at the positions that `src_key_padding_mask`
             masks, in evaluation mode. `norm` is applied to these zeros. The argument has an effect only if the layers
             are copies of a :class:`TransformerEncoderLayer` with `batch_first`, without `norm_first`, with an even
-            number of heads, with biases and with the activation ReLU or GELU. It has no effect in a call with a `mask`,
-            under autocast, or if gradients of `src` or of the first layer's parameters are recorded.
-        mask_check: whether to check that the masked positions are at the end of each sequence. If they are not, no
-            positions are set to zero. Without the check, a mask of n positions in a sequence is replaced by a mask of the
-            last n positions of the sequence. If a program is captured with the check, it sets no positions to zero.
+            number of heads, with biases and with the activation ReLU or GELU. The argument has no effect in a call with a
+            `mask`, under autocast, or if gradients of `src` or of the first layer's parameters are recorded.
+        mask_check: whether to check that the masked positions are at the end of each sequence. If any masked position is
+            elsewhere, no positions are set to zero. Without the check, a mask of n positions in a sequence is replaced by a
+            mask of the last n positions of the sequence. If a program is captured with the check, it sets no positions to
+            zero.
 
     Shape:
         - Input and output: the same as for the layer: (S, N, E); (N, S, E) with `batch_first`; (S, E) without a batch.
@@ -342,7 +343,7 @@ class TransformerDecoderLayer(Module):
 class TransformerDecoder(Module):
     """A stack of decoder layers.
 
-    The layers are copies of `decoder_layer`. They have the same initial values but share no parameters.
+    The layers are copies of `decoder_layer`. The copies have the same initial values but share no parameters.
 
     Args:
         decoder_layer: the layer to copy.
@@ -414,8 +415,8 @@ class Transformer(Module):
         - Masks: `src_mask` (S, S), `tgt_mask` (T, T), `memory_mask` (T, S); key padding masks (N, S) and (N, T).
 
     Raises:
-        RuntimeError: the batch sizes of `src` and `tgt` differ, or one of them does not have `d_model` features (raised when
-            the module is called).
+        RuntimeError: the batch sizes of `src` and `tgt` differ, or `src` or `tgt` does not have `d_model` features (raised
+            when the module is called).
 
     Example:
         >>> model = nn.Transformer(d_model=16, nhead=4, num_encoder_layers=1, num_decoder_layers=1, dim_feedforward=32)

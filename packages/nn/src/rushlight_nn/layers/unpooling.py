@@ -130,7 +130,7 @@ class LPPool1d(_LPPool):
     """Power-average pooling over sequences: the p-norm of each window, ``(sum of x^p)^(1/p)``, per channel.
 
     Args:
-        norm_type: the order p. For infinity, the result is the largest magnitude.
+        norm_type: the order p. If p is infinite, the result is the largest magnitude.
         kernel_size: length of the windows.
         stride: distance between windows; `kernel_size` by default.
         ceil_mode: whether to round the number of windows up, so that the last window may extend beyond the end of the input.
@@ -151,7 +151,7 @@ class LPPool2d(_LPPool):
     """Power-average pooling over images: the p-norm of each window, ``(sum of x^p)^(1/p)``, per channel.
 
     Args:
-        norm_type: the order p. For infinity, the result is the largest magnitude.
+        norm_type: the order p. If p is infinite, the result is the largest magnitude.
         kernel_size: size of the windows, an int or a pair for height and width; likewise `stride`.
         stride: distance between windows; `kernel_size` by default.
         ceil_mode: whether to round the number of windows up, so that the last window may extend beyond the end of the input.
@@ -173,7 +173,7 @@ class LPPool3d(_LPPool):
     """Power-average pooling over volumes: the p-norm of each window, ``(sum of x^p)^(1/p)``, per channel.
 
     Args:
-        norm_type: the order p. For infinity, the result is the largest magnitude.
+        norm_type: the order p. If p is infinite, the result is the largest magnitude.
         kernel_size: size of the windows, an int or a triple for depth, height and width; likewise `stride`.
         stride: distance between windows; `kernel_size` by default.
         ceil_mode: whether to round the number of windows up, so that the last window may extend beyond the end of the input.

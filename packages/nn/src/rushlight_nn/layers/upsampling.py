@@ -17,7 +17,7 @@ class Upsample(Module):
         scale_factor: ratio of the output's size to the input's size, given instead of `size`.
         mode: "nearest", "linear" (sequences), "bilinear" and "bicubic" (images) or "trilinear" (volumes).
         align_corners: whether the centres of the corner elements of input and output coincide, instead of their outer
-            edges. It must be None for mode "nearest".
+            edges. `align_corners` must be None for mode "nearest".
         recompute_scale_factor: whether to compute the scale factor again from the rounded output size.
 
     Shape:

@@ -33,7 +33,7 @@ class StateOptimizer(Optimizer):
             self._check_sparse(group)
         if grad.shape != shape or grad.device != device:
             raise RuntimeError(
-                f"{type(self).__name__}.step(): the gradient of a parameter must have its shape and device, "
+                f"{type(self).__name__}.step(): a gradient must have the shape and device of its parameter, "
                 f"{tuple(shape)} on {device}, got {tuple(grad.shape)} on {grad.device}"
             )
         for key, value in state.items():

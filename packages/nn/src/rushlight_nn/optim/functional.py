@@ -83,7 +83,7 @@ def _check(function: str, params: Sequence[Tensor], state_steps: Sequence[Any] =
             )
         if param.requires_grad:
             raise NotImplementedError(
-                f"{function}(params): a step of a tensor that was computed from other tensors cannot be recorded{hint}"
+                f"{function}(params): the update of a tensor that was computed from other tensors cannot be recorded{hint}"
             )
 
 

@@ -118,7 +118,7 @@ def _refuse_encrypted(flags: int, name: str) -> None:
 
 
 def _wide(extra: bytes, size: int, packed: int, header: int) -> tuple[int, int, int]:
-    """Return size, compressed size and header position of an entry; numbers above 32 bits are in its zip64 field."""
+    """Return size, compressed size and header position of an entry; numbers of more than 32 bits are in its zip64 field."""
     values = [size, packed, header]
     if _FULL not in values:
         return size, packed, header

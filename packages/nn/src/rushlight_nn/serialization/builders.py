@@ -84,7 +84,8 @@ for _name in (*STORAGES.values(), *OF_UNTYPED_STORAGES):
 class StorageType:
     """A storage class of PyTorch.
 
-    `dtype` is None for the untyped storage class. For quantized storage classes, which are not supported, it is a name.
+    `dtype` is None for the untyped storage class. For a quantized storage class, which is not supported, `dtype` is a
+    string.
     """
 
     def __init__(self, name: str, dtype: Any) -> None:
@@ -108,7 +109,8 @@ class QuantizationScheme:
 class Described:
     """A user-defined class that a file describes.
 
-    If `fields` is a list of names, the class is a named tuple with these fields. If it is None, the class is an enumeration.
+    If `fields` is a list of names, the class is a named tuple with these fields. If `fields` is None, the class is an
+    enumeration.
     """
 
     def __init__(self, name: str, fields: Any) -> None:

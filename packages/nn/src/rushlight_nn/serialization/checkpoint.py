@@ -2,7 +2,7 @@
 
 Tensors are named by their paths, such as `model.conv1.weight`. The rest of the structure and a checksum of every tensor are
 stored as JSON in the metadata of the file. A tensor that has several names is stored once for each name, so that every
-reader finds it. After loading, it is a single tensor again.
+reader finds it. After loading, the names refer to a single tensor again.
 """
 
 from __future__ import annotations
@@ -128,7 +128,8 @@ def read(source: Source, map_location: Any, verify: bool | None, budget: Budget)
     Args:
         source: the file.
         map_location: the device of the tensors, as for :func:`load`.
-        verify: whether to compare the checksums of the tensors; None to compare them unless the file is mapped.
+        verify: whether to check the bytes of the tensors against their checksums. With None, the bytes are checked unless
+            the file is mapped.
         budget: the memory that may be used.
 
     Raises:

@@ -13,7 +13,7 @@ def map_to_device(tensor: Tensor, device: str, map_location: Any) -> Tensor:
     """Move `tensor`, which is on the CPU and was saved from `device`, to the device that `map_location` selects.
 
     Raises:
-        FormatError: the device from which it was saved is unknown or not available.
+        FormatError: the device from which the tensor was saved is unknown or not available.
         RuntimeError: the device that `map_location` selects is not available.
     """
     if isinstance(map_location, dict):

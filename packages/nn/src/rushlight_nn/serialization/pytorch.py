@@ -195,7 +195,8 @@ def read_archive(source: Source, map_location: Any, verify: bool, budget: Budget
     Args:
         source: the file.
         map_location: the device of the tensors, as for :func:`load`.
-        verify: whether to compare the checksums of the storages; the checksum of the structure is always compared.
+        verify: whether to check the bytes of the storages against their checksums. The checksum of the structure is always
+            checked.
         budget: the memory that may be used.
 
     Raises:
@@ -263,8 +264,8 @@ def run(machine: Machine) -> Any:
 def _names_in(data: bytes, table: Table, limit: int) -> list[str]:
     """Return at most `limit` names that a pickle uses and the table lacks, without executing the pickle.
 
-    The instruction STACK_GLOBAL pops the module and the name from the stack. The instructions before it push them, as
-    literal strings or from the memo. Therefore the last two values and the strings in the memo are recorded.
+    The instruction STACK_GLOBAL pops the module and the name from the stack. The instructions before STACK_GLOBAL push these
+    two strings, as literals or from the memo. Therefore the last two values and the strings in the memo are recorded.
     """
     import warnings
     from pickletools import genops

@@ -5,9 +5,9 @@
 structure and the checksums.
 
 Note [Replacing shards]
-The index combines the files into one checkpoint. It is replaced last, and atomically. New shards are written under file
-names that are not in use, so that the old checkpoint remains complete until the new index is written. Then the old shards
-are removed.
+The index combines the files into one checkpoint. The index is replaced last, and atomically. New shards are written under
+file names that are not in use, so that the old checkpoint remains complete until the new index is written. Then the old
+shards are removed.
 
 Note [Whose shards] A file is removed only if its name is a possible name of a shard of this index, and its header begins
 with the metadata of `_mark_of`, which contain the name of the index. Shards that a killed process left also fulfil these
@@ -125,7 +125,7 @@ def _split(tensors: dict[str, Tensor], limit: int) -> list[dict[str, Tensor]]:
 
 
 def _free_names(path: str, count: int) -> list[str]:
-    """Return file names for `count` shards; no file with such a name exists."""
+    """Return `count` file names for shards; no files with these names exist."""
     folder, (stem, suffix) = os.path.dirname(path), os.path.splitext(os.path.basename(path))
     mark = ""
     while True:

@@ -1,8 +1,8 @@
-"""Represent values that JSON does not support by a name and parts that JSON supports.
+"""Represent each value that JSON does not support as a name and parts that JSON supports.
 
 User-defined named tuples and enumerations are stored by their contents. If the class was allowed (:mod:`trust`), they are
-loaded as instances of it. Otherwise they are loaded as a new named tuple type or as the value of the enumeration member,
-since names in a file are never imported.
+loaded as instances of the class. Otherwise they are loaded as a new named tuple type or as the value of the enumeration
+member, since names in a file are never imported.
 """
 
 from __future__ import annotations

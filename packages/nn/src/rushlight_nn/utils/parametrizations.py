@@ -202,7 +202,10 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
 
 
 class _RenameOlder:
-    """A hook that renames the keys of the older `weight_norm`. It is a class so that modules can be copied."""
+    """A hook that renames the keys of the older `weight_norm`.
+
+    The hook is an instance of a class, not a closure, so that modules can be copied.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -52,7 +52,7 @@ def cached() -> Iterator[None]:
 class ParametrizationList(ModuleList):
     """The sequence of parametrizations that computes a tensor from `original`.
 
-    Each module takes the result of the module before it. If the first module takes several tensors, they are called
+    Each module takes the result of the module before it. If the first module takes several tensors, these tensors are called
     `original0`, `original1` and so on.
 
     Args:
@@ -287,7 +287,7 @@ def register_parametrization(
     assigned. If `right_inverse` returns several tensors, all of them are passed to the parametrization.
 
     Args:
-        module: the module, which is returned. Its class is replaced by a derived class.
+        module: the module, which is returned. The module's class is replaced by a derived class.
         tensor_name: the name of a parameter or buffer.
         parametrization: a module that computes a tensor from a tensor.
         unsafe: do not check that shape and dtype remain the same.
@@ -366,7 +366,7 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
     """Make a parametrized tensor an ordinary parameter or buffer again.
 
     Args:
-        module: the module, which is returned. If no parametrization is left, its original class is restored.
+        module: the module, which is returned. If no parametrization is left, the module's original class is restored.
         tensor_name: the name of the tensor.
         leave_parametrized: keep the current value of the tensor. If False, the tensor gets the value of `original`, which
             must be a single tensor.

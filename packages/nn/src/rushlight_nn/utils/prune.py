@@ -1,7 +1,8 @@
 """Pruning of parameters, which sets some of their elements to zero: `rushlight.nn.utils.prune`.
 
-A pruned parameter `name` is replaced by a parameter `name_orig` and a buffer `name_mask` of zeros and ones. `name` is their
-product, which is computed before every forward pass. Pruning the parameter again sets further elements of the mask to zero.
+A pruned parameter `name` is replaced by a parameter `name_orig` and a buffer `name_mask` of zeros and ones. The attribute
+`name` is the product of `name_orig` and `name_mask`, and is computed before every forward pass. Pruning the parameter again
+sets further elements of the mask to zero.
 """
 
 from __future__ import annotations

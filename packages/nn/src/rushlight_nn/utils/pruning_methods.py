@@ -30,9 +30,9 @@ __all__ = [
 class BasePruningMethod(ABC):
     """The base of pruning methods. An instance is also the forward pre-hook that applies the mask.
 
-    A subclass defines `compute_mask(t, default_mask)`. Its `PRUNING_TYPE` selects the part of the tensor for which the mask
-    is computed: the elements that are not yet pruned ("unstructured"), the channels along `dim` that are not yet pruned
-    ("structured"), or the whole tensor ("global").
+    A subclass defines `compute_mask(t, default_mask)`. The `PRUNING_TYPE` of the subclass selects the part of the tensor for
+    which the mask is computed: the elements that are not yet pruned ("unstructured"), the channels along `dim` that are not
+    yet pruned ("structured"), or the whole tensor ("global").
 
     Shape:
         - Parameter and mask: (*), the same shape.

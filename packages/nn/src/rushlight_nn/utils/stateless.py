@@ -157,9 +157,8 @@ def stack_module_state(
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """Stack the parameters and the buffers of several modules along a new first dimension.
 
-    `functional_call` with the slice at one index computes the output of that module, and `vmap` over all slices computes the
-    outputs of all modules. The stacked parameters are leaves, and require gradients if the parameters of the modules
-    do.
+    `functional_call` with the slices at index i computes the output of module i, and `vmap` over all slices computes the
+    outputs of all modules. The stacked parameters are leaves, and require gradients if the parameters of the modules do.
 
     Args:
         models: modules of one class.
