@@ -91,8 +91,8 @@ DESCRIPTIONS = {
     "source": "The tensor from which values are taken.",
     "src": "The values that are written.",
     "index": "The positions along `dim`.",
-    "offset": "The number of the diagonal: 0 for the main diagonal, positive for a diagonal above it, negative for a diagonal"
-    " below it.",
+    "offset": "The number of the diagonal: 0 for the main diagonal, positive for a diagonal above it, negative for a"
+    " diagonal below it.",
     "dim2": "The second dimension.",
     "hx": "The hidden state at the first step.",
     "params": "Weights and biases, layer by layer and direction by direction.",
