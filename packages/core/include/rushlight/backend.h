@@ -41,7 +41,7 @@ namespace rushlight {
 
 inline constexpr uint32_t kBackendAbi = 2;
 
-/// Ok, or the value of an ErrorKind plus 1. Core raises an error of that kind with the text that was passed to
+/// Either Ok, or the value of an ErrorKind plus 1. Core raises an error of that kind with the text that was passed to
 /// `set_error`.
 enum class BackendStatus : int32_t {
     Ok,
@@ -57,13 +57,14 @@ enum class BackendStatus : int32_t {
 
 enum class LogLevel : int32_t { Info, Warning };
 
-/// Settings that the user makes for the whole process, each 0 or 1. By default float32 matrix products are exact, and
-/// convolutions may use TF32.
+/// Settings that the user chooses for the whole process, each 0 or 1. By default, products of float32 matrices do not
+/// use TF32, and convolutions may use it.
 enum class Setting : int32_t { Tf32Products, Tf32Convolutions };
 
-/// A kernel of a device. It queues its work on the stream `args->context->call->stream` of device `call->device`. Views
-/// and parameters are valid only until it returns; the memory behind the views stays valid until the work is done.
-/// `scratch` of the context returns null and sets the error if no memory is left.
+/// A kernel of a device. The kernel queues its work on the stream `args->context->call->stream` of device
+/// `args->context->call->device`. Views and parameters are valid only until the kernel returns; the memory behind the
+/// views stays valid until the work is done. If no memory is left, the context's function `scratch` returns null and
+/// sets the error.
 using BackendKernel = BackendStatus (*)(const KernelArgs* args);
 
 /// Run denotes the operator's kernel. Before denotes the kernel that some operators call first (`KernelSlots::before`).
@@ -75,14 +76,16 @@ enum class KernelPart : int32_t { Run, Before };
 // --- Memory --------------------------------------------------------------------------------------
 
 /// The functions that core's caching allocator calls to get memory from a device, and to check whether a stream has
-/// passed a mark. `self` is passed to every function. They are called under a lock and must not call the allocator.
+/// finished the work before a mark. `self` is passed to every function. They are called under a lock and must not call
+/// the allocator.
 struct AllocatorDriver {
     uint32_t struct_size;
     void* self;
     /// Returns memory aligned to at least 512 bytes, or null if no memory is left. If it fails for another reason, it
     /// calls `set_error` and returns null.
     void* (*map)(void* self, size_t nbytes);
-    /// Frees memory that no tensor uses any more. Queued work may still use it, so the function waits for that work.
+    /// Frees memory that no tensor uses any more. Queued work may still use this memory, so the function waits for that
+    /// work.
     void (*unmap)(void* self, void* data, size_t nbytes);
     // Required for devices with several streams: all four functions or none. `record` places a mark after the work
     // queued so far on a stream.
@@ -99,9 +102,11 @@ struct DeviceAllocator;
 struct HostTable {
     uint32_t struct_size;
     uint32_t abi;
-    /// Sets the error text of this thread, which core uses if the running function fails.
+    /// Sets this thread's error text. If the plug-in's function that is running fails, core raises an error with this
+    /// text.
     void (*set_error)(const char* text);
-    /// Returns the text of the last failure on this thread of a function of this table. Valid until the next failure.
+    /// Returns the error text of the last function of this table that failed on this thread. The text is valid until
+    /// the next failure.
     const char* (*last_error)();
     void (*log)(LogLevel level, const char* text);
     /// Returns whether the user has interrupted the running work. Should be called during long waits.
@@ -114,7 +119,7 @@ struct HostTable {
     /// May be called during `init`. From then on core's caching allocator serves the memory of that device, and core
     /// does not call `Backend::allocate`, `release` and `record_use`. The allocator keeps a pool for each stream,
     /// rounds sizes to 512 bytes, and splits and joins blocks. A block that other streams used is reused only after
-    /// these streams have finished the work that was queued before its release. `driver` must stay valid.
+    /// these streams have finished the work that was queued before the block was released. `driver` must stay valid.
     BackendStatus (*create_allocator)(int32_t device, const AllocatorDriver* driver, DeviceAllocator** made);
     /// Allocates memory for the plug-in's own use, as `Backend::allocate` does for core.
     BackendStatus (*allocate)(DeviceAllocator* from, size_t nbytes, void* stream, void** data);
@@ -132,7 +137,7 @@ struct HostTable {
 
 enum class CopyKind : int32_t { HostToDevice, DeviceToHost, DeviceToDevice, PeerToPeer };
 
-/// The state of a copy at which `Backend::copy` returns.
+/// How far a copy must have progressed before `Backend::copy` returns.
 enum class CopyUntil : int32_t {
     Queued,      // the copy is queued; host memory is pinned and is not changed before the copy is done
     SourceRead,  // the source has been read and may be overwritten
@@ -152,7 +157,7 @@ struct DeviceCopy {
     void* stream;
 };
 
-/// Properties of a device; 0 if unknown.
+/// Properties of a device. A number that is unknown is 0.
 struct DeviceProperties {
     uint32_t struct_size;
     int32_t major, minor;  // the compute capability, such as 9 and 0
@@ -167,15 +172,16 @@ struct DeviceProperties {
 
 // --- The backend ---------------------------------------------------------------------------------
 
-/// The memory formats that kernels can write besides row-major; bits of `Backend::memory_formats`.
+/// Bits of `Backend::memory_formats`, for the memory formats that kernels can write in addition to the row-major
+/// format.
 inline constexpr uint32_t kTakesChannelsLast = 1, kTakesChannelsLast3d = 2;
 
-/// Bits of the flags of an event: its times are measured, and threads that wait for it sleep instead of using the
-/// processor.
+/// Bits of the flags of an event. With kTimedEvent, the time at which the event is reached is measured. With
+/// kSleepingEvent, threads that wait for the event sleep instead of using the processor.
 inline constexpr int32_t kTimedEvent = 1, kSleepingEvent = 2;
 
 /// The functions that a plug-in offers to core. Streams, events and graphs are the plug-in's own objects; a null stream
-/// is the device's default one. Fields are required unless they are marked optional.
+/// is the device's default stream. Fields are required unless they are marked optional.
 struct Backend {
     uint32_t struct_size;
     uint32_t abi;             // kBackendAbi of the plug-in's build
@@ -197,15 +203,15 @@ struct Backend {
     // Required unless `init` has made allocators for all devices.
     /// Allocates memory for use on `stream`, aligned to 64 bytes or more; `nbytes` is not zero.
     BackendStatus (*allocate)(int32_t device, size_t nbytes, void* stream, void** data);
-    /// Frees memory once the work queued so far on its stream and on the streams passed to `record_use` is done. Does
-    /// not wait for that work.
+    /// Frees memory once the work that is queued so far is done, on the stream for which the memory was allocated and
+    /// on the streams passed to `record_use`. Does not wait for that work.
     BackendStatus (*release)(int32_t device, void* data, size_t nbytes);
     /// Records that `stream` uses memory that was allocated for another stream. Optional for a device with one stream.
     BackendStatus (*record_use)(int32_t device, void* data, void* stream);
 
     BackendStatus (*copy)(const DeviceCopy* copy);
 
-    /// Wait for all streams of the device, or for one stream.
+    /// The first function waits for all streams of the device, the second for one stream.
     BackendStatus (*synchronize_device)(int32_t device);
     BackendStatus (*synchronize_stream)(int32_t device, void* stream);
 
@@ -217,7 +223,7 @@ struct Backend {
 
     // Optional: streams and events, all or none.
     /// A smaller number is a more urgent priority, and 0 is the default. If the device lacks the given priority, the
-    /// nearest one is used.
+    /// nearest priority of the device is used.
     BackendStatus (*create_stream)(int32_t device, int32_t priority, void** stream);
     BackendStatus (*destroy_stream)(int32_t device, void* stream);
     /// `flags` are bits such as kTimedEvent.
@@ -225,7 +231,7 @@ struct Backend {
     BackendStatus (*destroy_event)(int32_t device, void* event);
     /// Records an event after all work queued on `stream` so far.
     BackendStatus (*record_event)(int32_t device, void* event, void* stream);
-    /// Makes later work on `stream` of `device` start after the event, which may belong to another device.
+    /// Makes work that is queued later on `stream` of `device` wait for the event, which may belong to another device.
     BackendStatus (*wait_event)(int32_t device, void* event, void* stream);
     BackendStatus (*query_event)(int32_t device, void* event, int32_t* reached);
     BackendStatus (*synchronize_event)(int32_t device, void* event);
@@ -246,7 +252,7 @@ struct Backend {
 
     // Each of the following functions is optional.
     BackendStatus (*properties)(int32_t device, DeviceProperties* found);
-    /// Returns the number of bytes of the device that no process has allocated, and the total number.
+    /// Returns the number of bytes of the device's memory that no process has allocated, and the total number of bytes.
     BackendStatus (*memory_info)(int32_t device, uint64_t* free, uint64_t* total);
     /// Sets the dtypes, as bits `1 << DType`, that the schema of the operator allows but its kernel does not support.
     /// Called once for each kernel, after `kernel`. A call with such a dtype is handled as if there were no kernel. The
@@ -306,8 +312,8 @@ RL_API Device resolve(Device device);
 /// Raises the error that a function of a plug-in reported. `what` describes the action of that function.
 RL_API void check_backend(BackendStatus status, const Backend& backend, const char* what);
 
-/// Allocates memory for a storage. Sets `release` to the function that frees the memory, and `context` to its first
-/// argument.
+/// Allocates memory for a storage. Sets `release` to the function that frees the memory, and `context` to the first
+/// argument of that function.
 RL_API void* backend_allocate(Device device, size_t nbytes,
                               void (**release)(void* context, void* data, size_t nbytes), void** context);
 
@@ -326,12 +332,13 @@ inline void record_current_use(const Storage& storage) {
         detail::record_current_use_slow(storage);
 }
 
-/// Both functions raise NotImplementedError if the backend does not provide the information.
+/// The functions device_properties and memory_info raise NotImplementedError if the backend does not provide the
+/// information.
 RL_API DeviceProperties device_properties(Device device);
 RL_API void memory_info(Device device, uint64_t& free, uint64_t& total);
 
 RL_API bool setting(Setting which);
-/// Sets the value and returns the former one.
+/// Sets the value of a setting, and returns the former value.
 RL_API bool set_setting(Setting which, bool value);
 
 /// The statistics of a device whose memory comes from core's caching allocator. Raises NotImplementedError for other

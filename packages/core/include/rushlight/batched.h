@@ -9,7 +9,7 @@ namespace rushlight {
 
 inline bool is_batched(const Tensor& t) { return t.impl()->own_stages() & bit(Stage::Batch); }
 [[noreturn]] RL_API void fail_batched(const char* op);
-/// Raises an error about a tensor that is batched or sparse.
+/// Raises the error that says that `t`, which is batched or sparse, has no memory that `op` can read.
 [[noreturn]] RL_API void fail_without_values(const char* op, const Tensor& t);
 /// Must be called before `op` reads the values or the memory of a tensor. Raises RuntimeError if the tensor is batched
 /// or sparse; a tracer may raise as well.
@@ -20,7 +20,7 @@ inline void require_values(const char* op, const Tensor& t) {
         report_values_read(op, t);
 }
 
-/// The functions that the provider implements for core.
+/// The functions that the provider of batched tensors implements for core.
 struct BatchTable {
     void (*set_requires_grad)(const Tensor& t, bool on);
 };

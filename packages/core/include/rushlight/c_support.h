@@ -6,7 +6,7 @@
 
 namespace rushlight::c {
 
-/// Stores the exception that is being handled as the last failure of this thread, and returns its status.
+/// Called in a catch block: stores the current exception as this thread's last failure, and returns its status.
 [[gnu::cold]] RL_API rl_status failure() noexcept;
 /// Raises RuntimeError in a process that has loaded another copy of librushlight.so.
 RL_API void require_one_copy();
@@ -36,9 +36,9 @@ inline void require(const void* pointer, const char* function, const char* argum
 // Note [Handles]
 // An rl_tensor* is a TensorImpl* that owns a reference. So a handle needs no additional memory.
 
-/// Returns a handle that owns the tensor's reference; null for an undefined tensor.
+/// Returns a handle that takes over the reference that `tensor` holds; null for an undefined tensor.
 inline rl_tensor* handle_of(Tensor tensor) { return reinterpret_cast<rl_tensor*>(tensor.release()); }
-/// Returns an undefined tensor if the handle is null.
+/// Returns the tensor of a handle, or an undefined tensor if the handle is null.
 inline Tensor optional_tensor(const rl_tensor* handle) {
     return Tensor::share(reinterpret_cast<TensorImpl*>(const_cast<rl_tensor*>(handle)));
 }

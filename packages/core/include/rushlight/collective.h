@@ -38,7 +38,7 @@ struct Collective {
     std::vector<Tensor> inputs;
     /// Gather, AllGather, AllToAll: one tensor for each rank. Scatter, ReduceScatter: one tensor. Other kinds: empty.
     std::vector<Tensor> outputs;
-    /// A text that must be the same on all ranks, which distinguishes collectives of the same kind. May be empty.
+    /// A text that distinguishes collectives of the same kind. It must be the same on all ranks, and may be empty.
     std::string label;
     /// The line of the program that called the operation, for messages.
     std::string where;
@@ -48,10 +48,10 @@ struct Collective {
 class RL_API CollectiveWork {
   public:
     bool done() const;
-    /// The error of the collective. Null while it runs, and if it ended without an error.
+    /// The error of the collective. Null while the collective runs, and if it ended without an error.
     std::exception_ptr error() const;
-    /// Waits until the collective ends, and raises its error if it has one. Returns false if it has not ended after
-    /// `seconds` (negative: no limit).
+    /// Waits until the collective ends, and raises its error if it has one. Returns false if the collective has not
+    /// ended after `seconds` (negative: no limit).
     bool wait(double seconds);
     /// The rank that sent the received message; -1 before the message has arrived, and for collectives.
     int source() const { return source_; }
@@ -78,13 +78,13 @@ class RL_API ProcessGroup {
   public:
     /// The size of a group's file in bytes. A new file must hold zeros.
     static size_t file_bytes(int size);
-    /// Maps the file and joins the group as a rank. The descriptor may be closed afterwards.
+    /// Maps the file and joins the group as rank `rank`. The descriptor may be closed afterwards.
     ProcessGroup(int fd, int rank, int size, double timeout);
     ~ProcessGroup();
     ProcessGroup(const ProcessGroup&) = delete;
 
-    /// Returns false in a process that was forked from the member. In such a process the object must be
-    /// neither used nor destroyed, because its threads belong to the parent process.
+    /// Returns false in a process that was forked from the process that joined the group. In such a process the object
+    /// must be neither used nor destroyed, because its threads belong to the parent process.
     bool is_member() const;
     int rank() const { return rank_; }
     int size() const { return size_; }

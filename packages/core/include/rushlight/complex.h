@@ -51,7 +51,7 @@ inline constexpr bool kIsComplex = false;
 template <class T>
 inline constexpr bool kIsComplex<Complex<T>> = true;
 
-/// The type T for Complex<T>; any other type itself.
+/// The type T for the argument Complex<T>. For any other type, that type itself.
 template <class T>
 struct RealOf {
     using type = T;

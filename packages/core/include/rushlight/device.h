@@ -24,7 +24,7 @@ struct Device {
 RL_API std::string name(Device device);
 /// Parses "cpu", "meta", "cuda", "cuda:1" or a backend's own name; anything else raises RuntimeError.
 RL_API Device parse_device(std::string_view text);
-/// Gives the `Plugin` type its name. There is one such backend for each process.
+/// Gives the device type `Plugin` its name. A process has at most one backend of this type.
 RL_API void name_plugin_device(std::string_view text);
 
 }  // namespace rushlight

@@ -74,8 +74,8 @@ struct KernelSlots {
 
 inline constexpr StageMask kAllStages = ~StageMask{0};
 
-/// A stage's function for one operator, which may be installed while other threads call the operator. It is an aggregate,
-/// unlike std::atomic, so that the table of operators is constant data.
+/// A stage's function for one operator, which may be installed while other threads call the operator. Unlike
+/// std::atomic, it is an aggregate, so that the table of operators can be initialised at compile time.
 struct StageSlot {
     void* function = nullptr;
 
@@ -113,7 +113,7 @@ RL_API std::span<Operator* const> operators();
 /// Returns null if there is no operator of that name.
 RL_API Operator* find_operator(std::string_view name);
 /// Calls an operator with boxed arguments, and replaces them on the stack by the results. Raises an error if the number
-/// or a type of the arguments is wrong.
+/// of arguments, or the type of an argument, is wrong.
 inline void call_boxed(const Operator& op, Stack& stack) { op.boxed(op, kAllStages, stack); }
 
 /// Installs a typed function for one operator. Raises RuntimeError if the hash differs from the hash of the operator's
@@ -123,15 +123,15 @@ RL_API void install_stage(Stage stage, std::string_view name, uint64_t schema_ha
 /// without the stage's bit; the function calls `op.boxed(op, rest, stack)` to continue.
 using Fallback = void (*)(const Operator& op, StageMask rest, Stack& stack);
 RL_API void install_fallback(Stage stage, Fallback fallback);
-/// Sets the fallback without installing it, for a provider that installs `Operator::box` for the operators that it
-/// selects.
+/// Sets the fallback of a stage without installing it for any operator. The provider then installs `Operator::box` for
+/// the operators that it selects.
 RL_API void set_fallback(Stage stage, Fallback fallback);
 RL_API Fallback fallback_of(Stage stage);
 /// Installs a kernel for a device type.
 RL_API void install_kernel(DeviceType device, std::string_view name, uint64_t schema_hash, KernelFn kernel);
 
 /// Returns the names of the operators, in all forms, and of the shared kernels for which the backend of a device type
-/// installed a kernel. The CPU also has loops that are not in these slots.
+/// installed a kernel. The CPU also has loops for operators whose slots are empty.
 RL_API std::vector<std::string_view> kernels_of(DeviceType device);
 
 namespace detail {

@@ -87,8 +87,8 @@ RL_API const char* name(DType t);
 /// other dtype.
 RL_API DType promote(DType a, DType b);
 
-/// Whether an in-place or out= operator may write a value of `from` to `to`. It may not convert to a lower category:
-/// complex to float, float to integer, integer to bool.
+/// Whether an in-place or out= operator may write a value of `from` to `to`. A conversion to a lower category is not
+/// allowed: complex to float, float to integer, integer to bool.
 constexpr bool can_cast(DType from, DType to) { return category(from) <= category(to); }
 
 /// The dtype in which kernels compute: float32 for float16 and bfloat16, otherwise `t` itself.

@@ -5,7 +5,7 @@
 
 namespace rushlight {
 
-/// The functions that a provider implements for core.
+/// The functions that the provider of gradients implements for core.
 struct GradientFunctions {
     /// Computes the gradients of `inputs`, or of all leaves if `inputs` is empty, and adds them to their `grad`. An
     /// undefined tensor among `gradients` stands for 1; the output must then have one element.
@@ -15,7 +15,7 @@ struct GradientFunctions {
 /// Installs the functions of the provider. They must stay valid until the process ends.
 RL_API void set_gradient_functions(const GradientFunctions& functions);
 
-/// Calls the provider's function. Raises RuntimeError if no provider is loaded.
+/// Calls the function `backward` of the provider of gradients. Raises RuntimeError if no provider is loaded.
 RL_API void run_backward(TensorList outputs, TensorList gradients, TensorList inputs, bool retain_graph,
                          bool create_graph);
 /// Sets `tensor.grad`; an undefined gradient removes it. Raises RuntimeError if the gradient's dtype, device or shape

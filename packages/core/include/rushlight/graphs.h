@@ -37,7 +37,7 @@ class RL_API DeviceGraph final : public RefCounted {
     void replay();
     /// Discards the recorded work and releases the memory that it uses.
     void reset();
-    /// The pool of its memory. Raises RuntimeError if nothing has been recorded.
+    /// The memory pool of the graph. Raises RuntimeError if nothing has been recorded.
     uint64_t pool() const;
 
   private:
@@ -85,7 +85,7 @@ void keep_in_capture(const Storage& storage, Device device, void* stream);
 void move_key_to_device(const char* op, Device device, DeviceCall& call, PhiloxKey& key);
 /// The number of the capture of `stream`, or 0 if the stream is not captured.
 uint64_t capture_of(Device device, void* stream);
-/// Adds a stream that waits for an event of capture `id` to that capture, if it is still under way.
+/// Makes `stream`, which waits for an event of capture `id`, part of that capture if the capture is still under way.
 void join_capture(uint64_t id, Device device, void* stream);
 
 }  // namespace detail

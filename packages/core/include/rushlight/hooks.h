@@ -17,16 +17,16 @@ namespace rushlight {
 // must not call operators. An Observer and its functions must stay valid until the process ends, because a thread may
 // have read the pointer just before it was removed.
 
-/// The functions of an observer; functions that it does not need are null.
+/// The functions of an observer. Functions that the observer does not need are null.
 struct Observer {
     /// An operator recorded a node. Sequence numbers grow in the order of recording.
     void (*node_made)(uint64_t sequence);
-    /// A backward pass runs the node with this sequence number. Begin and end are called on the same thread; passes may
-    /// nest.
+    /// A backward pass runs the node with this sequence number. `node_begin` and `node_end` are called on the same
+    /// thread. Backward passes may be nested.
     void (*node_begin)(const char* name, uint64_t sequence);
     void (*node_end)(uint64_t sequence);
-    /// A storage got memory from our allocator or a device's allocator, or returned it. Memory from other allocators is
-    /// not reported.
+    /// A storage got memory from our allocator or a device's allocator, or returned memory to that allocator. Memory
+    /// from other allocators is not reported.
     void (*allocated)(const void* data, size_t nbytes, Device device);
     void (*released)(const void* data, size_t nbytes, Device device);
 };
@@ -39,8 +39,8 @@ extern RL_API std::atomic<const Observer*> observer;
 RL_API const Observer* set_observer(const Observer* observer);
 inline const Observer* current_observer() { return detail::observer.load(std::memory_order_acquire); }
 
-/// Reports the run of a node for autograd's engine. `name` is a function that returns the node's name. It is called
-/// only if there is an observer.
+/// Reports to the observer that autograd's engine runs a node. `name`, a function that returns the node's name, is
+/// called only if there is an observer.
 class NodeScope {
   public:
     template <class Name>

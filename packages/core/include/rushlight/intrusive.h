@@ -21,8 +21,8 @@ class RefCounted {
         }
         return refs_.fetch_sub(1, std::memory_order_acq_rel) == 1;
     }
-    /// Adds a reference, for code that stores a plain pointer which is removed under a lock when the object is
-    /// destroyed. Returns false if destruction has begun.
+    /// Adds a reference, unless the object's destruction has begun: then returns false. For code that stores a plain
+    /// pointer to the object, and removes that pointer under a lock when the object is destroyed.
     bool try_retain() const noexcept {
         uint32_t n = refs_.load(std::memory_order_relaxed);
         while (n && !refs_.compare_exchange_weak(n, n + 1, std::memory_order_acq_rel)) {}

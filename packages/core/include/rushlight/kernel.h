@@ -73,7 +73,7 @@ struct Param {
         return kind == Kind::Complex ? Complex<double>(parts[0], parts[1]) : Complex<double>(as_float(), 0);
     }
     std::string_view as_string() const { return {string, length}; }
-    /// Converts a number of any kind.
+    /// Converts a number of any kind to a complex number.
     operator Complex<double>() const { return as_complex(); }
     Ints as_ints() const { return {ints, static_cast<int64_t>(length)}; }
 };
@@ -91,8 +91,8 @@ struct DeviceCall {
     int32_t device;  // its index
     void* stream;  // the stream on which the work is queued; null is the default stream
     /// Null if the random key is `KernelContext::random`. Otherwise the address of a key in the device's memory, which
-    /// the kernel reads when it runs: the seed is `random_base->seed`, and the offset is
-    /// `random_base->offset + random.offset`. So a captured kernel draws other numbers each time it is replayed.
+    /// the kernel reads when it runs: the seed is `random_base->seed`, and the offset is `random_base->offset +
+    /// random.offset`. So a captured kernel draws different numbers each time it is replayed.
     const PhiloxKey* random_base;
     const char* op;  // name of the operator, a string constant, for errors that are detected later
     uint32_t site;  // site of the call, for HostTable::describe
@@ -100,7 +100,8 @@ struct DeviceCall {
 
 /// Services for a kernel. Scratch memory stays valid until the operator's last kernel returns.
 struct KernelContext {
-    /// Returns memory aligned to 64 bytes. If no memory is left, it raises on the CPU and returns null on a device.
+    /// Returns memory aligned to 64 bytes. If no memory is left, the function raises an error on the CPU, and returns
+    /// null on a device.
     void* (*scratch)(KernelContext*, size_t nbytes);
     // For operators that are marked `random`.
     PhiloxKey random;
@@ -120,11 +121,11 @@ struct KernelArgs {
     uint32_t struct_size;
     uint16_t num_outputs, num_inputs, num_params;
     /// For pointwise operators and reductions: the dtype of the computation. Operands of another dtype are converted to
-    /// it as they are read. It is float32 for `int32 + float32` and for `float16 + float16`. An operand that is a
-    /// condition (of `where`) stays bool.
+    /// `compute` as they are read. It is float32 for `int32 + float32` and for `float16 + float16`. An operand that is
+    /// a condition (of `where`) stays bool.
     DType compute;
-    /// For reductions: the dtype of the results before they are converted to the output's dtype. Partial results are at
-    /// least as wide. It is float32 for the sum of float16 elements.
+    /// For reductions: the dtype of the results before they are converted to the output's dtype. Partial results have
+    /// this dtype or a wider one. It is float32 for the sum of float16 elements.
     DType accumulate;
     const View* tensors;
     const Param* params;

@@ -13,7 +13,7 @@ namespace rushlight {
 using LapackFinder = std::string (*)();
 RL_API void set_lapack_finder(LapackFinder finder);
 
-/// The path of the library in use; empty if LAPACK has not been needed yet.
+/// The path of the library that LAPACK functions are called from; empty if LAPACK has not been needed yet.
 RL_API std::string lapack_library();
 
 }  // namespace rushlight

@@ -19,15 +19,16 @@ enum class MemoryFormat {
 /// Returns the format called `name`. If there is none, raises a ValueError that names `op`.
 RL_API MemoryFormat memory_format(const char* op, const std::optional<std::string_view>& name);
 
-/// Whether the strides are those of the format. Returns false if the format is for another number of dimensions.
+/// Whether the tensor's strides are the strides of the format. Returns false if the format is for another number of
+/// dimensions.
 RL_API bool has_format(const Tensor& t, MemoryFormat format);
 
-/// Returns ChannelsLast or ChannelsLast3d if the tensor's dimensions have that order in memory, otherwise Contiguous. The
-/// elements may have gaps between them. Tensors of some shapes, such as (N, 1, H, W), can be in both formats. The strides of
-/// the dimensions of size 1 then determine the format, by PyTorch's rules.
+/// Returns ChannelsLast or ChannelsLast3d if the tensor's dimensions are in the order of that format in memory,
+/// otherwise Contiguous. The elements may have gaps between them. Tensors of some shapes, such as (N, 1, H, W), can be
+/// in both formats. The strides of the dimensions of size 1 then determine the format, by PyTorch's rules.
 RL_API MemoryFormat format_of(const Tensor& t);
 
-/// The name of a format, which memory_format() accepts.
+/// The name of a format, in the form that memory_format() accepts.
 RL_API std::string_view name(MemoryFormat format);
 
 }  // namespace rushlight

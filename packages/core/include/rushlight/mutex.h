@@ -10,7 +10,7 @@
 namespace rushlight {
 
 /// A lock of one byte, for short sections that threads rarely execute at the same time. Taking the lock costs one
-/// atomic instruction; releasing it needs none. Waiting threads yield.
+/// atomic instruction; releasing it needs none. Threads that wait for the lock yield the processor.
 class SpinLock {
   public:
     constexpr SpinLock() = default;

@@ -9,17 +9,18 @@
 
 namespace rushlight {
 
-/// The number of threads that a parallel region may use. The initial value is OMP_NUM_THREADS. If that is not set, it
-/// is the number that the affinity mask and the control group's quota allow.
+/// The number of threads that a parallel region may use. The initial value is the environment variable OMP_NUM_THREADS.
+/// If the variable is not set, the initial value is the number of threads that the affinity mask and the control
+/// group's quota allow.
 RL_API int num_threads();
-/// Sets this number for the whole process. Raises ValueError if it is less than 1.
+/// Sets the number of threads that a parallel region may use in this process. Raises ValueError if `n` is less than 1.
 RL_API void set_num_threads(int n);
-/// Whether this thread is running a parallel region. Regions inside of a parallel region are serial.
+/// Whether this thread is running a parallel region. A region inside of a parallel region runs on one thread.
 RL_API bool in_parallel();
 
 /// Reserves threads for the OpenMP regions that this thread opens next. Used around calls of vendor code, which opens
-/// its own regions. All leases of the process together stay within num_threads(). If all threads are in use, a lease
-/// gets only the calling thread. See Note [Threads].
+/// its own regions. All leases of the process together never reserve more than num_threads() threads. If all threads
+/// are in use, a lease gets only the calling thread. See Note [Threads].
 class RL_API ThreadLease {
   public:
     ThreadLease();

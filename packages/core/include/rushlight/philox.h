@@ -54,7 +54,8 @@ RL_PHILOX PhiloxBlock philox(PhiloxKey key, uint64_t index) {
 /// Returns a uniform number in [0, 1), a multiple of 2^-24.
 RL_PHILOX float uniform_float(uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24f; }
 
-/// Returns bits >> 11, converted by way of 32-bit integers because not every vector unit converts 64-bit integers.
+/// Returns bits >> 11 as a double. Only 32-bit integers are converted, because not every vector unit converts 64-bit
+/// integers.
 RL_PHILOX double upper_53_bits(uint64_t bits) {
     double high = static_cast<int32_t>(bits >> 38), low = static_cast<int32_t>(bits >> 11 & 0x7FFFFFF);
     return __builtin_fma(high, 0x1p27, low);
@@ -67,12 +68,13 @@ RL_PHILOX double upper_53_bits(uint64_t bits) {
 // they equal the highest 8 bits of the threshold, the other 24 bits of the number are the highest 24 bits of word 0 of
 // block 2^63 + i.
 
-/// The threshold of a probability, from 0 to 2^32.
+/// The threshold of a probability, an integer from 0 to 2^32.
 inline uint64_t mask_threshold(double probability) {
     return static_cast<uint64_t>(__builtin_rint(probability * 0x1p32));
 }
 
-/// Whether element `i` is kept, if the highest 8 bits of its number equal the highest 8 bits of the threshold.
+/// Whether element `i` is kept, in the case where the highest 8 bits of the element's random number equal those of the
+/// threshold.
 RL_PHILOX bool keeps_at_tie(PhiloxKey key, uint64_t i, uint64_t threshold) {
     return philox(key, uint64_t{1} << 63 | i).word[0] >> 8 < (threshold & 0xFFFFFF);
 }
@@ -171,8 +173,8 @@ RL_PHILOX double cos_pi(double r) {
                   1.0);
 }
 
-/// Returns the point on the circle at the angle of `half_turns` half turns, in [0, 2). The reduction to a quarter turn
-/// is exact.
+/// Returns the point on the circle of the given radius at the angle of `half_turns` half turns, which is in [0, 2). The
+/// reduction of the angle to a quarter turn is exact.
 template <class T>
 RL_PHILOX NormalPair<T> on_circle(T radius, T half_turns) {
     int32_t quarter = static_cast<int32_t>(fused(half_turns, T(2), T(0.5)));

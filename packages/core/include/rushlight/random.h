@@ -32,8 +32,8 @@ RL_API RandomStream random_stream();
 /// algorithm changes.
 RL_API void set_random_stream(RandomStream stream);
 
-/// A seed and the number of streams reserved since it was set. It is thread-safe without a lock, and therefore also
-/// safe across a fork: the child process starts with a copy of the parent's state.
+/// A seed and the number of streams reserved since the seed was set. A generator is thread-safe without a lock, and
+/// therefore also safe across a fork: the child process starts with a copy of the parent's state.
 class RL_API Generator final : public RefCounted {
   public:
     /// The result of `initial_seed()` before `manual_seed` is called.
@@ -46,7 +46,7 @@ class RL_API Generator final : public RefCounted {
 
     /// Starts again from `seed`.
     void manual_seed(uint64_t seed);
-    /// Starts again from a seed taken from the system's entropy, and returns the seed.
+    /// Starts again from a seed that is drawn from the system's source of entropy, and returns the seed.
     uint64_t seed();
     uint64_t initial_seed() const;
 
@@ -56,13 +56,13 @@ class RL_API Generator final : public RefCounted {
     void set_stream(RandomStream stream);
 
     /// Reserves a Philox stream for a single use and returns its key. If `streams` is greater than one, reserves that
-    /// many consecutive offsets and returns the key of the first. A generator with the stream `Torch` uses Philox, too,
-    /// for numbers that PyTorch's CPU generator does not define: for other devices, and for distributions that PyTorch
-    /// does not have.
+    /// many consecutive offsets and returns the key of the first offset. A generator with the stream `Torch` uses
+    /// Philox, too, for numbers that PyTorch's CPU generator does not define: for other devices, and for distributions
+    /// that PyTorch does not have.
     PhiloxKey reserve(uint64_t streams = 1);
 
-    /// Access to the twister of a generator with the stream `Torch`. No other thread can draw from a twister while the
-    /// object lives.
+    /// Gives access to the twister of a generator with the stream `Torch`. No other thread can draw from a twister
+    /// while the object lives.
     class Draw {
       public:
         explicit Draw(Generator& generator) : lock_(twister_mutex()), twister_(*generator.twister_) {}
@@ -79,7 +79,7 @@ class RL_API Generator final : public RefCounted {
     /// Philox offset.
     std::vector<uint8_t> get_state() const;
     /// Restores a state, and the stream of that state. The state may come from `get_state` of rushlight or of PyTorch.
-    /// Raises RuntimeError for other bytes and leaves the generator unchanged.
+    /// For other bytes, raises RuntimeError and leaves the generator unchanged.
     void set_state(std::span<const uint8_t> state);
 
   private:

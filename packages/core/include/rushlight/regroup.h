@@ -7,8 +7,8 @@ namespace rushlight {
 
 /// Whether a view of `t`, which has at least one dimension, can have elements that are `count` times as large. The
 /// elements of the last dimension must be adjacent in memory, and the offset and the strides of the other dimensions
-/// must be multiples of `count`. The last size must be a multiple of `count`, too, but this is not checked. For smaller
-/// elements, `count` is 1.
+/// must be multiples of `count`. The last size must be a multiple of `count`, too, but this is not checked. If the
+/// elements of the view are not larger than those of `t`, pass 1 as `count`.
 inline bool can_regroup(const Tensor& t, int64_t count) {
     const size_t last = static_cast<size_t>(t.dim()) - 1;
     bool fits = (t.strides()[last] == 1 || t.sizes()[last] == 1) && t.impl()->offset() % count == 0;

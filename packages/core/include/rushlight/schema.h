@@ -27,8 +27,8 @@ struct RL_API SchemaText {
     std::vector<std::string_view> returns;  // types; empty for "()"
 };
 
-/// Whether the result is a view of an argument in some calls and a copy in others, depending on strides, dtypes and other
-/// arguments: `contiguous`, `reshape`, `to`.
+/// Whether the operator's result is a view of an argument in some calls and a copy in other calls, depending on
+/// strides, dtypes and other arguments: `contiguous`, `reshape`, `to`.
 RL_API bool may_return_view(const Operator& op);
 
 }  // namespace rushlight

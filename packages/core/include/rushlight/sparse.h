@@ -51,29 +51,30 @@ inline bool is_sparse(const Tensor& t) { return t.impl()->own_stages() & bit(Sta
 /// "torch.strided", "torch.sparse_coo" and so on.
 RL_API const char* layout_name(const Tensor& t);
 
-/// Returns a sparse tensor of these parts, whose shapes are not checked. The values must have no history: for values
-/// with a history there is ops::_with_sparse_values.
+/// Returns a sparse tensor of these parts, whose shapes are not checked. The values must have no history: use
+/// ops::_with_sparse_values for values with a history.
 RL_API Tensor make_sparse(IntList size, SparseParts parts);
 /// The parts of a sparse tensor.
 RL_API const SparseParts& sparse_parts(const Tensor& t);
-/// Replaces the parts of a sparse tensor, whose size stays the same, as in-place operators do.
+/// Replaces the parts of a sparse tensor. The tensor's size stays the same. In-place operators use this.
 RL_API void set_sparse_parts(const Tensor& t, SparseParts parts);
 
-/// Raises RuntimeError unless the parts form a tensor of `size`. Checks shapes, dtypes, devices and, if `values` is
-/// true, the values of the indices. `op` is named in the error.
+/// Raises RuntimeError unless `parts` describe a valid sparse tensor of the size `size`. Checks shapes, dtypes, devices
+/// and, if `values` is true, the values of the indices. The error names `op`.
 RL_API void check_sparse(const char* op, IntList size, const SparseParts& parts, bool values);
 
 // Conversions. They are differentiable, because they call operators.
 
-/// Sorts the indices and adds the values of duplicates. Raises RuntimeError unless the layout is COO.
+/// Sorts the indices, and sums the values that have the same indices. Raises RuntimeError unless the layout is COO.
 RL_API Tensor coalesce(const Tensor& t);
 /// Returns a dense tensor with the same values; a dense tensor is returned unchanged.
 RL_API Tensor to_dense(const Tensor& t);
-/// Returns a coalesced COO tensor of the nonzero elements. If `sparse_dim` is less than the number of dimensions, its
-/// values are the slices `t[i, j, ...]` over the first `sparse_dim` dimensions that are not all zero.
+/// Returns a coalesced COO tensor of the nonzero elements. If `sparse_dim` is less than the number of dimensions, the
+/// values of the result are slices of `t` instead: each value is a slice `t[i, j, ...]`, with `sparse_dim` indices,
+/// that is not all zero.
 RL_API Tensor to_sparse_coo(const Tensor& t, int64_t sparse_dim);
-/// Returns a tensor of a compressed layout; BSR and BSC have blocks of the given size. Raises RuntimeError unless `t`
-/// has two dimensions, and unless the sizes of the blocks divide them.
+/// Returns the tensor in a compressed layout; BSR and BSC have blocks of the given size. Raises RuntimeError unless `t`
+/// has two dimensions, whose sizes the sizes of a block divide.
 RL_API Tensor to_sparse_compressed(const Tensor& t, Layout layout, int64_t block_rows = 1,
                                    int64_t block_columns = 1);
 

@@ -45,12 +45,14 @@ class RL_API Storage : public RefCounted {
   public:
     /// Allocates new, uninitialised memory on the device. A storage on the meta device has a size and no memory.
     static Ref<Storage> allocate(size_t nbytes, Device device);
-    /// Wraps existing memory. `release` is called once, on any thread, when the last reference is dropped.
+    /// Makes a storage of existing memory. `release` is called once, on any thread, when the last reference to the
+    /// storage is dropped.
     static Ref<Storage> wrap(void* data, size_t nbytes, Device device, StorageKind kind, ReleaseFn release,
                              void* context);
     static void destroy(Storage* storage);
 
-    /// Null for an empty storage, on the meta device, and while the memory is packed (see `packed`).
+    /// The address of the memory. Null for an empty storage, on the meta device, and while the memory is packed (see
+    /// `packed`).
     void* data() const { return data_; }
     size_t nbytes() const { return nbytes_; }
     Device device() const { return device_; }
@@ -72,17 +74,18 @@ class RL_API Storage : public RefCounted {
     Site writer() const { return writer_.load(std::memory_order_relaxed); }
     void set_writer(Site site) { writer_.store(site, std::memory_order_relaxed); }
 
-    /// Replaces the memory by memory of another size and copies the common prefix. Requires StorageKind::Cached. Raises
-    /// RuntimeError while the address is exported.
+    /// Replaces the memory by memory of another size, and copies as many bytes as fit in both. Requires
+    /// StorageKind::Cached. Raises RuntimeError while the address is exported.
     void resize(size_t nbytes);
 
-    /// Copies the bytes to the memory of `target`, which every tensor over this storage uses from then on, and keeps
-    /// `target` alive. If the address of the old memory is exported (`exports`), the old memory is freed with this
-    /// storage. The memory must be on the CPU, and no other thread may write to it during the call. If `is_copied` is
-    /// true, the caller has already copied the bytes, for example by writing them to the file that `target` maps.
+    /// Copies the bytes to the memory of `target`, and keeps `target` alive. Every tensor over this storage then uses
+    /// the memory of `target`. If the address of the old memory is exported (`exports`), the old memory is freed only
+    /// when this storage is destroyed. Both memories must be on the CPU, and no other thread may write to them during
+    /// the call. If `is_copied` is true, the caller has already copied the bytes, for example by writing them to the
+    /// file that `target` maps.
     void move_to(Ref<Storage> target, bool is_copied = false);
 
-    /// The number of NumPy arrays, DLPack capsules and buffers that hold the address of this memory.
+    /// The number of NumPy arrays, DLPack capsules and buffers that use this memory by its address.
     uint32_t exports() const { return exports_.load(std::memory_order_acquire); }
     void add_export() { exports_.fetch_add(1, std::memory_order_relaxed); }
     void drop_export() { exports_.fetch_sub(1, std::memory_order_release); }

@@ -9,17 +9,17 @@
 
 namespace rushlight {
 
-/// Whether the backend of a device has events, and streams besides the default one.
+/// Whether the backend of a device has events, and streams besides the default stream.
 RL_API bool has_streams(Device device);
-/// Returns a stream other than the default one. Streams are returned in turn from a pool and are never destroyed.
+/// Returns a stream other than the default stream. Streams are returned in turn from a pool, and are never destroyed.
 RL_API void* new_stream(Device device, int priority);
 /// Raises ValueError if `stream` belongs to another device.
 RL_API void check_stream(const char* what, Device device, void* stream);
 RL_API void synchronize_stream(Device device, void* stream);
 /// Whether all work that is queued on the stream is done.
 RL_API bool query_stream(Device device, void* stream);
-/// Makes work queued on `second` from now on start after the work queued so far on `first`. `before` and `after` are
-/// the devices of the two streams.
+/// Makes work that is queued on `second` from now on wait for the work that is queued on `first` so far. `before` and
+/// `after` are the devices of the two streams.
 RL_API void order_streams(Device before, void* first, Device after, void* second);
 
 /// A mark on a stream. The device of the first stream on which an event is recorded is the event's device. An event that
@@ -54,7 +54,7 @@ class RL_API Event {
 RL_API Ref<Storage> allocate_pinned(size_t nbytes, DeviceType type);
 /// The device type whose backend pins memory in this process; CUDA is preferred.
 RL_API std::optional<DeviceType> find_pinning_device();
-/// The device type that pins memory. Raises RuntimeError if there is none.
+/// The device type whose backend pins memory in this process. Raises RuntimeError if there is none.
 RL_API DeviceType pinning_device();
 /// Returns a new row-major tensor in pinned memory with the shape and dtype of `like`. Raises RuntimeError unless
 /// `like` is on the CPU.

@@ -67,9 +67,9 @@ struct MetaTable {
     int (*traverse)(void* meta, int (*visit)(void* object, void* argument), void* argument);
     void (*clear)(void* meta);
 };
-/// Sets the functions. There is one provider for each process; a second call raises.
+/// Installs the functions of the process's only provider. A second call raises an error.
 RL_API void set_meta_table(const MetaTable& table);
-/// Returns null while there is no provider.
+/// Returns the functions of the provider, or null while there is no provider.
 RL_API const MetaTable* meta_table_or_null();
 
 /// The functions of the language bindings, which attach a wrapper object to a tensor.
@@ -88,7 +88,7 @@ class RL_API TensorImpl final : public RefCounted {
     Device device() const { return {device_type(), static_cast<int8_t>((key_ >> 32) & 0xff)}; }
     bool has(Flag f) const { return key_ & bit(f); }
     void set(Flag f, bool on = true) { key_ = on ? key_ | bit(f) : key_ & ~bit(f); }
-    /// Stages of the tensor and, for a view, of its base: Note [Views and their root].
+    /// The stages of the tensor and, for a view, also the stages of its root: Note [Views and their root].
     StageMask stages() const { return static_cast<StageMask>((key_ | root_->key_) & 0xffff); }
     StageMask own_stages() const { return static_cast<StageMask>(key_ & 0xffff); }
     void set_stage(Stage s, bool on) { key_ = on ? key_ | bit(s) : key_ & ~uint64_t{bit(s)}; }
@@ -136,7 +136,7 @@ class RL_API TensorImpl final : public RefCounted {
     // autograd detects that the view's own history is older than the root's.
     TensorImpl* root() const { return root_; }
     bool is_view() const { return root_ != this; }
-    /// Detaches a view from its root, as when a view becomes a leaf.
+    /// Detaches a view from its root, for example when the view becomes a leaf.
     void leave_root();
 
     void* meta() const { return meta_; }
@@ -272,15 +272,15 @@ RL_API Tensor make_tensor(IntList sizes, DType dtype, Device device = {});
 /// Returns a new, uninitialised tensor with the geometry of `like`, which must be dense. The result is row-major if
 /// `like` is contiguous.
 RL_API Tensor make_like(const Tensor& like, DType dtype);
-/// Returns a new tensor with the given strides, which must not be negative. They need not be dense.
+/// Returns a new tensor with the given strides, which must not be negative. The elements may have gaps between them.
 RL_API Tensor make_strided(IntList sizes, IntList strides, DType dtype, Device device = {});
-/// Returns a tensor over an existing storage; bounds are checked.
+/// Returns a tensor over an existing storage. Raises RuntimeError if an element is outside the storage.
 RL_API Tensor make_over(Ref<Storage> storage, IntList sizes, IntList strides, int64_t offset, DType dtype);
 /// Returns a view of `base` in the sense of Note [Views and their root]; the geometry is not checked.
 RL_API Tensor make_view(const Tensor& base, IntList sizes, IntList strides, int64_t offset);
-/// Returns a tensor that shares memory and version, but not the history: `detach`.
+/// Returns a tensor that shares the memory and the version of `base`, but not its history, as `detach` does.
 RL_API Tensor make_alias(const Tensor& base);
-/// Returns a tensor that shares memory, but neither the version nor the history: `.data`.
+/// Returns a tensor that shares the memory of `base`, but neither its version nor its history, as `.data` does.
 RL_API Tensor make_data(const Tensor& base);
 /// Returns a 0-d CPU tensor.
 RL_API Tensor make_scalar(Scalar value, DType dtype);

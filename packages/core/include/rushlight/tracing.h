@@ -8,8 +8,8 @@ namespace rushlight {
 
 /// The functions of a tracer. They must stay valid until the process ends.
 struct TracerFunctions {
-    /// Called before `op` reads the values of `t` or exports its memory. Raises an error to prevent this. Called on
-    /// threads where the stage is on.
+    /// Called before `op` reads the values of `t` or exports its memory. Raises an error to prevent this. Called only
+    /// on threads for which a stage of the tracer is on.
     void (*values_read)(const char* op, const Tensor& t);
     /// Called like the functions of an Observer, on any thread, when a storage gets memory from our allocator or a
     /// device's allocator, and when it returns that memory. Called only while the tracer watches memory. Must not throw
@@ -20,7 +20,7 @@ struct TracerFunctions {
 
 /// Installs the functions of the process's tracer; null removes them.
 RL_API void set_tracer_functions(const TracerFunctions* functions);
-/// Whether memory is reported to the tracer.
+/// Sets whether memory is reported to the tracer.
 RL_API void set_tracer_watches_memory(bool on);
 
 inline constexpr StageMask kTracingStages = bit(Stage::Tracer) | bit(Stage::Recorder);
