@@ -78,7 +78,7 @@ class Names {
         }
     }
 
-    /// The position of an operator in operators(), or -1 if there is no operator of that name.
+    /// The position of an operator in the list operators(), or -1 if there is no operator of that name.
     int find(const char* name) const {
         const auto all = operators();
         for (size_t slot = hash(name); const uint16_t position = slots_[slot & mask()]; ++slot)

@@ -30,7 +30,7 @@ struct NamedOperator {
     const Signature* signature;
 };
 
-/// Finds an operator. If there is none, raises RuntimeError with similar names.
+/// Finds the operator of a given name. If there is none, raises a RuntimeError that lists similar names.
 NamedOperator operator_named(const char* name);
 const Signature& signature_of(size_t index);
 

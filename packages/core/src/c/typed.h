@@ -31,7 +31,7 @@ class OptionalOperand {
     std::optional<TensorOrScalar> value_;
 };
 
-/// Converts the arguments of one function, and names them in errors.
+/// Converts the arguments of one function. Errors name the function and the argument.
 struct Names {
     const char* function;
 
@@ -93,7 +93,7 @@ struct Names {
         return reinterpret_cast<Generator*>(const_cast<rl_generator*>(g));
     }
 
-    /// Sets a result to null or empty before the call.
+    /// Sets a result to its empty value, which is null for a pointer, before the call.
     template <class T>
     void empty(T* result, const char* argument) const {
         require(result, function, argument);

@@ -6,9 +6,10 @@
 
 namespace rushlight::c {
 
-/// Converts a value to an argument of an operator. Raises TypeError or ValueError for values of other types.
+/// Converts a value to the type of an operator's argument. Raises TypeError or ValueError if the value has another
+/// type.
 Value value_of(const rl_value& value, const Operator& op, const SignatureArgument& argument);
-/// Converts a result, which the caller of the C function then owns.
+/// Converts an operator's result to an rl_value, which the caller of the C function then owns.
 void hand_out(Value&& result, rl_value& value);
 
 /// Converts an argument that must be a number. Raises TypeError for other kinds.

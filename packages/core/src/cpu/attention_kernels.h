@@ -7,7 +7,7 @@
 
 namespace rushlight::cpu {
 
-/// An operand with the shape (batch, heads, rows, columns), whose columns are adjacent in memory.
+/// An operand with the shape (batch, heads, rows, columns). The elements of each row are adjacent in memory.
 template <class T>
 struct AttentionOperand {
     T* data;
@@ -16,14 +16,14 @@ struct AttentionOperand {
     T* at(int64_t b, int64_t h) const { return data + b * batch + h * head; }
 };
 
-/// The stride of a dimension along which the mask is broadcast is 0. `data` is null if there is no mask.
+/// A mask. Its strides are 0 along dimensions in which it is broadcast. `data` is null if there is no mask.
 struct AttentionMask {
     const void* data;
     bool is_bool;
     int64_t batch, head, row, column;
 };
 
-/// Operands have elements of type E, and everything else is computed in T. E is BFloat16 or the same type as T.
+/// The operands have elements of type E, and the computation uses type T. E is BFloat16 or the same type as T.
 template <class T, class E = T>
 struct Attention {
     int64_t batch, heads, key_heads, targets, sources, depth, width;

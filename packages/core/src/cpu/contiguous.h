@@ -19,7 +19,8 @@ View scratch_like(KernelContext& ctx, const View& v, DType dtype);
 /// Returns a row-major copy of a defined view in scratch memory, converted to `dtype`.
 View contiguous_copy(KernelContext& ctx, const View& v, DType dtype);
 
-/// Returns v itself if it is undefined, or row-major and of `dtype`; otherwise a row-major copy in scratch memory.
+/// Returns v itself if v is undefined, or is row-major and has the dtype `dtype`. Otherwise returns a row-major copy of
+/// v in scratch memory, converted to `dtype`.
 inline View contiguous_in(KernelContext& ctx, const View& v, DType dtype) {
     return !v.defined() || (v.contiguous && v.dtype == dtype) ? v : contiguous_copy(ctx, v, dtype);
 }
@@ -38,8 +39,8 @@ View with_last(KernelContext& ctx, const View& v, int64_t dim);
 /// other dimensions are in order.
 bool is_channels_last(const View& v);
 
-/// Returns v with the second dimension after all others, so that a channels-last view becomes a row-major view. An undefined
-/// view is returned unchanged.
+/// Returns v with its second dimension moved to the end, so that a channels-last view becomes a row-major view. An
+/// undefined view is returned unchanged.
 View channels_inside(KernelContext& ctx, const View& v);
 
 /// Returns v with its dimensions in the order of the strides of `like`, from the largest to the smallest. If `like` is
@@ -61,11 +62,11 @@ inline void clear(const View& v) {
         __builtin_memset(v.data, 0, itemsize(v.dtype) * static_cast<size_t>(v.numel));
 }
 
-/// Returns whether `t` is a reduced dtype: float16 or bfloat16, which are computed in float32.
+/// Returns whether `t` is a reduced dtype: float16 or bfloat16, for which computations use float32.
 inline bool is_reduced(DType t) { return t == DType::Float16 || t == DType::BFloat16; }
 
-/// An output that is computed in float32 if its dtype is reduced: pass `view()` to the float32 kernel, then call
-/// `finish()`.
+/// An output that is computed in float32 if its dtype is float16 or bfloat16: pass `view()` to the float32 kernel, then
+/// call `finish()`.
 class WidenedOut {
   public:
     WidenedOut(KernelContext& ctx, const View& out)
@@ -97,9 +98,9 @@ class RowMajorOut {
     View out_, dense_;
 };
 
-/// A tensor to which a kernel adds. If its dtype is reduced, the sums are computed in float32 and rounded once, not
-/// after every term: pass `view()` to the float32 kernel, then call `finish()`. A tensor of another dtype is
-/// updated in place.
+/// A tensor to whose elements a kernel adds terms. If its dtype is float16 or bfloat16, the sums are computed in
+/// float32 and rounded once, not after every term: pass `view()` to the float32 kernel, then call `finish()`. A tensor
+/// of another dtype is updated in place.
 class WidenedSums {
   public:
     WidenedSums(KernelContext& ctx, const View& written)
@@ -112,7 +113,7 @@ class WidenedSums {
     View written_, wide_;
 };
 
-/// Returns a float32 copy of a view of a reduced dtype, and any other view unchanged.
+/// Returns a float32 copy of a view whose dtype is float16 or bfloat16, and any other view unchanged.
 inline View widened(KernelContext& ctx, const View& v) {
     return v.defined() && is_reduced(v.dtype) ? contiguous_in(ctx, v, DType::Float32) : v;
 }

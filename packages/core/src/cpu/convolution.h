@@ -17,7 +17,7 @@ void convolution(KernelContext& ctx, const View& out, const View& input, const V
                  Ints stride, Ints padding, Ints dilation, bool transposed, Ints output_padding,
                  int64_t groups);
 
-/// Computes the gradients that are defined. Each has the sizes of its operand.
+/// Computes each gradient whose view is defined. A gradient has the sizes of its operand.
 void convolution_backward(KernelContext& ctx, const View& grad_input, const View& grad_weight,
                           const View& grad_bias, const View& grad_output, const View& input,
                           const View& weight, Ints stride, Ints padding, Ints dilation, bool transposed,

@@ -5,9 +5,9 @@
 
 namespace rushlight::cpu {
 
-/// A cross-correlation from `in` to `out`. Each array holds the spatial sizes right-aligned in three elements, with
-/// 1 for missing dimensions (0 for their padding), and `dims` is the number of spatial dimensions. A transposed
-/// convolution is described by the cross-correlation of which it is the gradient, with input and output swapped.
+/// A cross-correlation from `in` to `out`. The last `dims` elements of each array describe the `dims` spatial
+/// dimensions. The elements before them are 1, or 0 in `padding`. A transposed convolution is the gradient of a
+/// cross-correlation. It is described by this cross-correlation, with input and output swapped.
 struct ConvolutionGeometry {
     int64_t dims;
     int64_t batch, in_channels, out_channels, groups;
@@ -33,12 +33,13 @@ struct ConvolutionGeometry {
         }
         return true;
     }
-    /// Whether each group has one input channel, in at most two dimensions.
+    /// Whether the convolution has one input channel in each group, and at most two spatial dimensions.
     bool is_depthwise() const {
         return groups == in_channels && in[0] == 1 && out[0] == 1 && kernel[0] == 1 && padding[0] == 0;
     }
-    /// Whether each output element reads one pixel of the input. A transposed convolution with stride 1 and output_padding has
-    /// an input with further pixels, which no element reads; it is computed like a larger kernel.
+    /// Whether each output element reads one pixel of the input. For a transposed convolution with stride 1 and
+    /// output_padding, the input has additional pixels, which no output element reads. It is computed like a
+    /// convolution with a larger kernel.
     bool is_pointwise() const {
         bool one = true;
         for (int d = 0; d < 3; ++d)

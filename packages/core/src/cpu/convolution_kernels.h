@@ -7,7 +7,8 @@
 
 namespace rushlight::cpu {
 
-/// A convolution and its gradients. All operands are row-major, except where a table says otherwise.
+/// The functions that compute a convolution and its gradients. All operands are row-major, unless the comment of a
+/// table of kernels says otherwise.
 template <class T>
 struct ConvolutionWays {
     // `bias` may be null.
@@ -44,7 +45,7 @@ struct DepthwiseMap {
     bool channels_last;
 };
 
-/// A depthwise convolution and its gradients. The weights are row-major.
+/// The functions that compute a depthwise convolution and its gradients. The weights are row-major.
 template <class T>
 struct DepthwiseWays {
     // `bias` may be null.
@@ -79,7 +80,7 @@ struct PointwiseKernels {
 };
 
 RUSHLIGHT_KERNEL_TABLE(PointwiseKernels, pointwise_kernels)
-/// Kernels for pointwise geometries with channels-last maps. The weights are row-major.
+/// Kernels for pointwise geometries with a channels-last input and output. The weights are row-major.
 RUSHLIGHT_KERNEL_TABLE(PointwiseKernels, channel_pointwise_kernels)
 
 /// Kernels of minimal filtering (Winograd) for two dimensions, one group, 3x3 filters, stride and dilation 1, and

@@ -31,8 +31,8 @@ Element element(Scalar value, DType dtype) {
     return made;
 }
 
-/// Writes value(i), a number of dtype `wide`, to element i of a one-dimensional tensor. Values are converted to the
-/// tensor's dtype in blocks that stay in the cache.
+/// Writes value(i), a number of dtype `wide`, to element i of a one-dimensional tensor, for every i. Values are
+/// converted to the tensor's dtype in blocks that stay in the cache.
 template <class T, class F>
 void generate(const View& out, DType wide, F value) {
     constexpr int64_t kBlock = 512;

@@ -7,7 +7,8 @@
 
 namespace rushlight::cpu {
 
-/// log_alpha (batch, time, 2 longest + 1) may be undefined.
+/// log_alpha may be undefined. Its shape is (batch, time, 2 * longest + 1), where `longest` is the length of the
+/// longest target.
 void ctc_loss(KernelContext& ctx, const View& loss, const View& log_alpha, const View& log_probs,
               const View& targets, const View& input_lengths, const View& target_lengths, int64_t blank,
               bool zero_infinity);

@@ -10,7 +10,8 @@ namespace rushlight::cpu {
 void tril(KernelContext& ctx, const View& out, const View& input, int64_t diagonal);
 void triu(KernelContext& ctx, const View& out, const View& input, int64_t diagonal);
 
-/// Writes the row and column indices of the elements of a triangle to out (2, n), row by row.
+/// Writes the row indices and the column indices of a triangle's elements to out (2, n). The elements are listed row by
+/// row.
 void tril_indices(KernelContext& ctx, const View& out, int64_t rows, int64_t columns, int64_t offset);
 void triu_indices(KernelContext& ctx, const View& out, int64_t rows, int64_t columns, int64_t offset);
 

@@ -7,12 +7,13 @@
 
 namespace rushlight::cpu {
 
-/// Transforms complex numbers to complex numbers, along one dimension after the other.
+/// Computes the Fourier transform of complex numbers, along one dimension after the other.
 void fft_c2c(KernelContext& ctx, const View& out, const View& input, Ints dims, double scale, bool forward);
-/// Transforms n real numbers to the first n / 2 + 1 complex numbers. The remaining numbers are conjugates of these
-/// numbers and are not stored.
+/// Computes the first n / 2 + 1 numbers of the Fourier transform of n real numbers. The remaining numbers of the
+/// transform are conjugates of these numbers and are not stored.
 void fft_r2c(KernelContext& ctx, const View& out, const View& input, int64_t dim, double scale, bool forward);
-/// Transforms the first n / 2 + 1 of n complex numbers, which are conjugate in pairs, to n real numbers.
+/// Computes the Fourier transform of n complex numbers that are conjugate in pairs, so that the result consists of n
+/// real numbers. Only the first n / 2 + 1 of the complex numbers are read.
 void fft_c2r(KernelContext& ctx, const View& out, const View& input, int64_t dim, int64_t n, double scale,
              bool forward);
 

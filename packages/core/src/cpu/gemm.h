@@ -10,9 +10,10 @@
 
 namespace rushlight::cpu {
 
-/// Describes the product c = alpha a b + beta init, where a is (m, k), b is (k, n) and c is (m, n). Strides count
-/// elements, and the columns of c are adjacent. If `init` is null, its term is left out and c is only written.
-/// `init` may be c itself, or may be broadcast by strides of 0. The elements of b have the type B.
+/// Describes the computation c = alpha * a @ b + beta * init, where a is (m, k), b is (k, n) and c is (m, n). Strides
+/// count elements, and the elements of each row of c are adjacent. If `init` is null, the term beta * init is left out,
+/// and c is written without being read. `init` may be c itself, or may be broadcast by strides of 0. The elements of b
+/// have the type B.
 template <class T, class B = T>
 struct Gemm {
     int64_t m, n, k;
@@ -55,7 +56,8 @@ struct Gemm {
     int64_t b_step(int64_t k) const { return k / step_run * b_step_run + k % step_run * b_row; }
 };
 
-/// Divides [begin, begin + count) at the boundaries of runs, and calls f(first, count) for each part.
+/// Divides the range [begin, begin + count) at the multiples of `run`, and calls f(first, n) for each part, which
+/// begins at `first` and has n elements.
 template <class F>
 void for_runs(int64_t begin, int64_t count, int64_t run, F&& f) {
     while (count > 0) {
@@ -65,7 +67,8 @@ void for_runs(int64_t begin, int64_t count, int64_t run, F&& f) {
     }
 }
 
-/// Describes a batch of such products of integers of any size, computed modulo 2^bits. c is row-major.
+/// Describes a batch of the products that Gemm describes, for integers of any width. The results are computed modulo
+/// 2^width, where `width` is the number of bits of an element. c is row-major.
 struct IntegerGemm {
     int64_t count, m, n, k;
     const void* a;
@@ -78,7 +81,7 @@ struct IntegerGemm {
     int64_t init_batch, init_row, init_col;
 };
 
-/// Describes a product of bfloat16 matrices, like Gemm. The sums are rounded once.
+/// Describes the same computation as Gemm, for bfloat16 matrices. Each element of c is rounded to bfloat16 only once.
 struct TileGemm {
     int64_t m, n, k;
     const uint16_t* a;

@@ -10,7 +10,8 @@ namespace rushlight::cpu {
 
 void index_select(KernelContext& ctx, const View& out, const View& input, const View& index, int64_t dim);
 
-/// Adds the slices of `source` multiplied by `alpha`. The products are rounded before they are added.
+/// Multiplies the slices of `source` by `alpha`, and adds them to the indexed slices of `input`. The products are
+/// rounded before they are added.
 void index_add(KernelContext& ctx, const View& input, const View& index, const View& source, int64_t dim,
                const Param& alpha);
 void index_add_check(KernelContext& ctx, const View& input, const View& index, const View& source,

@@ -7,9 +7,9 @@
 
 namespace rushlight::cpu {
 
-/// `n` indexed slices of a tensor along one dimension. They are read into, or written from, a row-major tensor of
-/// shape (before, n, after, run). A piece consists of the `n` runs of adjacent elements at one position of `before`
-/// and `after`.
+/// `n` indexed slices of a tensor along one dimension. They are copied to, or from, a row-major tensor of shape
+/// (before, n, after, run), whose last dimension is a run of `run` adjacent elements. A piece consists of the `n` runs
+/// at one position of `before` and `after`.
 struct IndexedSlices {
     const int64_t* index;  // checked; within [0, size)
     int64_t n, size = 1, stride = 0, run = 1;
@@ -37,10 +37,10 @@ struct IndexSelectKernels {
 
 RUSHLIGHT_KERNEL_TABLE(IndexSelectKernels, index_select_kernels)
 
-/// Copies the slices to the row-major `out`.
+/// Copies the slices to the row-major memory `out`.
 void read_slices(const IndexedSlices& slices, void* out, const void* in, size_t itemsize);
-/// Writes the row-major `from` to the slices, or, if `one` is true, its single element to every slice. If a slice is
-/// indexed twice, the value written last is kept.
+/// Copies the row-major memory `from` to the slices. If `one` is true, `from` is a single element, which is copied to
+/// all elements of the slices. If a slice is indexed twice, the value written last is kept.
 void write_slices(const IndexedSlices& slices, void* to, const void* from, bool one, size_t itemsize);
 void add_slices(const IndexedSlices& slices, void* to, const void* from, DType dtype);
 

@@ -8,11 +8,12 @@
 namespace rushlight::cpu {
 
 void index(KernelContext& ctx, const View& out, const View& input, Views indices);
-/// Writes zeros to `out`, and adds `grad`, which has the indexed shape, at the indices.
+/// Writes zeros to `out`, and then adds each element of `grad` to the element of `out` that its indices select. `grad`
+/// has the shape of the result of `index`.
 void index_backward(KernelContext& ctx, const View& out, const View& grad, Views indices, Ints input_sizes);
 
-/// Writes `values`, or adds them if `accumulate` is true, in the order of the indices. The values are broadcast to the
-/// indexed shape.
+/// Writes `values` to the indexed elements of `input` in the order of the indices. If `accumulate` is true, the values
+/// are added to these elements. The values are broadcast to the shape of the result of `index`.
 void index_put(KernelContext& ctx, const View& input, Views indices, const View& values, bool accumulate);
 void index_put_check(KernelContext& ctx, const View& input, Views indices, const View& values,
                      bool accumulate);

@@ -9,8 +9,8 @@ namespace rushlight::cpu {
 /// that RUSHLIGHT_CPU_CAPABILITY selects is not available.
 RL_API const char* capability_in_use();
 
-/// Whether convolutions can be computed by oneDNN: the library is bundled and can be loaded, and RUSHLIGHT_COMPUTE
-/// is not "plain".
+/// Whether convolutions can be computed by oneDNN. This is true if the library is bundled and can be loaded, and
+/// RUSHLIGHT_COMPUTE is not "plain".
 RL_API bool has_onednn();
 
 /// Sets whether convolutions are computed by oneDNN where it has a kernel for them. This is enabled by default, and

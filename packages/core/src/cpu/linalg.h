@@ -11,7 +11,7 @@ namespace rushlight::cpu {
 
 /// Factorizes A = L L^H. Reads A's lower triangle only.
 void linalg_cholesky(KernelContext& ctx, const View& factor, const View& info, const View& a);
-/// Factorizes A = P L U. Both triangles are stored in one matrix, L without its diagonal of ones.
+/// Factorizes A = P L U. L and U are stored in one matrix, without L's diagonal of ones.
 void linalg_lu(KernelContext& ctx, const View& lu, const View& pivots, const View& info, const View& a);
 /// Factorizes A = L D L^T, or L D L^H if `hermitian` is true (Bunch and Kaufman, 1977). Reads A's lower triangle only.
 void linalg_ldl(KernelContext& ctx, const View& ld, const View& pivots, const View& info, const View& a,
@@ -25,7 +25,7 @@ void pivots_to_order(KernelContext& ctx, const View& order, const View& pivots, 
 
 // --- orthogonal factors: cpu/linalg/orthogonal.cpp ---
 
-/// Factorizes A = Q R. q is undefined if it is not requested. For m by n matrices it has min(m, n) columns, or m
+/// Factorizes the m by n matrices A = Q R. q is undefined if it is not requested. Otherwise q has either min(m, n) or m
 /// columns.
 void linalg_qr(KernelContext& ctx, const View& q, const View& r, const View& a);
 /// Computes the Householder reflectors of a QR factorization. R is in the upper triangle of `reflectors`, and below
@@ -46,15 +46,16 @@ void ormqr(KernelContext& ctx, const View& out, const View& reflectors, const Vi
 /// Solves A X = B if `left` is true, otherwise X A = B.
 void linalg_solve(KernelContext& ctx, const View& x, const View& info, const View& factors,
                   const View& pivots, const View& a, const View& b, bool left);
-/// Solves the same equations with the given factors of A. If `transposed` is true, A is replaced by its conjugate transpose.
+/// Solves A X = B, or X A = B, like linalg_solve, but with given factors of A. If `transposed` is true, A is replaced
+/// by its conjugate transpose.
 void linalg_solve_again(KernelContext& ctx, const View& x, const View& a, const View& factors,
                         const View& pivots, const View& b, bool left, bool transposed);
 void linalg_solve_triangular(KernelContext& ctx, const View& x, const View& a, const View& b, bool upper,
                              bool left, bool unitriangular);
 void linalg_inv(KernelContext& ctx, const View& inverse, const View& info, const View& a);
 void linalg_det(KernelContext& ctx, const View& det, const View& factors, const View& pivots, const View& a);
-/// Computes the sign of the determinant (determinant / abs(determinant) if complex) and the logarithm of its
-/// absolute value.
+/// Computes the sign of the determinant and the logarithm of the determinant's absolute value. The sign of a complex
+/// determinant is determinant / abs(determinant).
 void linalg_slogdet(KernelContext& ctx, const View& sign, const View& logabsdet, const View& factors,
                     const View& pivots, const View& a);
 /// Computes the least-squares solution of A X = B, and the rank and singular values if the driver computes them.
@@ -71,8 +72,8 @@ void linalg_eigh(KernelContext& ctx, const View& values, const View& vectors, co
 /// Computes the eigenvalues and eigenvectors of any square matrix. Both are complex.
 void linalg_eig(KernelContext& ctx, const View& values, const View& vectors, const View& a,
                 bool vectors_wanted);
-/// Factorizes A = U diag(S) V^H, with singular values in descending order. u and vh are empty if only values are
-/// requested.
+/// Factorizes A = U diag(S) V^H, with singular values in descending order. u and vh are empty if only singular values
+/// are requested.
 void linalg_svd(KernelContext& ctx, const View& u, const View& s, const View& vh, const View& a, bool full,
                 bool vectors_wanted);
 

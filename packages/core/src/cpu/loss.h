@@ -8,8 +8,8 @@
 
 namespace rushlight::cpu {
 
-/// Computes the negative log-probability of the target. total_weight, which has no dimensions, receives the sum of
-/// weights by which a mean is divided; it may be undefined.
+/// Computes the negative log-probability of the target. total_weight, a tensor without dimensions that may be
+/// undefined, receives the sum of the targets' weights, by which the sum of losses is divided to compute a mean.
 void nll_loss(KernelContext& ctx, const View& out, const View& total_weight, const View& input,
               const View& target, const View& weight, int64_t reduction, int64_t ignore_index);
 void nll_loss_backward(KernelContext& ctx, const View& grad_input, const View& grad_output,

@@ -10,16 +10,16 @@ namespace rushlight::cpu {
 /// of them.
 int64_t nonzero_count(KernelContext& ctx, const View& input);
 void nonzero(KernelContext& ctx, const View& out, const View& input);
-/// Writes the first `size` rows of coordinates. If there are fewer, the remaining rows are filled with
-/// `fill_value`.
+/// Writes the coordinates of the first `size` elements that are not zero, one row for each. If there are fewer such
+/// elements, the remaining rows are filled with `fill_value`.
 void nonzero_static(KernelContext& ctx, const View& out, const View& input, int64_t size, int64_t fill_value);
 
-/// Copies the elements of `input` at which `mask`, which has the shape of `input`, is true.
+/// Copies to `out` the elements of `input` for which `mask` is true. The mask has the shape of `input`.
 int64_t masked_elements_count(KernelContext& ctx, const View& input, const View& mask);
 void masked_elements(KernelContext& ctx, const View& out, const View& input, const View& mask);
 
-/// Copies the elements of `source`, in order, to the elements of `input` at which the mask is true. The mask is
-/// broadcast. The check raises RuntimeError if `source` has too few elements.
+/// Copies the elements of `source`, in order, to the elements of `input` for which the mask is true. The mask is
+/// broadcast to the shape of `input`. masked_scatter_check raises RuntimeError if `source` has too few elements.
 void masked_scatter_check(KernelContext& ctx, const View& input, const View& mask, const View& source);
 void masked_scatter(KernelContext& ctx, const View& input, const View& mask, const View& source);
 

@@ -7,28 +7,30 @@
 
 namespace rushlight::cpu {
 
-/// Computes out (m, n) = a (m, k) b (k, n).
+/// Computes out = a @ b, where a is (m, k), b is (k, n) and out is (m, n).
 void mm(KernelContext& ctx, const View& out, const View& a, const View& b);
 
-/// Computes out (m, n) = beta * input + alpha * a b, where `input` is broadcast to (m, n). It is not read if beta
-/// is 0. alpha and beta are complex only if the matrices are complex.
+/// Computes out = beta * input + alpha * a @ b, where a is (m, k), b is (k, n), out is (m, n), and `input` is broadcast
+/// to (m, n). `input` is not read if beta is 0. alpha and beta are complex only if the matrices are complex.
 void addmm(KernelContext& ctx, const View& out, const View& input, const View& a, const View& b,
            const Param& beta, const Param& alpha);
 
-/// Computes out (batch, m, n) = a (batch, m, k) b (batch, k, n).
+/// Computes out = a @ b, where a is (batch, m, k), b is (batch, k, n) and out is (batch, m, n).
 void bmm(KernelContext& ctx, const View& out, const View& a, const View& b);
 
-/// Computes out (batch, m, n) = beta * input + alpha * a b, where `input` is broadcast to (batch, m, n).
+/// Computes out = beta * input + alpha * a @ b, where a is (batch, m, k), b is (batch, k, n), out is (batch, m, n), and
+/// `input` is broadcast to (batch, m, n).
 void baddbmm(KernelContext& ctx, const View& out, const View& input, const View& a, const View& b,
              const Param& beta, const Param& alpha);
 
-/// Computes out (..., n) = input (..., k) times the transpose of weight (n, k), plus bias (n) if it is defined.
+/// Computes out = input @ weight^T + bias, where input is (..., k), weight is (n, k), bias is (n) and out is (..., n).
+/// The bias is not added if it is undefined.
 void linear(KernelContext& ctx, const View& out, const View& input, const View& weight, const View& bias);
 
-/// Computes out (m) = a (m, k) x (k).
+/// Computes out = a @ x, where a is (m, k), x is (k) and out is (m).
 void mv(KernelContext& ctx, const View& out, const View& a, const View& x);
 
-/// Computes out (), the sum of x (k) * y (k).
+/// Computes the dot product of x (k) and y (k). `out` has no dimensions.
 void dot(KernelContext& ctx, const View& out, const View& x, const View& y);
 
 }  // namespace rushlight::cpu

@@ -5,9 +5,10 @@
 
 namespace rushlight::cpu {
 
-/// Computes out (B, P, R), the p-norms of the differences between the rows of a (B, P, M) and b (B, R, M).
+/// Computes the p-norms of the differences between the rows of a (B, P, M) and the rows of b (B, R, M). `out` is (B, P,
+/// R).
 void cdist_rows(KernelContext& ctx, const View& out, const View& a, const View& b, double p);
-/// Computes out (B, P, M), the gradient with respect to `a`, from the `distances` and their gradient `grad`.
+/// Computes the gradient with respect to `a` from the `distances` and their gradient `grad`. `out` is (B, P, M).
 void cdist_gradient(KernelContext& ctx, const View& out, const View& grad, const View& a, const View& b,
                     const View& distances, double p);
 

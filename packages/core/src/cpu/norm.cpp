@@ -41,7 +41,7 @@ class Operands {
     T* out(const View& v) {
         return keep<T>(v, false);
     }
-    /// Returns the memory of an operand that is read and written.
+    /// Returns the address of the memory of an operand that is both read and written.
     template <class T>
     T* updated(const View& v) {
         return keep<T>(v, true);
@@ -60,8 +60,8 @@ class Operands {
     }
 
   private:
-    /// Copies row-major elements into a tensor of any strides. Used for running statistics, which the user passes and
-    /// which may be strided.
+    /// Copies row-major elements into a tensor of any strides. Used for running statistics, because the user passes
+    /// their tensors, which may have any strides.
     static void place_elements(const View& out, const View& dense) {
         const auto size = static_cast<int64_t>(itemsize(out.dtype));
         for (int64_t i = 0; i < out.numel; ++i) {

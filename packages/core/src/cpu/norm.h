@@ -7,17 +7,18 @@
 namespace rushlight::cpu {
 
 /// Batch normalization (Ioffe and Szegedy, 2015) of input (batch, channels, ...). In training, each channel is
-/// normalized by its own statistics, and the running statistics are updated in place (with the unbiased variance).
-/// Otherwise the running statistics are used. The statistics that were used are written to save_mean and
-/// save_invstd.
+/// normalized by its own mean and variance, and the running statistics are updated in place, with the unbiased
+/// variance. Otherwise each channel is normalized by its running statistics. The mean that was used is written to
+/// save_mean, and the reciprocal of the standard deviation to save_invstd.
 void batch_norm(KernelContext& ctx, const View& out, const View& save_mean, const View& save_invstd,
                 const View& input, const View& weight, const View& bias, const View& running_mean,
                 const View& running_var, bool training, double momentum, double eps);
 void batch_norm_backward(KernelContext& ctx, const View& grad_input, const View& grad_weight,
                          const View& grad_bias, const View& grad_output, const View& input,
                          const View& weight, const View& save_mean, const View& save_invstd, bool training);
-/// Computes the same gradients from `grad_output` set to 0 where `activation`, the result of the activation
-/// function, is at most `low` or at least `high`. A limit of NaN has no effect.
+/// Computes the gradients of a batch normalization that is followed by an activation function. `activation` is the
+/// function's result. Where it is at most `low` or at least `high`, the gradient is 0, and elsewhere `grad_output`. A
+/// limit of NaN has no effect.
 void masked_batch_norm_backward(KernelContext& ctx, const View& grad_input, const View& grad_weight,
                                 const View& grad_bias, const View& grad_output, const View& activation,
                                 const View& input, const View& weight, const View& save_mean,

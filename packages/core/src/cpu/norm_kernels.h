@@ -6,7 +6,8 @@
 
 namespace rushlight::cpu {
 
-/// Batch normalization of an input (batch, channels, size). A channels-last input has size 1: each of its positions is a sample.
+/// Batch normalization of an input (batch, channels, size). A channels-last input is described with size 1 and with
+/// each position as a sample.
 template <class T>
 struct BatchNorm {
     int64_t batch, channels, size;
@@ -69,7 +70,8 @@ struct RowNormBackward {
     T* grad_bias;
 };
 
-/// Group normalization of an input (batch, groups, channels, size), where `channels` is the number in each group.
+/// Group normalization of an input (batch, groups, channels, size), where `channels` is the number of channels of each
+/// group.
 template <class T>
 struct GroupNorm {
     int64_t batch, groups, channels, size;

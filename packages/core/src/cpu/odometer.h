@@ -25,7 +25,7 @@ struct Odometer {
         }
         return at;
     }
-    /// Removes the innermost dimensions over which elements are adjacent, and returns the number of elements of
+    /// Removes the innermost dimensions along which elements are adjacent, and returns the product of the sizes of
     /// these dimensions.
     [[gnu::always_inline]] int64_t take_run() {
         int64_t run = 1;

@@ -9,7 +9,7 @@
 
 namespace rushlight::cpu {
 
-/// Calls body(begin, end, memory) on each thread, with its range of rows and its scratch memory.
+/// Calls body(begin, end, memory) on each thread, with the thread's range of rows and scratch memory.
 template <class Loop, class Body>
 void each_part_of_rows(KernelContext& ctx, const OrderedRowKernels<Loop>& kernels, DType dtype, int64_t rows,
                        int64_t n, Body body) {

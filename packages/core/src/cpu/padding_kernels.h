@@ -8,14 +8,15 @@
 
 namespace rushlight::cpu {
 
-/// A padded dimension. `from` holds the input position that is copied to each position of the padded dimension.
+/// A padded dimension. `from` holds, for each position of the padded dimension, the position of the input that is
+/// copied to it.
 struct PaddedDim {
     int64_t size, padded, before;
     const int64_t* from;
 };
 
-/// The shape (planes, padded dimensions..., inner). `planes` is the product of the dimensions before the first
-/// padded one, and `inner` the product of the dimensions after the last.
+/// The shape (planes, padded dimensions..., inner). `planes` is the product of the sizes before the first padded
+/// dimension, and `inner` is the product of the sizes after the last padded dimension.
 struct PaddedPlanes {
     int64_t planes = 1, inner = 1;
     int ndim = 0;

@@ -21,7 +21,8 @@ struct PointwisePlan {
 
 /// Drops dimensions of size 1, and merges neighbouring dimensions whose strides allow it in every operand.
 void coalesce(PointwisePlan& plan);
-/// Sorts the dimensions so that the output's smallest stride is innermost and memory is written in order.
+/// Sorts the dimensions so that the output's strides decrease from the outermost to the innermost dimension, and memory
+/// is written in order.
 void sort_dimensions(PointwisePlan& plan);
 void run(const PointwisePlan& plan);
 

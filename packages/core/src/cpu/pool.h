@@ -7,21 +7,22 @@
 
 namespace rushlight::cpu {
 
-/// `indices` (int64, may be undefined) receives the positions of the maxima within their planes: the first of equal
-/// maxima, or -1 if a window lies entirely in the padding. NaN is larger than any number, and the last NaN of a
-/// window is selected.
+/// `indices` (int64, may be undefined) receives the position of each window's maximum within its plane: the position of
+/// the first of equal maxima, or -1 if the window lies entirely in the padding. NaN is larger than any number, and of
+/// several NaNs in a window the last is selected.
 void max_pool2d(KernelContext& ctx, const View& out, const View& indices, const View& input, Ints kernel_size,
                 Ints stride, Ints padding, Ints dilation, bool ceil_mode);
 void max_pool3d(KernelContext& ctx, const View& out, const View& indices, const View& input, Ints kernel_size,
                 Ints stride, Ints padding, Ints dilation, bool ceil_mode);
-/// Computes the gradients of max_pool2d and adaptive_max_pool2d: adds grad_output to the elements at `indices`.
+/// Computes the gradients of max_pool2d and adaptive_max_pool2d: adds each element of grad_output to the element of
+/// grad_input at the position in `indices`.
 void max_pool2d_backward(KernelContext& ctx, const View& grad_input, const View& grad_output,
                          const View& indices);
 void max_pool3d_backward(KernelContext& ctx, const View& grad_input, const View& grad_output,
                          const View& indices);
 
-/// If divisor_override is 0, the divisor is the number of the window's elements that lie within the padded input
-/// or, unless count_include_pad is true, within the input.
+/// If divisor_override is 0, the divisor is the number of elements of the window that lie within the padded input if
+/// count_include_pad is true, and within the input otherwise.
 void avg_pool2d(KernelContext& ctx, const View& out, const View& input, Ints kernel_size, Ints stride,
                 Ints padding, bool ceil_mode, bool count_include_pad, int64_t divisor_override);
 void avg_pool3d(KernelContext& ctx, const View& out, const View& input, Ints kernel_size, Ints stride,
@@ -33,8 +34,8 @@ void avg_pool3d_backward(KernelContext& ctx, const View& grad_input, const View&
                          Ints kernel_size, Ints stride, Ints padding, bool ceil_mode, bool count_include_pad,
                          int64_t divisor_override);
 
-/// Pools over windows that divide the input as evenly as possible; window i is [floor(i in / out), ceil((i + 1)
-/// in / out)).
+/// Pools over windows that divide the input as evenly as possible. In a dimension of size `in`, window i of `out`
+/// windows is [floor(i * in / out), ceil((i + 1) * in / out)).
 void adaptive_avg_pool2d(KernelContext& ctx, const View& out, const View& input, Ints output_size);
 void adaptive_avg_pool3d(KernelContext& ctx, const View& out, const View& input, Ints output_size);
 void adaptive_avg_pool2d_backward(KernelContext& ctx, const View& grad_input, const View& grad_output);

@@ -7,8 +7,9 @@
 
 namespace rushlight::cpu {
 
-/// Sizes are right-aligned in three elements: a two-dimensional pool has depth 1. The arrays are (planes, in) and (planes, out),
-/// or (planes, in, channels) and (planes, out, channels) for the kernels of channels-last tensors.
+/// Each array of sizes has three elements, of which a two-dimensional pool uses the last two and sets the first, the
+/// depth, to 1. The arrays are (planes, in) and (planes, out), or (planes, in, channels) and (planes, out, channels)
+/// for the kernels of channels-last tensors.
 struct PoolGeometry {
     int64_t planes, channels;
     int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];

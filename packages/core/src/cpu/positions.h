@@ -19,7 +19,7 @@ struct IndexRows {
     int64_t size = 1, stride = 0;  // the size and the stride of the indexed dimension
     Odometer rows;  // offsets at which the rows begin
 };
-/// Rows [first, last), and columns [begin, end) of each.
+/// The rows [first, last), and the columns [begin, end) of each of these rows.
 struct RowRange {
     int64_t first, last, begin, end;
 };

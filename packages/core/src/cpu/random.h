@@ -14,10 +14,11 @@ void uniform_(KernelContext& ctx, const View& self, double from, double to);
 void normal_(KernelContext& ctx, const View& self, double mean, double std);
 /// Writes exponentially distributed values of rate `lambd`.
 void exponential_(KernelContext& ctx, const View& self, double lambd);
-/// Writes numbers of trials up to the first success, where each trial succeeds with probability p.
+/// Writes random numbers of trials, counted up to and including the first success, where each trial succeeds with
+/// probability p.
 void geometric_(KernelContext& ctx, const View& self, double p);
 void cauchy_(KernelContext& ctx, const View& self, double median, double sigma);
-/// Writes e to the power of normally distributed numbers.
+/// Writes random numbers whose natural logarithms are normally distributed.
 void log_normal_(KernelContext& ctx, const View& self, double mean, double std);
 /// Writes 1 with probability p, else 0.
 void bernoulli_(KernelContext& ctx, const View& self, double p);
@@ -27,7 +28,8 @@ void bernoulli(KernelContext& ctx, const View& out, const View& p);
 void integers_(KernelContext& ctx, const View& self, int64_t low, int64_t range);
 /// Writes a random permutation of 0 .. n-1 (Fisher-Yates shuffle; R. Durstenfeld, "Algorithm 235", 1964).
 void randperm(KernelContext& ctx, const View& out, int64_t n);
-/// Writes indices to out (rows..., num_samples). They are drawn with the rows of `input` as weights.
+/// Writes random indices to out (rows..., num_samples). The indices of each row are drawn with the weights in the same
+/// row of `input`.
 void multinomial(KernelContext& ctx, const View& out, const View& input, int64_t num_samples,
                  bool replacement);
 

@@ -22,7 +22,7 @@ void fill_integers(PhiloxKey key, int64_t low, uint64_t range, int64_t* out, int
 /// Writes 1 with probability p, else 0. Value i is 1 if the i-th uniform float is below p.
 void fill_bernoulli(PhiloxKey key, float p, uint8_t* out, int64_t n);
 
-/// Writes 1 for elements that are kept, else 0: Note [Random masks] in rushlight/philox.h.
+/// Writes 1 for each element that is kept and 0 for each other element: Note [Random masks] in rushlight/philox.h.
 void fill_mask(PhiloxKey key, uint64_t threshold, uint8_t* out, int64_t n);
 
 /// Functions that write values begin .. begin+n-1 on the calling thread, for kernels that use the values

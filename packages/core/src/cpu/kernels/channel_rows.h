@@ -8,8 +8,9 @@
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 
-/// A matrix (rows, channels). If its rows are short, several of them are joined to a wide row that fills whole vectors, and
-/// the parameters of the channels are repeated accordingly. The last wide row may be incomplete.
+/// A matrix (rows, channels). If the rows are short, several successive rows are joined to one wide row that fills
+/// whole vectors, and the parameters of the channels are repeated for each of the joined rows. The last wide row may be
+/// incomplete.
 template <class T>
 struct ChannelRows {
     int64_t channels, width;  // width is a multiple of channels
@@ -25,24 +26,27 @@ struct ChannelRows {
         rest = rows * channels % width;
     }
 
-    /// The number of elements of a buffer with one parameter for each column, rounded up to whole vectors.
+    /// The number of elements of a buffer that stores one parameter for each column of a wide row, rounded up to whole
+    /// vectors.
     int64_t padded() const { return (width + kLanes<T> - 1) / kLanes<T> * kLanes<T>; }
 
-    /// Repeats the first `channels` elements of a buffer over the other columns.
+    /// Fills the rest of a buffer with copies of its first `channels` elements, so that it has one element for each
+    /// column of a wide row.
     void repeat(T* values) const {
         for (int64_t i = channels; i < width; ++i) values[i] = values[i - channels];
     }
 
-    /// Whether the matrix fits into the caches. If it does not and several arrays are read, reading one row at a time is
-    /// faster than reading several rows at once.
+    /// Whether the matrix fits into the caches. If the matrix does not fit, and several arrays are read, then reading
+    /// one row at a time is faster than reading several rows at once.
     bool is_cached() const { return whole * width <= 1 << 20; }
 
     /// The number of wide rows, including an incomplete one.
     int64_t count() const { return whole + (rest > 0); }
 };
 
-/// Sums over the rows of a matrix. The rows are divided into the same blocks for any number of threads, so the sums do not
-/// depend on the number of threads. A block adds up to kSpan rows in single precision, and then in double precision.
+/// Sums over the rows of a matrix. The rows are divided into the same blocks for any number of threads, so the sums do
+/// not depend on the number of threads. Within a block, the sums of kSpan rows each are computed in single precision,
+/// and these sums are added in double precision.
 template <class T, int kSums>
 class ChannelSums {
   public:
@@ -56,8 +60,9 @@ class ChannelSums {
         parts_ = scratch<double>(ctx, blocks_ * kSums * m_.channels);
     }
 
-    /// Computes `kSums` sums for each channel: term(position, column, lanes, v) writes the vectors of the terms to v, with zeros
-    /// in lanes that are not in use. The result holds sum k of channel c at k * channels + c, until the next call.
+    /// Computes `kSums` sums for each channel: term(position, column, lanes, v) writes the vectors of the terms to v,
+    /// with zeros in lanes that are not in use. Element k * channels + c of the result is sum k of channel c. The
+    /// result is valid until the next call.
     template <class Term>
     const double* operator()(Term&& term) {
         const int64_t count = m_.count(), size = kSums * m_.channels;

@@ -37,7 +37,7 @@ struct IntegerProduct {
           c(static_cast<T*>(all.c) + batch * all.m * all.n),
           g(all) {}
 
-    /// Returns the addend of an element.
+    /// Returns the term beta * init of element (i, j) of c.
     Wide addend(int64_t i, int64_t j) const {
         if (init == nullptr) return 0;
         return static_cast<Wide>(static_cast<Wide>(g.beta) *
@@ -45,7 +45,8 @@ struct IntegerProduct {
     }
     static Wide product(T x, T y) { return static_cast<Wide>(x) * static_cast<Wide>(y); }
 
-    /// Computes rows [first, last). The choice of the loop depends on the shape of the whole product only.
+    /// Computes rows [first, last) of c. Which loop is used depends only on the shape and the strides of the whole
+    /// product.
     void rows(int64_t first, int64_t last, Sum* panel) const {
         if (g.m >= kRows && g.n > 1) return by_panels(first, last, panel);
         for (int64_t i = first; i < last; ++i) {
@@ -54,7 +55,8 @@ struct IntegerProduct {
         }
     }
 
-    /// Computes each element of row i as a sum over adjacent elements.
+    /// Computes each element of row i of c as the dot product of a row of a and a column of b, whose elements are
+    /// adjacent in memory.
     void by_dots(int64_t i) const {
         const T* x = a + i * g.a_row;
         for (int64_t j = 0; j < g.n; ++j) {
@@ -65,7 +67,7 @@ struct IntegerProduct {
         }
     }
 
-    /// Adds one multiple of a row of b after another to row i.
+    /// Computes row i of c by adding multiples of the rows of b, one row after the other.
     void by_steps(int64_t i) const {
         T* out = c + i * g.n;
         for (int64_t j = 0; j < g.n; ++j) out[j] = static_cast<T>(addend(i, j));
@@ -81,7 +83,7 @@ struct IntegerProduct {
         }
     }
 
-    /// Copies panels of b, and multiplies each of them by blocks of rows that stay in registers.
+    /// Copies panels of b, and multiplies blocks of rows of a by each panel. The results for a block stay in registers.
     void by_panels(int64_t first, int64_t last, Sum* panel) const {
         for (int64_t k0 = 0; k0 == 0 || k0 < g.k; k0 += kDepth) {
             const int64_t depth = g.k - k0 < kDepth ? g.k - k0 : kDepth;

@@ -134,7 +134,8 @@ void tile(const TileArgs<T>& t) {
 inline constexpr int kDotRows = kStridedRows;
 inline constexpr int kDotColumns = 8;
 
-/// A tile of the product of rows of `a` and rows of `b`, whose elements are adjacent along k.
+/// A tile of a product. Its elements are dot products of rows of `a` and columns of `b`, both of which have adjacent
+/// elements along k.
 template <class T>
 struct DotArgs {
     int64_t k;

@@ -6,9 +6,9 @@
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 
-/// Packs `count` rows of a, or columns of b, of length `k`: out[p * width + l] = in[l * stride + p * step]. With
-/// `kPad`, the elements from `count` to `width` are set to zero (`width` is then a multiple of a vector register's
-/// lanes).
+/// Packs `count` rows of a, or `count` columns of b, of length `k`: sets out[p * width + l] = in[l * stride + p *
+/// step]. With `kPad`, the elements from `count` to `width` are set to zero (`width` is then a multiple of a vector
+/// register's lanes).
 template <class T, bool kPad>
 static void pack_panel(T* out, int64_t width, const T* in, int64_t stride, int64_t step, int64_t count,
                        int64_t k) {

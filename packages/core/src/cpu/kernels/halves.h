@@ -48,7 +48,7 @@ RL_INLINE void to_halves(Half* out, Vec<double> v) {
 }
 #endif
 
-/// Reads fewer elements than a vector has. The other lanes become 0.
+/// Reads `count` elements, which are fewer than a vector has lanes. The remaining lanes become 0.
 template <class E>
 RL_INLINE Vec<float> floats_at(const E* in, int64_t count) {
     E rest[kLanes<float>] = {};

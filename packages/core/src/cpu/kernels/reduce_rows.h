@@ -37,7 +37,8 @@ RL_INLINE Vec<A> load_as(const T* p) {
 #endif
 }
 
-/// Reductions of rows of elements of type T by reducer R, if its partial results are numbers of 4 or 8 bytes.
+/// Reductions of rows of elements of type T by the reducer R. They are defined if the elements and the partial results
+/// of R are numbers of 4 or 8 bytes.
 template <class R, class T>
 struct ReduceRows {
     static constexpr bool kFits = false, kVectors = false;
@@ -54,7 +55,7 @@ struct ReduceRows<R, T> {
     static constexpr int64_t kCount = reducers::kAccumulators<Acc>;
     static constexpr int64_t kL = kVectorBytes / static_cast<int64_t>(sizeof(Acc));
 
-    /// Whether the reducer's functions are defined for vectors, too.
+    /// Whether the reducer's functions are defined for vectors as well as for numbers.
     static constexpr bool kVectors = requires(const R r, Vec<Acc> a) {
         r.step(a, a);
         r.join(a, a);
@@ -95,8 +96,8 @@ struct ReduceRows<R, T> {
         return reducers::fold<kL>(lanes, [&](Acc a, Acc b) { return r.join(a, b); });
     }
 
-    /// Adds the elements of kRows rows to the results of their columns, row after row. Returns the number of columns that
-    /// were processed: the columns that fill whole vectors.
+    /// Combines the elements of kRows rows with the partial results of their columns, row after row. Returns the number
+    /// of columns that were processed: the columns that fill whole vectors.
     template <int kRows>
     static int64_t add_to_columns(const R& r, Acc* acc, const T* const (&rows)[kRows], int64_t count) {
         int64_t c = 0;

@@ -36,8 +36,8 @@ RL_INLINE void row_sums(int64_t n, T* sums, Term&& term) {
     for (int k = 0; k < kSums; ++k) sums[k] = sum((s[0][k] + s[1][k]) + (s[2][k] + s[3][k]));
 }
 
-/// The number of elements of a row that are added in T. The sums of the parts of a longer row are added in double, so that
-/// the error does not grow with the length.
+/// The largest number of elements whose sum is computed in type T. A longer row is divided into parts of this length,
+/// and the sums of the parts are added in double, so that the error does not grow with the length of the row.
 constexpr int64_t kRowPart = 1 << 14;
 
 template <class T>
@@ -87,8 +87,8 @@ RL_INLINE void map_row(T* y, int64_t n, F&& f) {
     for_each_vector<T>(n, [&](int64_t i, auto lanes, int) { store(y + i, f(i, lanes), lanes); });
 }
 
-/// Does the same, with streaming stores if `stream` is true (Note [Streaming stores] in cpu/streaming.h). The caller
-/// must execute _mm_sfence() after the last call.
+/// Computes y[i] = f(i, lanes) like the function above. If `stream` is true, uses streaming stores (Note [Streaming
+/// stores] in cpu/streaming.h). The caller must execute _mm_sfence() after the last call.
 template <class T, class F>
 RL_INLINE void map_row(T* y, int64_t n, bool stream, F&& f) {
     if (!stream || reinterpret_cast<uintptr_t>(y) % kVectorBytes != 0) return map_row(y, n, f);

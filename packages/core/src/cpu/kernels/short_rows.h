@@ -7,8 +7,9 @@
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 
-/// Copies out[i * width + l] = in[i + l * step] for i < n and l < rows, and writes zeros for rows <= l < width. `width` is a
-/// multiple of the lanes of a vector of elements, which have 4 or 8 bytes. `step` counts bytes.
+/// Transposes rows: out[i * width + l] becomes element i of row l for i < n and l < rows, and 0 for rows <= l < width.
+/// Rows are `step` bytes apart. Elements have 4 or 8 bytes, and `width` is a multiple of the number of lanes of a
+/// vector.
 template <int64_t width, class E>
 inline void transpose_rows(E* out, const char* in, int64_t step, int64_t n, int64_t rows = width) {
     using Lane = std::conditional_t<sizeof(E) == 4, float, double>;
@@ -35,14 +36,15 @@ inline void transpose_rows(E* out, const char* in, int64_t step, int64_t n, int6
 template <class T>
 inline constexpr int64_t kShortRow = 4 * kLanes<T>;
 
-/// The elements of as many short rows as a vector has lanes: element i of row l is at i * kLanes<T> + l.
+/// The elements of a group of short rows, as many rows as a vector has lanes. Element i of row l is at i * kLanes<T> +
+/// l.
 template <class T>
 struct ShortRows {
     static constexpr int64_t kL = kLanes<T>;
     alignas(64) T elements[kShortRow<T> * kL];
 
-    /// Reads `rows` rows of n adjacent elements. Each row begins `step` elements after the previous row. The other lanes
-    /// become 0.
+    /// Reads `rows` rows of n adjacent elements. Each row begins `step` elements after the previous row. The lanes of
+    /// rows that are not read become 0.
     void read(const T* from, int64_t rows, int64_t n, int64_t step) {
         transpose_rows<kL>(elements, reinterpret_cast<const char*>(from),
                            step * static_cast<int64_t>(sizeof(T)), n, rows);

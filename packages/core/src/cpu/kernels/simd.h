@@ -68,7 +68,8 @@ RL_INLINE Vec<T> broadcast(T x) {
     return x - Vec<T>{};
 }
 
-/// The lanes of a vector that are in use: the first `count`. Other lanes are loaded as zero and are not stored.
+/// The lanes of a vector that are in use, which are the first `count` lanes. Other lanes are loaded as zero and are not
+/// stored.
 template <class T>
 struct Lanes {
 #if defined(__AVX512F__)
@@ -146,7 +147,7 @@ RL_INLINE Vec<double> fill(Vec<double> v, Lanes<double> l, double other) {
 }
 #endif
 
-/// Replaces Lanes where it is known at compile time that all lanes are in use.
+/// Used instead of Lanes where all lanes are known at compile time to be in use.
 template <class T>
 struct WholeVector {};
 template <class T>
@@ -166,7 +167,8 @@ RL_INLINE Vec<T> fill(Vec<T> v, WholeVector<T>, T) {
     return v;
 }
 
-/// Return the larger or the smaller element of each pair of lanes, or the element of `b` if one of the two is NaN.
+/// Return, for each lane, the larger or the smaller of the elements of `a` and `b`, or the element of `b` if either is
+/// NaN.
 #if defined(__AVX512F__)
 RL_INLINE Vec<float> larger(Vec<float> a, Vec<float> b) {
     return (Vec<float>)_mm512_max_ps((__m512)a, (__m512)b);

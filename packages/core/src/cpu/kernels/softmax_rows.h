@@ -19,18 +19,19 @@ RL_INLINE T row_largest(const T* x, int64_t n) {
     return largest<T>(larger(larger(best[0], best[1]), larger(best[2], best[3])));
 }
 
-/// Maximum number of rows that are processed together. Each step is done for all of them before the next step, so
-/// that the chains of dependent operations of different rows overlap.
+/// Maximum number of rows that are processed together. Each step is done for all of these rows before the next step
+/// begins, so that the chains of dependent operations of different rows overlap.
 inline constexpr int64_t kRowsAtOnce = 16;
 
-/// Returns the number of rows of n elements that stay in the first-level cache between the steps.
+/// Returns how many rows of n elements are processed together so that they stay in the first-level cache between the
+/// steps.
 RL_INLINE int64_t rows_at_once(int64_t n) {
     const int64_t fit = 8192 / (n + 1);
     return fit < 1 ? 1 : fit < kRowsAtOnce ? fit : kRowsAtOnce;
 }
 
-/// Computes the largest element of each of `rows` rows, and the sum of e^(x - top). Calls keep_exp(row, i, lanes,
-/// e) with the terms.
+/// Computes for each of `rows` rows the largest element `top` and the sum of the terms e^(x - top). Calls keep_exp(row,
+/// i, lanes, e) with each vector e of terms.
 template <class T, class Keep>
 RL_INLINE void row_exp_sums(const T* x, int64_t rows, int64_t n, T* top, T* total, Keep&& keep_exp) {
     for (int64_t l = 0; l < rows; ++l) top[l] = row_largest(x + l * n, n);
@@ -42,13 +43,15 @@ RL_INLINE void row_exp_sums(const T* x, int64_t rows, int64_t n, T* top, T* tota
     }
 }
 
-/// Computes the same values for adjacent columns, in kCount vectors. Element k of the columns is at x + k * stride.
+/// The largest element and the sum of the terms e^(x - top) of each of several adjacent columns, which fill kCount
+/// vectors.
 template <class T, int kCount>
 struct LogSums {
     Vec<T> top[kCount], total[kCount];
 };
 
-/// Calls body(k, p, vector) for element k of the columns in vector p.
+/// Calls body(k, p, vector) for every k < n and p < kCount, where `vector` holds element k of the columns of vector p.
+/// Element k of the first column is at x + k * stride.
 template <class T, int kCount, class L, class Body>
 RL_INLINE void for_side_by_side(const T* x, int64_t n, int64_t stride, L lanes, Body&& body) {
     for (int64_t k = 0; k < n; ++k) {
@@ -57,7 +60,7 @@ RL_INLINE void for_side_by_side(const T* x, int64_t n, int64_t stride, L lanes, 
     }
 }
 
-/// Calls keep_exp(k, p, e) with the terms.
+/// Computes the LogSums of adjacent columns. Calls keep_exp(k, p, e) with each vector e of terms.
 template <class T, int kCount, class L, class Keep>
 RL_INLINE LogSums<T, kCount> side_by_side_log_sum(const T* x, int64_t n, int64_t stride, L lanes,
                                                   Keep&& keep_exp) {

@@ -107,7 +107,7 @@ class Matrices {
     }
     bool defined() const { return view_.ndim >= 2; }
 
-    /// Returns the first element of matrix b.
+    /// Returns the address of the first element of matrix number b of the batch.
     T* at(int64_t b) const {
         if (view_.contiguous) return view_.as<T>() + b * rows * columns;
         int64_t offset = 0;
@@ -117,8 +117,8 @@ class Matrices {
         }
         return view_.as<T>() + offset;
     }
-    /// Copy matrix b to memory (to_rows, to_columns) or from memory (from_columns) in which successive rows or
-    /// columns are `stride` elements apart.
+    /// Copy matrix number b of the batch to memory (to_rows, to_columns) or from memory (from_columns). In this memory,
+    /// successive rows (to_rows) or columns (to_columns, from_columns) are `stride` elements apart.
     void to_rows(int64_t b, T* out, int64_t stride) const {
         copy_matrix(out, stride, 1, at(b), row_stride, column_stride, rows, columns);
     }

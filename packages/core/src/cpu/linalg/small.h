@@ -60,8 +60,8 @@ int64_t small_lu(int64_t m, int64_t n, T* a, int64_t row, int64_t column, int32_
     return singular;
 }
 
-/// Solves a system in place for k columns of n elements, with the factors of a column-major matrix or of its
-/// transpose.
+/// Solves a system in place for k columns of n elements, with the factors that small_lu computed of a column-major
+/// matrix. The matrix of the system is that matrix, or its transpose if `transposed` is true.
 template <class T>
 void small_solve(bool transposed, int64_t n, int64_t k, const T* a, const int32_t* exchanged, T* x) {
     for (; k > 0; --k, x += n) {
@@ -85,8 +85,8 @@ void small_solve(bool transposed, int64_t n, int64_t k, const T* a, const int32_
     }
 }
 
-/// Writes the lower Cholesky factor of a row-major matrix over its lower triangle. Returns 0, or the order of the first leading
-/// minor that is not positive.
+/// Overwrites the lower triangle of a row-major matrix with the matrix's lower Cholesky factor. Returns 0, or the order
+/// of the first leading minor that is not positive.
 template <class T>
 int64_t small_cholesky(int64_t n, T* a) {
     for (int64_t j = 0; j < n; ++j) {

@@ -8,7 +8,8 @@
 
 namespace rushlight::cpu::onednn {
 
-/// Whether oneDNN can be used: it is bundled and can be loaded, and RUSHLIGHT_COMPUTE is not "plain".
+/// Whether oneDNN can be used. This is true if the library is bundled and can be loaded, and RUSHLIGHT_COMPUTE is not
+/// "plain".
 bool available();
 
 /// `enabled` returns whether oneDNN is available and switched on; `enable` switches it on or off. It is on by
@@ -39,8 +40,8 @@ struct Functions {
 /// Returns oneDNN's functions. Call this only if available() is true.
 const Functions& functions();
 
-/// Return the engine of the process, and attributes that make primitives use scratch memory of the caller. oneDNN's
-/// own scratch memory is tied to the thread that created a primitive.
+/// engine() returns the engine of the process. attributes() returns attributes that make primitives use scratch memory
+/// of the caller. oneDNN's own scratch memory is tied to the thread that created a primitive.
 dnnl_engine_t engine();
 dnnl_primitive_attr_t attributes();
 /// Returns the stream of this thread.

@@ -31,7 +31,8 @@ using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, Destroy>;
 using Layout = Owned<dnnl_memory_desc_t>;
 using Plan = Owned<dnnl_primitive_desc_t>;
 
-/// Return a layout with given strides, or a layout that a primitive may choose.
+/// strided_layout returns a layout with given strides. any_layout returns a layout whose strides the primitive may
+/// choose.
 Layout strided_layout(int ndim, const dnnl_dim_t* sizes, const dnnl_dim_t* strides, dnnl_data_type_t type);
 Layout any_layout(int ndim, const dnnl_dim_t* sizes, dnnl_data_type_t type);
 
@@ -39,9 +40,9 @@ class Primitive {
   public:
     explicit Primitive(Plan plan);
 
-    /// Adds an operand that the caller stores in `layout`. `query` and `index` identify it in the plan, and
-    /// `argument` in the execution. If `kept` is true and the operand's memory is constant, its copy in the primitive's
-    /// layout is made only once: Note [Rearranged constants].
+    /// Adds an operand that the caller stores in `layout`. `query` and `index` identify the operand in the plan, and
+    /// `argument` identifies it when the primitive runs. If `kept` is true and the operand's memory is constant, its
+    /// copy in the primitive's layout is made only once: Note [Rearranged constants].
     void add_input(int argument, dnnl_query_t query, const Layout& layout, int index = 0, bool kept = false) {
         add(argument, query, index, layout.get(), false, kept);
     }
@@ -76,8 +77,9 @@ class Primitive {
     size_t scratch_bytes_ = 0;
 };
 
-/// Returns the lock that is held while a primitive is created. A fork waits for this lock. If the process forked
-/// while another thread creates a primitive, the child would hang, because oneDNN's own locks would remain locked.
+/// Returns the lock that is held while a primitive is created. A fork waits for this lock. If the process forked while
+/// another thread was creating a primitive, the child process would hang, because oneDNN's own locks would remain
+/// locked.
 std::mutex& making_primitives();
 
 /// A cache of the primitives that this thread used most recently. A lookup in oneDNN's own cache takes
@@ -85,8 +87,8 @@ std::mutex& making_primitives();
 template <class Key, class Hash>
 class PrimitiveCache {
   public:
-    /// Returns the primitive for `key`, which `make()` creates if it is not cached. Returns null if oneDNN has
-    /// none.
+    /// Returns the primitive for `key`, which `make()` creates if it is not cached. Returns null if oneDNN has no such
+    /// primitive.
     template <class Make>
     Primitive* get(const Key& key, Make&& make) {
         auto found = index_.find(key);
