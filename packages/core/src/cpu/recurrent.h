@@ -6,17 +6,18 @@
 
 namespace rushlight::cpu {
 
-/// Computes next_cell = sigmoid(f) cell + sigmoid(i) tanh(g) and hidden = sigmoid(o) tanh(next_cell) from the gates
-/// i, f, g, o.
+/// Computes next_cell = sigmoid(f) * cell + sigmoid(i) * tanh(g) and hidden = sigmoid(o) * tanh(next_cell) from the
+/// gates i, f, g, o.
 void lstm_gates(KernelContext& ctx, const View& hidden, const View& next_cell, const View& gates,
                 const View& cell);
 void lstm_gates_backward(KernelContext& ctx, const View& grad_gates, const View& grad_old_cell,
                          const View& grad_hidden, const View& grad_cell, const View& gates, const View& cell,
                          const View& next_cell);
 
-/// Applies lstm_gates to all steps in turn, from the first or, if `backwards` is true, from the last. `output` and `cells`
-/// have the shape (steps, batch, hidden). `sums` (steps, batch, 4 hidden) is gates + hidden @ weight^T, where
-/// hidden is the state before each step. All tensors must have the same dtype, float32 or float64.
+/// Applies lstm_gates to one step after the other. Begins with the first step, or with the last step if `backwards` is
+/// true. `output` and `cells` have the shape (steps, batch, hidden). `sums` has the shape (steps, batch, 4 * hidden)
+/// and receives, for each step, gates + hidden @ weight^T, where `hidden` is the state before the step. All tensors
+/// must have the same dtype, float32 or float64.
 void lstm_layer(KernelContext& ctx, const View& output, const View& cells, const View& sums,
                 const View& gates, const View& hidden, const View& cell, const View& weight, bool backwards);
 void lstm_layer_backward(KernelContext& ctx, const View& grad_gates, const View& grad_hidden,
@@ -25,7 +26,7 @@ void lstm_layer_backward(KernelContext& ctx, const View& grad_gates, const View&
                          const View& weight, const View& output, const View& cells, const View& sums,
                          bool backwards);
 
-/// Computes out = (1 - z) n + z hidden, where n = tanh(x_n + sigmoid(x_r + h_r) h_n) and z = sigmoid(x_z + h_z).
+/// Computes out = (1 - z) * n + z * hidden, where n = tanh(x_n + sigmoid(x_r + h_r) * h_n) and z = sigmoid(x_z + h_z).
 /// `from_input` holds the gates x_r, x_z, x_n, and `from_hidden` the gates h_r, h_z, h_n.
 void gru_gates(KernelContext& ctx, const View& out, const View& from_input, const View& from_hidden,
                const View& hidden);

@@ -18,8 +18,8 @@ struct RecurrentLoops {
                          const T* grad, const T* from_input, const T* from_hidden, const T* state);
 };
 
-/// A layer of an LSTM in one direction. Sequences have the shape (steps, batch, ...), states (batch, hidden), and
-/// the weight (4 hidden, hidden).
+/// A layer of an LSTM in one direction. Sequences have the shape (steps, batch, ...), states have the shape (batch,
+/// hidden), and the weight has the shape (4 * hidden, hidden).
 template <class T>
 struct LstmLayer {
     int64_t steps, batch, hidden;

@@ -6,20 +6,20 @@
 
 namespace rushlight {
 
-/// The loops of one reduction over one dtype. A partial result has `acc_size` bytes, and its type is private to the
-/// loops.
+/// The loops of one reduction over one dtype. A partial result has `acc_size` bytes, whose meaning only the loops
+/// define.
 struct ReduceLoops {
     /// Initialises `count` partial results.
     void (*start)(char* acc, int64_t count, const Scalar* params);
-    /// Adds `n` elements, `stride` bytes apart, to each of `count` partial results. The first elements of
-    /// neighbouring results are `step` bytes apart; `index` is the position of these elements among all elements of
-    /// their result.
+    /// Combines each of `count` partial results with `n` further elements, which are `stride` bytes apart. The first
+    /// elements for neighbouring results are `step` bytes apart. `index` is the position of this first element among
+    /// all elements of its result.
     void (*accumulate)(char* acc, const char* in, int64_t count, int64_t step, int64_t n, int64_t stride,
                        int64_t index, const Scalar* params);
-    /// Combines `count` partial results with the partial results `later`, which are of later elements.
+    /// Combines `count` partial results with the partial results `later`, which were computed from later elements.
     void (*join)(char* acc, const char* later, int64_t count, const Scalar* params);
-    /// Converts partial results of `n` elements each to results of dtype `wide` and, if there is a second output,
-    /// to its int64 values.
+    /// Converts partial results of `n` elements each to results of dtype `wide` in `out`. If there is a second output,
+    /// also writes its int64 values to `second`.
     void (*finish)(char* out, char* second, const char* acc, int64_t count, int64_t n, const Scalar* params);
     DType wide;
     uint8_t acc_size;

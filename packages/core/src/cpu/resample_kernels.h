@@ -6,7 +6,8 @@
 
 namespace rushlight::cpu {
 
-/// Output j is the sum over k < taps of weight[j taps + k] times the input element index[j taps + k].
+/// The input elements and weights of each output element. Element j of the output is the sum over k < taps of weight[j
+/// * taps + k] * input[index[j * taps + k]].
 template <class T>
 struct Taps {
     int64_t taps;
@@ -14,9 +15,9 @@ struct Taps {
     const T* weight;
 };
 
-/// The same weights, listed by input position. The gradient of position i is the sum over begin[i] <= k < begin[i + 1] of
-/// weight[k] times the gradient of output index[k]. Weights of 0 are left out. `each` is the number of terms if it is the
-/// same for all positions, and otherwise 0.
+/// The weights of Taps, listed by input position. The gradient of input position i is the sum over begin[i] <= k <
+/// begin[i + 1] of weight[k] * grad_output[index[k]]. Weights of 0 are left out. `each` is the number of terms of each
+/// sum if all sums have the same number of terms, and otherwise 0.
 template <class T>
 struct Contributions {
     int64_t each;

@@ -5,14 +5,15 @@
 
 namespace rushlight::cpu {
 
-/// Draws from the gamma distribution of rate 1. Raises RuntimeError for a shape that is not positive and finite.
+/// Draws numbers from the gamma distribution of rate 1. Raises RuntimeError for a shape parameter that is not positive
+/// and finite.
 void _standard_gamma(KernelContext& ctx, const View& out, const View& shapes);
-/// Draws the logarithms of such numbers.
+/// Draws numbers from the gamma distribution like _standard_gamma, but returns their logarithms.
 void _standard_log_gamma(KernelContext& ctx, const View& out, const View& shapes);
-/// Draws from the Poisson distribution. Raises RuntimeError for a rate that is negative or not finite.
+/// Draws numbers from the Poisson distribution. Raises RuntimeError for a rate that is negative or not finite.
 void poisson(KernelContext& ctx, const View& out, const View& rates);
-/// Draws from the binomial distribution. Raises RuntimeError for a count that is not a whole number from 0 to 2^53,
-/// or for a probability that is not between 0 and 1.
+/// Draws numbers from the binomial distribution. Raises RuntimeError for a count that is not a whole number from 0 to
+/// 2^53, or for a probability that is not between 0 and 1.
 void binomial(KernelContext& ctx, const View& out, const View& counts, const View& probs);
 
 }  // namespace rushlight::cpu

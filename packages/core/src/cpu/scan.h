@@ -6,11 +6,11 @@
 
 namespace rushlight::cpu {
 
-/// The results are computed in the dtype of `out`, to which the input is converted first.
+/// The input is first converted to the dtype of `out`, and the results are computed in this dtype.
 void cumsum(KernelContext& ctx, const View& out, const View& input, int64_t dim);
 void cumprod(KernelContext& ctx, const View& out, const View& input, int64_t dim);
 
-/// The index of the last of equal elements is written. Once a NaN occurs, all further values are NaN.
+/// Of equal elements, the index of the last is written. After a NaN, all further values are NaN.
 void cummax(KernelContext& ctx, const View& values, const View& indices, const View& input, int64_t dim);
 void cummin(KernelContext& ctx, const View& values, const View& indices, const View& input, int64_t dim);
 

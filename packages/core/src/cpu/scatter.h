@@ -9,10 +9,10 @@
 
 namespace rushlight::cpu {
 
-/// Computes out[i][j] = input[index[i][j]][j] for dim 0. `out` has the shape of `index`.
+/// For dim=0, sets out[i][j] = input[index[i][j]][j]. `out` has the shape of `index`.
 void gather(KernelContext& ctx, const View& out, const View& input, const View& index, int64_t dim);
 
-/// Sets input[index[i][j]][j] = src[i][j] for dim 0. `src` may be larger than `index`.
+/// For dim=0, sets input[index[i][j]][j] = src[i][j]. `src` may be larger than `index`.
 void scatter(KernelContext& ctx, const View& input, const View& index, const View& src, int64_t dim);
 void scatter_value(KernelContext& ctx, const View& input, const View& index, int64_t dim, const Param& value);
 void scatter_add(KernelContext& ctx, const View& input, const View& index, const View& src, int64_t dim);
@@ -22,15 +22,15 @@ void scatter_value_check(KernelContext& ctx, const View& input, const View& inde
 void scatter_add_check(KernelContext& ctx, const View& input, const View& index, const View& src,
                        int64_t dim);
 
-/// Combines the values for each element by `reduce`: "sum", "prod", "mean", "amax" or "amin". `src` has the shape
-/// of `index`.
+/// Combines all elements of `src` that have the same target element by `reduce`: "sum", "prod", "mean", "amax" or
+/// "amin". `src` has the shape of `index`.
 void scatter_reduce(KernelContext& ctx, const View& input, const View& index, const View& src, int64_t dim,
                     std::string_view reduce, bool include_self, std::string_view caller);
 void scatter_reduce_check(KernelContext& ctx, const View& input, const View& index, const View& src,
                           int64_t dim, std::string_view reduce, bool include_self, std::string_view caller);
 
-/// Reads (take) or writes (put) elements by their index in the flattened tensor. Negative indices count from the
-/// end.
+/// take reads, and put writes, the elements that have the given indices in the flattened tensor. Negative indices count
+/// from the end.
 void take(KernelContext& ctx, const View& out, const View& input, const View& index);
 void put(KernelContext& ctx, const View& input, const View& index, const View& source, bool accumulate);
 void put_check(KernelContext& ctx, const View& input, const View& index, const View& source, bool accumulate);

@@ -18,7 +18,7 @@ struct ScatterPlan {
     const int64_t* index;
     bool slices = false;  // all rows share `index`; the written tensor is row-major (outer, size, inner)
 
-    /// Number of adjacent columns in a block if `slices` is true, otherwise number of adjacent rows.
+    /// The size of a block: kColumns adjacent columns if `slices` is true, otherwise kRows adjacent rows.
     static constexpr int64_t kColumns = 1024, kRows = 32;
     [[gnu::always_inline]] int64_t width() const { return slices ? kColumns : kRows; }
     [[gnu::always_inline]] int64_t across() const { return (inner + width() - 1) / width(); }

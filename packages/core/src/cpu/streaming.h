@@ -18,7 +18,7 @@ namespace rushlight::cpu {
 /// too.
 inline constexpr int64_t kCacheBytes = 32 << 20;
 
-/// Whether a result of `bytes` bytes should be streamed.
+/// Whether a result of `bytes` bytes should be written with streaming stores.
 inline constexpr bool worth_streaming(int64_t bytes) { return bytes > kCacheBytes; }
 
 }  // namespace rushlight::cpu

@@ -27,7 +27,7 @@ template <int kLanes, int S, class V>
 
 }  // namespace detail
 
-/// Transposes a square of kLanes vectors, which have kLanes lanes each.
+/// Transposes a square matrix, given as kLanes vectors of kLanes lanes each.
 template <int kLanes, class V>
 [[gnu::always_inline]] inline void transpose_square(V* r) {
     detail::exchange_blocks<kLanes, 1>(r);

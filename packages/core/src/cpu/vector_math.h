@@ -28,7 +28,7 @@ RL_MATH double copysign(double x, double sign) { return __builtin_copysign(x, si
 RL_MATH float fabs(float x) { return __builtin_fabsf(x); }
 RL_MATH double fabs(double x) { return __builtin_fabs(x); }
 
-/// Returns c[0] + c[1] x + c[2] x^2 + ... . x may be a vector of the compiler's vector extension.
+/// Returns the polynomial c[0] + c[1] * x + c[2] * x^2 + ... . x may be a vector of the compiler's vector extension.
 template <class X, class T>
 RL_MATH X polynomial(X x, T first, T last) {
     return x * last + first;

@@ -33,14 +33,14 @@ RL_MATH Split split(double x) {
 
 }  // namespace detail
 
-/// Whether `power` is valid: x is positive and normal, and the result is normal.
+/// Whether `power` may be called, which requires that x is positive and normal, and that the result is normal.
 RL_MATH bool has_power(double x, double y) {
     using Tr = detail::Traits<double>;
     const double exponent = detail::split(x).exponent;
     return (x >= Tr::kSmallest) & (x <= Tr::kLargest) & ((fabs(exponent) + 1) * fabs(y) < 1020.);
 }
 
-/// Returns x to the power of y. Valid only if has_power(x, y) is true.
+/// Returns x to the power of y. May be called only if has_power(x, y) is true.
 RL_MATH double power(double x, double y) {
     const auto [exponent, f] = detail::split(x);
     // s = f / (2 + f), and s_low is the rounding error of the division and the sum. log(1 + f) = 2 s + s^3 (2/3 +

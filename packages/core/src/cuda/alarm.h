@@ -28,8 +28,9 @@ enum class Cause : uint32_t {
     NotFullRank
 };
 
-/// Passed to kernels that check values. `position` is host memory that the device writes. The first error is kept, because
-/// later errors may be its consequences. If several threads write at the same time, one of the values is kept.
+/// Passed to kernels that check values. `position` is host memory that the device writes. Only the first error is kept,
+/// because later errors may be consequences of it. If several threads write at the same time, the error of one of them
+/// is kept.
 struct Alarm {
     uint64_t* position;
     uint32_t ticket;

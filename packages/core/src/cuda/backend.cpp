@@ -16,8 +16,9 @@
 namespace rushlight::cuda {
 namespace {
 
-/// Makes a device the thread's current one. Core may call from any thread and passes the device, while CUDA has a current
-/// device for each thread. Other libraries change it, too, so it is read each time.
+/// Makes a device the thread's current device. Core passes the device with each call and may call from any thread,
+/// while CUDA has a current device for each thread. Other libraries may change the current device, too, so it is read
+/// each time.
 void use(int32_t device) {
     int current = -1;
     check(driver.get_device(&current), "querying the device");
@@ -37,7 +38,8 @@ struct Memory {
     DeviceAllocator* allocator = nullptr;
 };
 
-/// Runs a function of the driver for the allocator, possibly on a thread with another current device.
+/// Runs a function of the driver for core's allocator, on the allocator's device. The thread may have another current
+/// device. Errors are ignored.
 template <class F>
 void quietly(void* self, F&& f) {
     try {
@@ -100,7 +102,7 @@ BackendStatus probe(const HostTable* table) {
     });
 }
 
-/// Raises an error if the kernels are compiled for newer devices, in which case every launch would fail.
+/// Raises an error if the kernels are compiled only for newer devices than this device. Every launch would then fail.
 void check_capability(int device) {
     int major = 0, minor = 0;
     check(driver.attribute(&major, cudaDevAttrComputeCapabilityMajor, device), "querying the capability");
@@ -156,8 +158,8 @@ BackendStatus synchronize_device(int32_t device) {
     });
 }
 
-/// If the host's memory is not pinned, CUDA's copy returns when the source has been read (host to device) or when the copy
-/// is done (device to host).
+/// If the host's memory is not pinned, CUDA's function returns as follows: for a copy to the device, after the source
+/// has been read, and for a copy to the host, after the copy is done.
 BackendStatus copy(const DeviceCopy* c) {
     return guarded([c] {
         const cudaStream_t stream = stream_of(c->stream);
@@ -288,8 +290,8 @@ BackendStatus memory_info(int32_t device, uint64_t* free, uint64_t* total) {
     });
 }
 
-/// Core raises an error for calls that cannot be recorded, in every thread. So the relaxed capture mode is used, in which
-/// CUDA accepts calls of the allocator, and calls of other threads that do not concern the captured stream.
+/// In every thread, core raises an error for calls that cannot be recorded. So the relaxed capture mode is used, in
+/// which CUDA accepts calls of the allocator, and calls of other threads that do not concern the captured stream.
 BackendStatus begin_capture(int32_t device, void* stream) {
     return guarded([=] {
         use(device);

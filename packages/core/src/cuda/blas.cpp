@@ -37,7 +37,7 @@ cudaDataType_t type_of(DType dtype) {
     }
 }
 
-/// Returns the handle of a device, which is never freed.
+/// Returns the library's handle for a device. Handles are never freed.
 cublasLtHandle_t handle_of(int32_t device) {
     static std::mutex mutex;
     static auto* handles = new std::map<int32_t, cublasLtHandle_t>;
@@ -47,7 +47,8 @@ cublasLtHandle_t handle_of(int32_t device) {
     return handle;
 }
 
-/// A column-major matrix of `rows` by `columns`. `leading` is the distance between its columns.
+/// Describes a column-major matrix of `rows` by `columns`. `leading` is the distance between the beginnings of its
+/// columns.
 Owned<cublasLtMatrixLayout_t> layout(cudaDataType_t type, int64_t rows, int64_t columns, int64_t leading,
                                      int64_t count, int64_t batch) {
     cublasLtMatrixLayout_t made = nullptr;
@@ -67,7 +68,8 @@ Owned<cublasLtMatrixLayout_t> layout(cudaDataType_t type, int64_t rows, int64_t 
     return owned;
 }
 
-/// An operand of out' = b' a'. It is transposed unless it is row-major.
+/// An operand of the product out^T = b^T @ a^T, for the library, whose matrices are column-major. The library
+/// transposes the operand unless it is row-major here.
 struct Operand {
     cublasOperation_t operation;
     Owned<cublasLtMatrixLayout_t> layout;

@@ -9,15 +9,15 @@
 
 namespace rushlight::cuda {
 
-/// A matrix, or a batch of matrices. Strides are in elements. One of the strides `row` and `column` is 1, and the other is
-/// at least the length of a column or row.
+/// A matrix, or a batch of matrices. Strides are in elements. Either `column` is 1 and `row` is at least the length of
+/// a row, or `row` is 1 and `column` is at least the length of a column.
 struct Matrix {
     const void* data;
     int64_t batch, row, column;
 };
 
-/// out = alpha * a b + beta * out (+ bias, which has n elements and is added to each row). a is (m, k), b is (k, n). Sizes
-/// are not zero.
+/// Describes the computation out = alpha * a @ b + beta * out, where a is (m, k), b is (k, n) and out is (m, n). If
+/// `bias` is not null, its n elements are added to each row of the result. Sizes are not zero.
 struct Product {
     DType dtype;   // Float16, BFloat16, Float32, Float64
     DType result;  // the dtype of `out`: equal to `dtype`, or Float32 if `dtype` is a half type
@@ -28,7 +28,7 @@ struct Product {
     bool tf32;  // float32 products may be computed with 10 bits of mantissa
 };
 
-/// Queues a product. Raises Failure.
+/// Enqueues a product on the stream. Raises Failure.
 void multiply(int32_t device, cudaStream_t stream, void* workspace, size_t workspace_bytes,
               const Product& product);
 

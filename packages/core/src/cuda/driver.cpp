@@ -8,8 +8,8 @@
 namespace rushlight::cuda {
 namespace {
 
-/// Checks for a driver without calling the CUDA runtime. The first call would load the whole runtime, which takes a tenth of
-/// a second even if there is no driver.
+/// Checks for a driver without calling the CUDA runtime. The first call of the runtime would load all of it, which
+/// takes a tenth of a second even if there is no driver.
 const char* missing() {
     static char text[200];
     void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);

@@ -27,13 +27,14 @@ inline void check(cudaError_t error, const char* what) {
         raise(error, what);
 }
 
-/// Records a queued call, so that late errors can name the last calls. Returns a ticket, which is not 0.
+/// Records a queued call, so that errors that are detected later can name the last calls. Returns the number of the
+/// call, which is not 0.
 uint32_t remember(const DeviceCall* call);
 
 /// Returns the name of a dtype, such as "float32".
 const char* dtype_name(DType dtype);
 
-/// Stores the text of the exception that is being handled, and returns its status.
+/// Called in a catch block: stores the text of the current exception, and returns its status.
 BackendStatus report();
 
 template <class F>

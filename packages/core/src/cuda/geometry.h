@@ -30,7 +30,7 @@ struct Geometry {
                 for (int k = 0; k < N; ++k) std::swap(strides[d][k], strides[d - 1][k]);
             }
     }
-    /// Joins adjacent dimensions that are contiguous to each other in all operands.
+    /// Joins neighbouring dimensions that in all operands can be described as one dimension with one stride.
     void join() {
         int made = 0;
         for (int d = 0; d < ndim; ++d) {

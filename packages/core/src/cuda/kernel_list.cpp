@@ -184,7 +184,7 @@ constexpr NamedKernel kOthers[] = {
     {"_asgd_step_", asgd_step},
 };
 
-/// Kernels that count the results of operators of kind dynamic.
+/// Kernels that compute the number of results of operators of kind dynamic.
 constexpr NamedKernel kCounts[] = {
     {"nonzero", nonzero_count},
     {"_masked_elements", masked_elements_count},

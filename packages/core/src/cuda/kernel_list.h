@@ -34,7 +34,7 @@ uint64_t lacked_by_kernel(const char* name);
 /// The lowest compute capability for which kernels are compiled, for example 90 for 9.0.
 extern const int kOldestCapability;
 
-/// Makes a device the thread's current one, on which kernels are launched.
+/// Makes a device the thread's current device, on which kernels are launched.
 void use_device(int32_t device);
 
 }  // namespace rushlight::cuda

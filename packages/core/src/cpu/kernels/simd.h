@@ -228,7 +228,7 @@ RL_INLINE double sum(Vec<double> v) {
     return _mm_cvtsd_f64(_mm_add_sd(q, _mm_unpackhi_pd(q, q)));
 }
 
-/// Transposes a square of kLanes vectors.
+/// Transposes a square matrix, given as kLanes vectors of kLanes lanes each.
 template <class T>
 RL_INLINE void transpose(Vec<T>* r) {
     transpose_square<kLanes<T>>(r);

@@ -12,7 +12,8 @@
 namespace rushlight::cuda {
 namespace {
 
-/// A mask that hides scores (bool) or is added to them. It is broadcast by strides of 0.
+/// A mask. A bool mask hides the scores where it is false, and any other mask is added to the scores. It is broadcast
+/// by strides of 0.
 struct Mask {
     const void* data = nullptr;
     bool is_bool = false;
@@ -33,8 +34,8 @@ struct Mask {
     }
 };
 
-/// The scores of `count` pairs (batch, key head), of which the first has number `first`. Each pair has `rows` rows of
-/// `sources` scores.
+/// The scores of `count` successive pairs (batch, key head), the first of which has the number `first`. Each pair has
+/// rows() rows of `sources` scores.
 struct Scores {
     int64_t first, count, key_heads, shared, targets, sources;
     Mask mask;
@@ -44,7 +45,7 @@ struct Scores {
     int64_t elements() const { return count * rows() * sources; }
     Rows layout() const { return Rows(count * rows(), sources, 1); }
 
-    /// Returns a score after masking: minus infinity if it is hidden.
+    /// Returns a score after masking. A hidden score becomes minus infinity.
     template <class Stored, class T>
     __device__ T masked(T score, int64_t row, int64_t source) const {
         const int64_t pair = first + row / rows(), target = row % rows() % targets;
@@ -68,8 +69,8 @@ struct Dropout {
     __device__ T operator()(int64_t i) const { return !kept ? T(1) : kept[i] ? scale : T(0); }
 };
 
-/// Computes the softmax of each row times the factors of dropout, and the logarithm of the sum of each row. If all scores of
-/// a row are masked, its weights are zeros.
+/// Computes the softmax of each row multiplied by the factors of dropout, and the logarithm of the sum of the
+/// exponentials of each row. If all scores of a row are hidden, its results are zeros.
 template <class Stored, class T>
 __global__ void __launch_bounds__(kThreads)
     softmax_of_scores(const Scores s, const Rows layout, Stored* out, T* log_sums, const T* scores,
@@ -93,7 +94,7 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// Recomputes the softmax from the scores and the logarithms of the sums.
+/// Recomputes the softmax from the scores and the logarithms of the sums of exponentials.
 template <class Stored, class T>
 __global__ void __launch_bounds__(kThreads)
     softmax_again(const Scores s, Stored* out, const T* scores, const T* log_sums, int64_t n) {
@@ -131,7 +132,8 @@ __global__ void __launch_bounds__(kThreads)
         out[i] = Stored(static_cast<T>(p[i]) * factor(i));
 }
 
-/// Computes the gradient of the scores before scaling: p (factor grad - the dot product of the row) scale.
+/// Computes the gradient of the scores before scaling: p * (factor * grad - dot) * scale, where `dot` is the dot
+/// product of the row.
 template <class Stored, class T>
 __global__ void __launch_bounds__(kThreads)
     score_gradients(Stored* out, const Stored* p, const T* grad, const T* dots, const Dropout<T> factor,
@@ -143,13 +145,14 @@ __global__ void __launch_bounds__(kThreads)
 
 Grid grid_of(int64_t elements) { return {blocks_for(elements), kThreads}; }
 
-/// The maximum size of the scores in bytes, unless the scores of one head of `key` need more. Tests use a smaller value.
+/// The maximum size in bytes of the scores that are computed together. The scores of one head of `key` may need more.
+/// Tests use a smaller value.
 #ifndef RUSHLIGHT_CUDA_SCORE_BYTES
 #define RUSHLIGHT_CUDA_SCORE_BYTES (int64_t{256} << 20)
 #endif
 constexpr int64_t kScoreBytes = RUSHLIGHT_CUDA_SCORE_BYTES;
 
-/// A call. Its operands are (batch, heads, length, depth).
+/// One call of the operator. Its operands are (batch, heads, length, depth).
 template <class Stored>
 class Attention {
   public:
@@ -246,7 +249,7 @@ class Attention {
             f(s);
         }
     }
-    /// Weights are in the order (batch, heads, targets, sources), like the mask.
+    /// The dropout mask and the weights both have the row-major shape (batch, heads, targets, sources).
     Dropout<T> dropout_of(const Scores& s) const {
         return {dropout_.kept ? dropout_.kept + s.first * s.rows() * s.sources : nullptr, dropout_.scale};
     }

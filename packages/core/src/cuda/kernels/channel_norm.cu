@@ -7,8 +7,8 @@
 namespace rushlight::cuda {
 namespace {
 
-/// `count` rows, each of `pieces` runs of `size` adjacent elements. The next run of a row begins `count` runs later. Block
-/// (row, share) processes one share of a row.
+/// `count` rows, each of which consists of `pieces` runs of `size` adjacent elements. The next run of a row begins
+/// `count` runs later in memory. Each row is divided into `shares` parts, and block (row, share) processes one part.
 struct Runs {
     int64_t count, size, pieces, shares;
 
@@ -26,7 +26,7 @@ struct Runs {
     Grid grid() const { return {blocks_for(count * kThreads), kThreads, static_cast<unsigned>(shares)}; }
 };
 
-/// The statistics of a row, or of a share of a row.
+/// The statistics of a row, or of a part of a row.
 struct Moments {
     double mean, squares;  // sum of squared deviations from the mean
 };
@@ -79,12 +79,12 @@ struct Incoming {
     }
 };
 
-/// The sum of the gradient, and the sum of its products with the deviations from the mean.
+/// The sum of the gradient, and the sum of the products of the gradient and the input's deviations from the mean.
 struct Sums {
     double grad, product;
 };
 
-/// Groups of `per_mean` successive rows share a mean.
+/// Computes the Sums of each part of each row. Each `per_mean` successive rows have the same mean.
 template <class Stored>
 __global__ void __launch_bounds__(kThreads)
     find_sums(const Runs s, Sums* sums, const Incoming<Stored> grad, const Stored* in,
@@ -116,7 +116,8 @@ __device__ Sums joined(const Runs& s, const Sums* shares, int64_t row) {
     return all;
 }
 
-/// Coefficients for a run of elements. Affine: input * scale + shift. InputGradient: grad * p + (input * q + r).
+/// Coefficients for a run of elements. With Affine, the result is input * scale + shift. With InputGradient, the result
+/// is grad * p + (input * q + r).
 template <class T>
 struct Affine {
     T scale, shift;
@@ -126,7 +127,7 @@ struct InputGradient {
     T p, q, r;
 };
 
-/// Run number r, of `size` elements, uses the coefficients at positions[r % period].
+/// Applies coefficients to runs of `size` elements. Run number r uses the coefficients at positions[r % period].
 template <class Stored>
 __global__ void __launch_bounds__(kThreads)
     apply_affine(Stored* out, const Stored* in, const Affine<Computed<Stored>>* positions, int64_t n,
@@ -231,7 +232,8 @@ struct BatchNorm {
     }
 };
 
-/// The gradients of an empty batch are zeros for any statistics.
+/// Computes the gradients of weight and bias, and the coefficients for the gradient of the input. The gradients of an
+/// empty batch are zeros, whatever the statistics are.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     settle_batch_gradients(const Runs s, const Sums* shares, const T* means, const T* invstds,
@@ -251,7 +253,8 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// With `masked`, there are additional arguments: an activation after the gradient, and its bounds before `training`.
+/// If `masked` is true, the operator has additional arguments: the activation follows the gradient, and the
+/// activation's bounds precede `training`.
 template <bool masked>
 struct BatchNormBackward {
     template <class Stored>
@@ -291,8 +294,8 @@ struct BatchNormBackward {
 
 // --- Group norm -------------------------------------------------------------------------------------
 
-/// Computes the coefficients of each channel of each sample. `channels` are the channels of a sample, and `per_group` of
-/// them are normalised together.
+/// Computes the coefficients of each channel of each sample. A sample has `channels` channels, and each group of
+/// `per_group` channels is normalised together.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     settle_groups(const Runs s, const Moments* shares, const T* weight, const T* bias, T eps,
@@ -340,8 +343,8 @@ struct GroupNorm {
     }
 };
 
-/// The rows of `s` are the channels of all samples. With h the normalised input and g the gradient times the weight, the
-/// gradient is rstd (g - mean of g - h times the mean of g h).
+/// The rows of `s` are the channels of all samples. Let h be the normalised input, and let g be the gradient multiplied
+/// by the weight. The gradient of the input is rstd * (g - mean(g) - h * mean(g * h)).
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     settle_group_gradients(const Runs s, const Sums* shares, const T* means, const T* rstds, const T* weight,

@@ -14,7 +14,7 @@ using functors::first_position;
 
 constexpr int64_t kOne = 1;  // the stride of row-major memory with one dimension
 
-/// Writes 1 with the probability at the same position, otherwise 0.
+/// Writes 1 or 0 to each element. The probability of 1 is the number at the same position in `probabilities`.
 template <class T>
 struct Toss {
     uint8_t* out;
@@ -57,7 +57,7 @@ struct SumRows {
         if (!good || possible < wanted) alarm.raise(Cause::BadWeights);
     }
 };
-/// Selects the index at which the running sum exceeds a uniform fraction of the total.
+/// Selects the first index at which the running sum exceeds the product of the total and a uniform random number.
 struct Choose {
     int64_t* out;
     const double* sums;
@@ -71,8 +71,8 @@ struct Choose {
         out[i] = at < n ? at : first_position(n, [&](int64_t k) { return row[k] < total; });
     }
 };
-/// Draws the first arrival times of Poisson processes with these rates (Efraimidis and Spirakis, "Weighted random sampling
-/// with a reservoir", 2006).
+/// Draws the first arrival times of Poisson processes whose rates are the weights (Efraimidis and Spirakis, "Weighted
+/// random sampling with a reservoir", 2006).
 struct Arrive {
     double* times;
     const double* weights;
@@ -108,7 +108,8 @@ struct DrawExchange {
         keys[i] = uniform_below(block.wide(static_cast<int>(i % 2)), static_cast<uint64_t>(i) + 1);
     }
 };
-/// Stores for each step the next step with the same h, and for each position p the smallest step above p whose h is p.
+/// Stores for each step i, in `same`, the smallest step above i with the same h, and for each position p, in `taken`,
+/// the smallest step above p whose h is p.
 struct LinkExchanges {
     int64_t *same, *taken;
     Sorted sorted;

@@ -10,9 +10,9 @@
 namespace rushlight::cuda {
 namespace {
 
-/// A cross-correlation from `in` to `out`, both row-major. With fewer than three spatial dimensions, the first entries of
-/// the arrays describe dimensions of size 1. A transposed convolution is the gradient of a correlation, with `in` and `out`
-/// exchanged.
+/// A cross-correlation from `in` to `out`, both row-major. With fewer than three spatial dimensions, the first entries
+/// of the arrays describe dimensions of size 1. A transposed convolution is the gradient of a cross-correlation, and is
+/// described by this cross-correlation with `in` and `out` exchanged.
 struct Correlation {
     int64_t batch, in_channels, out_channels, groups;
     int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
@@ -40,7 +40,7 @@ struct Correlation {
     __host__ __device__ int64_t in_size() const { return in[0] * in[1] * in[2]; }
     __host__ __device__ int64_t out_size() const { return out[0] * out[1] * out[2]; }
     __host__ __device__ int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
-    /// Numbers of channels of a group.
+    /// The number of input channels, or of output channels, of each group.
     __host__ __device__ int64_t group_in() const { return in_channels / groups; }
     __host__ __device__ int64_t group_out() const { return out_channels / groups; }
     /// Number of input elements that contribute to an output element.
@@ -52,7 +52,7 @@ struct Correlation {
         return same;
     }
 
-    /// Returns the input position that a tap reads for an output position, or -1 in the padding.
+    /// Returns the input position that a tap reads for an output position, or -1 if the tap reads the padding.
     __device__ int64_t source(int64_t position, int64_t tap) const {
         int64_t found = 0, step = 1;
         for (int d = 2; d >= 0; --d) {
@@ -82,7 +82,8 @@ struct Correlation {
 
 // --- Columns -----------------------------------------------------------------------------------------------------
 
-/// Writes the windows of some samples as columns: a row for each (channel, tap), a column for each output position.
+/// Writes the windows of some samples as the columns of a matrix, which has a row for each (channel, tap) and a column
+/// for each output position.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     gather_columns(const Correlation c, T* columns, const T* in, int64_t samples, int64_t sample_step,
@@ -97,7 +98,8 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// Sums the elements of the columns for each input position. Optionally adds the sums to the existing output.
+/// Computes for each input position the sum of the matrix elements that belong to it. If `add` is true, adds the sums
+/// to `in`.
 template <class Stored>
 __global__ void __launch_bounds__(kThreads)
     sum_columns(const Correlation c, Stored* in, const Stored* columns, int64_t samples, bool add) {
@@ -117,7 +119,8 @@ __global__ void __launch_bounds__(kThreads)
 
 // --- Direct sums ---------------------------------------------------------------------------------------------------
 
-/// The accumulator type: for floats the same as in other kernels, for integers one that wraps around.
+/// The accumulator type. For floating-point numbers it is the same type as in other kernels, and for integers it is a
+/// type that wraps around.
 template <class Stored, bool integer = std::is_integral_v<Stored>>
 struct SumOf {
     using Type = Computed<Stored>;
@@ -173,7 +176,7 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// Computes the gradient of `correlate` with respect to its weight, with a block for each element.
+/// Computes the gradient of `correlate` with respect to its weight. One block computes each element.
 template <class Stored>
 __global__ void __launch_bounds__(kThreads)
     correlate_weights(const Correlation c, Stored* weight, const Stored* in, const Stored* out) {
@@ -195,7 +198,7 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// Computes the sum of each channel, with a block for each channel.
+/// Computes the sum of each channel. One block computes each sum.
 template <class Stored>
 __global__ void __launch_bounds__(kThreads)
     sum_channels(Stored* sums, const Stored* x, int64_t batch, int64_t channels, int64_t size) {
@@ -215,13 +218,14 @@ __global__ void __launch_bounds__(kThreads)
 Grid grid_of(int64_t elements) { return {blocks_for(elements), kThreads}; }
 Grid grid_of_blocks(int64_t blocks) { return {blocks_for(blocks * kThreads), kThreads}; }
 
-/// The maximum size of the columns in bytes, unless one sample needs more. Tests use a smaller value.
+/// The maximum size in bytes of the matrix of columns. The columns of one sample may need more. Tests use a smaller
+/// value.
 #ifndef RUSHLIGHT_CUDA_COLUMN_BYTES
 #define RUSHLIGHT_CUDA_COLUMN_BYTES (int64_t{256} << 20)
 #endif
 constexpr int64_t kColumnBytes = RUSHLIGHT_CUDA_COLUMN_BYTES;
 
-/// One correlation of a floating dtype. All its kernels are queued on one stream.
+/// One cross-correlation of a floating dtype. All its kernels are queued on one stream.
 template <class Stored>
 class Convolution {
   public:
@@ -232,7 +236,7 @@ class Convolution {
         samples_ = std::clamp<int64_t>(kColumnBytes / bytes, 1, std::max<int64_t>(c_.batch, 1));
     }
 
-    /// Computes out = correlation of `in` (+ bias).
+    /// Computes `out`, the cross-correlation of `in` and `weight`, and adds `bias` if it is defined.
     void forward(const View& out, const View& in, const View& weight, const View& bias) {
         const Stored *x = dense<Stored>(args_.context, in), *w = dense<Stored>(args_.context, weight);
         const DenseOut<Stored> to(args_.context, out);
@@ -254,7 +258,8 @@ class Convolution {
         to.finish();
     }
 
-    /// Computes in = the gradient with respect to the input (+ bias), which is a transposed convolution.
+    /// Computes `in`, the gradient with respect to the input, which is a transposed convolution of `out`, and adds
+    /// `bias` if it is defined.
     void transposed(const View& in, const View& weight, const View& out, const View& bias) {
         const Stored *y = dense<Stored>(args_.context, out), *w = dense<Stored>(args_.context, weight);
         const DenseOut<Stored> to(args_.context, in);
@@ -283,7 +288,7 @@ class Convolution {
         to.finish();
     }
 
-    /// Computes weight = the gradient with respect to the weight.
+    /// Computes `weight`, the gradient with respect to the weight.
     void weights(const View& weight, const View& in, const View& out) {
         const Stored *x = dense<Stored>(args_.context, in), *y = dense<Stored>(args_.context, out);
         const DenseOut<Stored> to(args_.context, weight);
@@ -318,7 +323,7 @@ class Convolution {
         to.finish();
     }
 
-    /// Computes sums = the sum of each channel of `x`.
+    /// Computes `sums`, the sum of each channel of `x`.
     void bias(const View& sums, const View& x) {
         const DenseOut<Stored> to(args_.context, sums);
         const int64_t batch = x.size(0), channels = x.size(1);
@@ -328,7 +333,8 @@ class Convolution {
     }
 
   private:
-    /// With one input channel per group, a matrix product would multiply single rows.
+    /// Whether the sums are computed without matrix products, because each group has only one input channel, so that
+    /// the products would have single rows.
     bool is_direct() const { return c_.group_in() == 1 && c_.groups > 1; }
 
     template <class F>
@@ -344,8 +350,8 @@ class Convolution {
         if (!workspace_) workspace_ = scratch<char>(args_.context, kWorkspaceBytes);
         return workspace_;
     }
-    /// Returns the columns of the samples that begin at `x`: one sample after the other, or, if `joined` is true, each row
-    /// for all samples.
+    /// Returns the columns of the samples that begin at `x`. There is one matrix for each sample, or, if `joined` is
+    /// true, one matrix for all samples, whose rows contain the columns of one sample after the other.
     const Stored* columns_of(const Stored* x, int64_t samples, bool joined = false) {
         joined = joined && samples > 1;
         if (c_.is_pointwise() && !joined) return x;
@@ -358,7 +364,7 @@ class Convolution {
         });
         return to;
     }
-    /// Writes the values to which products are added: the bias, or zeros if there is no product.
+    /// Writes the values to which the products are added later: the bias, or zeros if there is no product to add.
     void start_with(Stored* to, const View& like, const View& bias) {
         const RowMajor strides(like.sizes, like.ndim);
         const View start{to, like.sizes, strides.strides, like.numel, like.ndim, DTypeOf<Stored>::value, 1};

@@ -59,7 +59,8 @@ struct FloatRange {
     __device__ double operator()(int64_t i) const { return start + static_cast<double>(i) * step; }
 };
 
-/// Computes the steps from both ends towards the middle.
+/// Computes numbers in equal steps. The numbers of the first half are computed from the first number, and those of the
+/// second half from the last number.
 template <class T>
 struct EqualSteps {
     T first, last, by;

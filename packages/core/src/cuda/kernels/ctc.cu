@@ -6,14 +6,14 @@
 namespace rushlight::cuda {
 namespace {
 
-/// Adds probabilities that are given by their logarithms.
+/// Returns the logarithm of the sum of two probabilities, which are given by their logarithms.
 template <class T>
 __device__ T log_add(T a, T b) {
     const T high = a < b ? b : a, low = a < b ? a : b;
     return low == -static_cast<T>(INFINITY) ? high : high + std::log1p(std::exp(low - high));
 }
 
-/// One sequence. Its target has 2 length + 1 states: state s is a blank if s is even, otherwise label s / 2.
+/// One sequence. Its target has 2 * length + 1 states: state s is a blank if s is even, and label s / 2 otherwise.
 template <class T>
 struct Sequence {
     const T* log_probs;  // at time 0; the log-probabilities of the next time are `step` elements later
@@ -79,8 +79,8 @@ struct CheckSequence {
     }
 };
 
-/// Computes alpha (count, time, width): the log-probability of all paths that are in a state at a time. Each block computes
-/// one sequence.
+/// Computes alpha (count, time, width). An element is the logarithm of the probability of all paths that are in a given
+/// state at a given time. Each block computes one sequence.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     ctc_forward(const Batch<T> b, T* alpha, T* loss, bool zero_infinity) {
@@ -112,7 +112,8 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// Computes beta (count, time, width), the counterpart of alpha from the end, which excludes the probability of the time.
+/// Computes beta (count, time, width). An element is the logarithm of the probability of all continuations after a
+/// given time of the paths that are in a given state at that time.
 template <class T>
 __global__ void __launch_bounds__(kThreads) ctc_backward(const Batch<T> b, T* beta) {
     const T never = -static_cast<T>(INFINITY);
@@ -137,8 +138,8 @@ __global__ void __launch_bounds__(kThreads) ctc_backward(const Batch<T> b, T* be
     }
 }
 
-/// Subtracts from a row of zeros the probability of each class at a time, given the target. Several states of a target have
-/// the same class, so one thread adds them in order.
+/// Subtracts from a row of zeros, for one time, the probability that a path to the target has each class at this time.
+/// Several states of a target can have the same class, so one thread adds their probabilities in order.
 template <class T>
 struct SubtractStates {
     Batch<T> b;

@@ -9,7 +9,7 @@
 namespace rushlight::cuda {
 namespace {
 
-/// A rotation for which (c, s; -conj(s), c) (x, y) = (r, 0).
+/// A rotation with c and s such that [[c, s], [-conj(s), c]] @ (x, y) = (r, 0).
 template <class C>
 struct Givens {
     Real<C> c = 1;
@@ -28,7 +28,7 @@ struct Givens {
         y = C(c) * y - conj(s) * x;
         x = a;
     }
-    /// Multiplies two columns of a matrix by the inverse of the rotation, from the right.
+    /// Multiplies two columns of a matrix from the right by the inverse of the rotation.
     __device__ void columns(C& x, C& y) const {
         const C a = C(c) * x + conj(s) * y;
         y = C(c) * y - s * x;
@@ -36,7 +36,7 @@ struct Givens {
     }
 };
 
-/// Returns the eigenvalue of (a, b; c, d) that is closer to d (Wilkinson's shift).
+/// Returns the eigenvalue of [[a, b], [c, d]] that is closer to d (Wilkinson's shift).
 template <class C>
 __device__ C shift_of(C a, C b, C c, C d) {
     const C half = (a - d) * C(Real<C>(0.5)), product = b * c,
@@ -50,9 +50,9 @@ struct Later {
     __device__ int64_t operator()(int64_t a, int64_t b) const { return a > b ? a : b; }
 };
 
-/// Makes Hessenberg matrices triangular, with one block for each matrix. If the memory of `q` is not null, `q` is multiplied
-/// by the rotations. Otherwise only the diagonal of the result is correct. The magnitudes of the matrices' elements are at
-/// most about n.
+/// Reduces Hessenberg matrices to triangular matrices. One block processes each matrix. If the memory of `q` is not
+/// null, `q` is multiplied by the rotations. Otherwise only the diagonal of the result is correct. The magnitudes of
+/// the matrices' elements are at most about n.
 template <class C>
 __global__ void __launch_bounds__(kThreads)
     make_triangular(const Matrices<C> h, const Matrices<C> q, int64_t count, int64_t n, const Alarm alarm) {
@@ -131,8 +131,8 @@ struct CopyEigenvalues {
     }
 };
 
-/// Computes the eigenvectors of upper triangular matrices, as columns of an upper triangular matrix. Each thread computes
-/// one eigenvector.
+/// Computes the eigenvectors of upper triangular matrices. They are the columns of upper triangular matrices. Each
+/// thread computes one eigenvector.
 template <class C>
 struct SolveForVector {
     Matrices<C> t, x;
@@ -175,7 +175,7 @@ struct TimesUpper {
     }
 };
 
-/// Divides columns by their norms, and by the phase of their largest element, which becomes real.
+/// Divides each column by its norm, and by the phase of its largest element, so that this element becomes real.
 template <class C>
 struct Normalize {
     Matrices<C> x;

@@ -19,23 +19,24 @@ struct MakeHermitian {
     }
 };
 
-/// A rotation of two columns, (x, y) to (c x + s y, c y - s x).
+/// A rotation of two columns, which replaces x by c * x + s * y and y by c * y - s * x.
 struct PlaneRotation {
     double c, s;
 };
 
-/// A real symmetric tridiagonal matrix: its diagonal, and the elements beside it.
+/// A real symmetric tridiagonal matrix, given by its diagonal and the elements beside the diagonal.
 struct Tridiagonal {
     double *diagonal, *beside;
     int64_t n;
 
-    /// Whether the element between rows k - 1 and k has no effect on eigenvalues of the precision `epsilon`, or is not above
-    /// `least`.
+    /// Whether the element beside the diagonal that connects rows k - 1 and k is so small that it has no effect on
+    /// eigenvalues of the precision `epsilon`, or is at most `least`.
     __device__ bool is_split(int64_t k, double epsilon, double least) const {
         const double size = std::abs(beside[k - 1]);
         return size <= epsilon * (std::abs(diagonal[k - 1]) + std::abs(diagonal[k])) || size <= least;
     }
-    /// Performs an iteration on the rows from `first` to `last`, and stores the rotations of the columns k and k + 1.
+    /// Performs an iteration on the rows from `first` to `last`, and stores, for each of these k below `last`, the
+    /// rotation of the columns k and k + 1.
     __device__ void iterate(int64_t first, int64_t last, PlaneRotation* rotations) const {
         const double half = (diagonal[last - 1] - diagonal[last]) / 2, corner = beside[last - 1],
                      root = std::hypot(half, corner),
@@ -71,9 +72,9 @@ struct ReadTridiagonal {
     }
 };
 
-/// Makes tridiagonal matrices diagonal, with one block for each matrix, and applies the rotations to the contiguous columns
-/// of `vectors`, unless it is null. One thread computes the rotations of an iteration, and each thread applies them to some
-/// rows.
+/// Reduces tridiagonal matrices to diagonal matrices. One block processes each matrix. The rotations are applied to the
+/// contiguous columns of `vectors`, unless it is null. One thread computes the rotations of an iteration, and each
+/// thread applies them to some rows.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     make_diagonal(double* diagonal, double* beside, PlaneRotation* rotations, T* vectors, int64_t count,

@@ -11,7 +11,7 @@ namespace {
 // --- P L U ------------------------------------------------------------------------------------------
 
 /// Factorizes the columns from `first` to `last` of matrices with `m` rows. Rows are exchanged in these columns only.
-/// `singular` is the number, counted from 1, of the first column without a pivot, or 0.
+/// `singular` is the number, counted from 1, of the first column without a pivot, or 0 if all columns have a pivot.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     eliminate_panel(const Matrices<T> a, int64_t count, int64_t m, int64_t first, int64_t last, int64_t steps,
@@ -111,8 +111,8 @@ struct Factors {
     void queue_factorization(const KernelArgs& args, int32_t* singular) const {
         queue_lu(args, count, n, n, lu, pivots, singular);
     }
-    /// Solves M X = x in place. The transpose of a matrix was factorized. M is the matrix if `transposed` is true, and its
-    /// transpose otherwise.
+    /// Solves M X = x in place. The factors are those of the transpose of a matrix. M is this matrix if `transposed` is
+    /// true, and its transpose otherwise.
     void queue_solution(const KernelArgs& args, bool transposed, int64_t width, const Matrices<T>& x,
                         bool conjugate = false) const {
         if (count * width == 0) return;
@@ -129,7 +129,7 @@ struct Factors {
     }
 };
 
-/// Outputs for the factors and pivots, or scratch memory if they are not wanted.
+/// The memory of the factors and pivots: the operator's outputs, or scratch memory if these outputs are not wanted.
 template <class T>
 struct KeptFactors {
     DenseOut<T> lu_out;
@@ -153,7 +153,8 @@ struct KeptFactors {
 
 // --- Determinants -----------------------------------------------------------------------------------
 
-/// A product is written to `det`, or its sign and logarithm to `sign` and `logarithm`.
+/// Multiplies the diagonal elements of each matrix. Writes the product to `det`, or its sign to `sign` and its
+/// logarithm to `logarithm`.
 template <class T>
 struct MultiplyDiagonal {
     Matrices<T> lu;
@@ -201,9 +202,10 @@ struct MultiplyDiagonal {
 
 // --- Cholesky ---------------------------------------------------------------------------------------
 
-/// Factorizes the columns from `first` to `last` of the lower triangles of n by n matrices, from which the products of the
-/// columns before `first` are already subtracted. `failed` is the order of the first leading minor that is not positive, or
-/// 0. In this case, the column of this minor and all later columns are unchanged.
+/// Factorizes the columns from `first` to `last` of the lower triangles of n by n matrices, from which the products of
+/// the columns before `first` are already subtracted. `failed` is the order of the first leading minor that is not
+/// positive, or 0 if all are positive. If it is not 0, the last column of this minor and all later columns are
+/// unchanged.
 template <class T>
 __global__ void __launch_bounds__(kThreads) cholesky_panel(const Matrices<T> a, int64_t count, int64_t n,
                                                            int64_t first, int64_t last, int32_t* failed) {
@@ -232,7 +234,7 @@ __global__ void __launch_bounds__(kThreads) cholesky_panel(const Matrices<T> a, 
     }
 }
 
-/// Exchanges numbers from 0 to `rows` - 1 by pivots.
+/// Writes the numbers from 0 to `rows` - 1, and then exchanges them as the pivots exchange rows.
 struct FollowPivots {
     int64_t* order;
     const int32_t* pivots;
@@ -254,7 +256,8 @@ struct FollowPivots {
     }
 };
 
-/// Raises the alarm for pivots that are not rows, and replaces them by exchanges of a row with itself.
+/// Raises the alarm for pivots that are not numbers of rows. Replaces each of these pivots by an exchange of a row with
+/// itself.
 struct CheckPivots {
     int32_t* out;
     const int32_t* pivots;

@@ -10,7 +10,7 @@
 namespace rushlight::cuda {
 namespace {
 
-/// Returns exp(sign 2 pi i k / n).
+/// Returns exp(sign * 2 pi i * k / n), where i is the imaginary unit.
 template <class T>
 __host__ __device__ Complex<T> root_of_unity(int64_t k, int64_t n, double sign) {
     if (k > n / 2) k -= n;
@@ -26,8 +26,8 @@ struct FillRoots {
     __device__ void operator()(int64_t k) const { out[k] = root_of_unity<T>(k, n, sign); }
 };
 
-/// A pass over sequences of `n` numbers, of which transforms of length `done` have been computed. Each thread combines one
-/// number of each of R transforms.
+/// A pass over sequences of `n` numbers, for which transforms of length `done` have been computed already. Each thread
+/// combines one number of each of R transforms.
 template <int R, class T>
 struct RadixPass {
     Complex<T>* out;
@@ -74,7 +74,7 @@ bool has_passes(int64_t n) {
     return true;
 }
 
-/// Transforms of sequences of complex numbers, which follow each other in memory.
+/// Computes Fourier transforms of sequences of complex numbers. The sequences follow each other in memory.
 template <class T>
 class Transforms {
   public:
@@ -84,7 +84,7 @@ class Transforms {
 
     C* memory(int64_t count) const { return scratch<C>(context_, count); }
 
-    /// Queues the transforms of `count` sequences, which are overwritten. Returns where the results are.
+    /// Enqueues the transforms of `count` sequences, which are overwritten. Returns the address of the results.
     C* queue(C* data, int64_t count, int64_t n, double sign) const {
         if (n <= 1 || count == 0) return data;
         return has_passes(n) ? passes(data, memory(count * n), count, n, sign)
@@ -126,7 +126,8 @@ class Transforms {
         return data;
     }
 
-    /// With w(k) = exp(sign pi i k^2 / n), number k of the transform is w(k) times the sum of x(j) w(j) / w(k - j).
+    /// Let w(k) = exp(sign * pi i * k^2 / n). Number k of the transform is computed as w(k) times the sum over j of
+    /// x(j) * w(j) / w(k - j).
     C* convolved(C* data, int64_t count, int64_t n, double sign) const;
 
     KernelContext* context_;
@@ -143,7 +144,8 @@ struct FillChirp {
         out[k] = root_of_unity<T>(static_cast<int64_t>(square % static_cast<uint64_t>(2 * n)), 2 * n, sign);
     }
 };
-/// The reciprocals of the chirp, at the positions -(n - 1) to n - 1 of a cycle of `m` numbers.
+/// Writes the reciprocals of the chirp to the positions -(n - 1) to n - 1 of a sequence of `m` numbers, in which
+/// negative positions count from the end.
 template <class T>
 struct FillFilter {
     Complex<T>* out;
@@ -197,7 +199,7 @@ Complex<T>* Transforms<T>::convolved(C* data, int64_t count, int64_t n, double s
     return data;
 }
 
-/// A view whose dimension `dim` is moved behind the others.
+/// A view whose dimension `dim` is moved to the end.
 struct Moved {
     int64_t sizes[64], strides[64];
     View view;
@@ -232,7 +234,7 @@ struct Scale {
     T by;
     __device__ void operator()(int64_t i) const { data[i] = {data[i].re * by, data[i].im * by}; }
 };
-/// The first `width` numbers of each sequence of `n`.
+/// Copies the first `width` numbers of each sequence of `n` numbers.
 template <class T>
 struct FirstHalf {
     Complex<T>* out;
@@ -246,7 +248,7 @@ struct FirstHalf {
         out[i] = {z.re * scale, real ? T(0) : z.im * scale};
     }
 };
-/// Whole spectra from their first halves, of `width` numbers.
+/// Writes whole spectra of `n` numbers. Each is computed from its first half, which has `width` numbers.
 template <class T>
 struct WholeSpectrum {
     Complex<T>* out;

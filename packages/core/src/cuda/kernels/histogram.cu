@@ -34,7 +34,7 @@ struct WriteCounts {
         out[b] = static_cast<T>(static_cast<Computed<T>>(count));
     }
 };
-/// Without weights, each element has weight 1.
+/// Computes the sum of the weights of each bin. If `weights` is null, each element has the weight 1.
 struct SumWeights {
     double* sums;
     Binned binned;
@@ -60,7 +60,8 @@ struct Smaller {
         return a < b || a != a ? a : b;
     }
 };
-/// Finds the minimum and maximum of shares of the elements, or of the minima and maxima of shares. A NaN is kept.
+/// Finds the minimum and maximum of each share of the elements, or of the minima and maxima of all shares. If an
+/// element is NaN, both results are NaN.
 template <class From, class T>
 __global__ void __launch_bounds__(kThreads) find_span(const From* from, int64_t n, Span<T>* spans) {
     __shared__ Values<T> room;

@@ -6,8 +6,8 @@
 namespace rushlight::cuda {
 namespace {
 
-/// Computes the row-major out (before, n, after): the elements before and after the indexed dimensions, for each selected
-/// slice.
+/// Copies the selected slices to the row-major out (before, n, after). `before` and `after` are the products of the
+/// sizes before and after the indexed dimensions.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     read_chosen(const Chosen chosen, const Walk positions, const Walk inner, int64_t n, int64_t after,

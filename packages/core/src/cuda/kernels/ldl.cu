@@ -6,8 +6,8 @@
 namespace rushlight::cuda {
 namespace {
 
-/// Factorizes the lower triangles of n by n matrices in place, with one block for each matrix. `work` has 2 n elements for
-/// each matrix.
+/// Factorizes the lower triangles of n by n matrices in place. One block processes each matrix. `work` has 2 * n
+/// elements for each matrix.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     factorize_ldl(const Matrices<T> a, int64_t count, int64_t n, bool hermitian, T* work, int32_t* pivots,
@@ -111,8 +111,8 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// Copies pivots. Raises the alarm for pivots that are not rows or pairs. All pivots of such a matrix are replaced by
-/// pivots that exchange no rows.
+/// Copies pivots. If a pivot of a matrix is not the number of a row, or not one of a pair, raises the alarm and
+/// replaces all pivots of the matrix by pivots that exchange no rows.
 struct CheckLdlPivots {
     int32_t* out;
     const int32_t* pivots;
@@ -134,7 +134,7 @@ struct CheckLdlPivots {
     __device__ bool fits(int64_t row) const { return row >= 1 && row <= n; }
 };
 
-/// The exchange of rows of the pivot that begins in row k.
+/// The exchange of rows that belongs to the pivot that begins in row k.
 struct LdlExchange {
     int64_t rows, from, to;  // the number of rows of the pivot, and the rows that are exchanged
     __device__ LdlExchange(const int32_t* pivots, int64_t k)
@@ -143,8 +143,8 @@ struct LdlExchange {
           to((pivots[k] < 0 ? -int64_t{pivots[k]} : pivots[k]) - 1) {}
 };
 
-/// Applies the exchanges of rows to the columns of L left of each pivot, which LAPACK does not, and writes zeros beside the
-/// diagonal of D. Each thread processes one column.
+/// Applies the row exchange of each pivot to the columns of L to the left of the pivot, because the factors in LAPACK's
+/// form lack these exchanges. Writes zeros beside the diagonal of D. Each thread processes one column.
 template <class T>
 struct CompleteTriangle {
     Matrices<T> l;
@@ -221,7 +221,8 @@ struct SolveDiagonal {
     }
 
   private:
-    /// Whether an odd number of negative pivots precedes row k.
+    /// Whether row k is the second row of a pair, that is, an odd number of successive negative pivots directly
+    /// precedes row k.
     __device__ bool is_second(const int32_t* own, int64_t k) const {
         int64_t before = k;
         while (before > 0 && own[before - 1] < 0) --before;

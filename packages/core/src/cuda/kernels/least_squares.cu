@@ -27,7 +27,7 @@ struct CheckFullRank {
     }
 };
 
-/// Copies `rows` rows of `width` elements, and writes zeros below them.
+/// Copies `rows` rows of `width` elements, and writes zeros to the remaining rows below them.
 template <class T>
 struct CopyRows {
     Matrices<T> to, from;
@@ -50,7 +50,7 @@ struct CopyTriangle {
     }
 };
 
-/// Singular values in descending order, and which of them count as zero.
+/// Singular values in descending order, and the limit below which they count as zero.
 template <class R>
 struct SingularValues {
     const R* values;
@@ -109,7 +109,7 @@ struct Combine {
 
 enum Driver { Gels, Gelsy, Gelsd, Gelss };
 
-/// Returns the bound below which singular values count as zero, like LAPACK's driver.
+/// Returns the bound below which singular values count as zero. It is the same bound as in LAPACK's driver.
 template <class R>
 R limit_of(double rcond, int64_t driver) {
     const auto given = static_cast<R>(rcond), precision = std::numeric_limits<R>::epsilon();

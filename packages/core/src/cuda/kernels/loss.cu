@@ -43,7 +43,7 @@ struct Classes {
     __device__ int64_t at(int64_t position, int64_t c) const {
         return (position / inner * classes + c) * inner + position % inner;
     }
-    /// Returns the scores of the classes as rows.
+    /// Returns the layout of the input, with the scores of the classes of one position as a row.
     Rows scores() const { return {positions / inner, classes, inner}; }
 };
 
@@ -56,7 +56,8 @@ inline unsigned shares_of(int64_t positions) {
     return static_cast<unsigned>(wanted < 1 ? 1 : wanted < kThreads ? wanted : kThreads);
 }
 
-/// Sums the losses of a share of the positions, and the weights of their classes, in float64.
+/// Computes, in float64, the sum of the losses of a share of the positions, and the sum of the weights of their
+/// classes.
 template <class T, class Stored>
 __global__ void __launch_bounds__(kThreads)
     sum_shares(const Classes<Stored> c, const T* losses, double* sums) {
@@ -112,8 +113,8 @@ void queue_reduced(const KernelArgs& args, const Classes<Stored>& c, const T* lo
     to.finish();
 }
 
-/// The gradient of a position's loss: its element of `grad`, or, after a reduction, a share of the only element of
-/// `grad`.
+/// The gradient of a position's loss. Without a reduction, it is the position's element of `grad`. After the sum, it is
+/// the only element of `grad`, and after the mean, this element divided by the total weight.
 template <class T, class Stored>
 struct PositionGradients {
     const Stored* grad;
@@ -237,7 +238,7 @@ struct CrossEntropy {
     }
 };
 
-/// Sums the weights of the classes with one block.
+/// Computes the sum of the weights of all classes. Only one block is used.
 template <class T, class Stored>
 __global__ void __launch_bounds__(kThreads) sum_weights(const Classes<Stored> c, T* sum) {
     __shared__ Values<T> room;
