@@ -14,12 +14,12 @@ struct Grid {
 };
 
 #ifdef RUSHLIGHT_CUDA_ON_HOST
-/// Queues a kernel that the host's compiler has compiled, for the driver of the tests.
+/// Enqueues a kernel that was compiled by the host's compiler, for the driver that tests use instead of CUDA.
 template <class... P>
 void launch_on_host(void (*kernel)(P...), Grid grid, cudaStream_t stream, P... arguments);
 #endif
 
-/// Queues `kernel` on a stream of the thread's current device. The arguments are copied.
+/// Enqueues `kernel` on a stream of the thread's current device. The arguments are copied during the call.
 template <class... P>
 void launch(void (*kernel)(P...), Grid grid, cudaStream_t stream,
             const std::type_identity_t<P>&... arguments) {

@@ -11,7 +11,7 @@ namespace rushlight::cuda {
 
 inline constexpr int kLoopOperands = 6;
 inline constexpr int kLoopDims = 8;
-/// The largest number of elements of one launch, because kernels count in 32 bits.
+/// The largest number of elements of one launch. Kernels count elements in 32 bits.
 inline constexpr int64_t kLaunchElements = int64_t{1} << 30;
 
 /// An operand of a pass: memory with strides in bytes, or a single number if `data` is null.
@@ -23,8 +23,8 @@ struct PassOperand {
     Cell number;
 };
 
-/// One pass over elements, with the operands in the order output, inputs. Dimensions are ordered like the output's memory,
-/// with the innermost last, and are joined where possible.
+/// One pass over elements. The operands are the output, followed by the inputs. The dimensions are in the order of the
+/// output's memory, the innermost last, and are joined where possible.
 struct Pass {
     int count;
     int ndim;
@@ -35,13 +35,14 @@ struct Pass {
 
 using LoopFn = void (*)(const Pass& pass, const Scalar* params, cudaStream_t stream);
 
-/// The loops of one operator by compute dtype. Null if the operator is not defined for the dtype.
+/// The loops of one operator, indexed by compute dtype. The entry of a dtype is null if the operator is not defined for
+/// it.
 struct LoopTable {
     LoopFn loop[kNumDTypes];
 };
 
-/// A reduction: each of `count` results is computed from `n` elements. Strides are in bytes, and dimensions are ordered as
-/// in a pass.
+/// A reduction. Each of `count` results is computed from `n` elements. Strides are in bytes, and the dimensions are in
+/// the same order as in a Pass.
 struct Reduction {
     int kept_dims, reduced_dims;
     int64_t count, n;
@@ -55,7 +56,8 @@ struct Reduction {
 
 using ReduceFn = void (*)(const Reduction& reduction, const Scalar* params, KernelContext* context);
 
-/// The reductions of one operator by the dtype of the input. Null if the operator is not defined for the dtype.
+/// The loops of one reduction, indexed by the dtype of the input. The entry of a dtype is null if the operator is not
+/// defined for it.
 struct ReduceTable {
     ReduceFn loop[kNumDTypes];
 };

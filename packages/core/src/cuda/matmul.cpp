@@ -10,7 +10,8 @@
 namespace rushlight::cuda {
 namespace {
 
-/// Returns a matrix, or a batch of three dimensions, for the library. Copies it unless its rows or columns are contiguous.
+/// Returns a view of two dimensions as a matrix for the library, or a view of three dimensions as a batch of matrices.
+/// Copies the view unless its rows or its columns are contiguous.
 Matrix matrix(const KernelArgs& args, const View& given, bool transposed) {
     View v = given;
     int64_t sizes[3], strides[3];
@@ -49,7 +50,7 @@ Matrix matrix(const KernelArgs& args, const View& given, bool transposed) {
     return taken();
 }
 
-/// A number as a parameter.
+/// Returns a number as a Param.
 Param number(int64_t x) { return {Param::Kind::Int, 0, {x}}; }
 
 double real_number(const Param& p) {
@@ -59,8 +60,8 @@ double real_number(const Param& p) {
     return p.as_float();
 }
 
-/// Computes out = alpha a b + beta input. All have two or three dimensions. `input` is broadcast, or null. `bias` is a row
-/// that the library adds.
+/// Computes out = alpha * a @ b + beta * input. All tensors have two or three dimensions. `input` is broadcast, or is
+/// null. `bias`, which may be null, is added by the library to each row.
 void queue_product(const KernelArgs& args, const View& out, const View& a, const View& b, bool b_transposed,
                    const View* input, const Param& given_beta, const Param& given_alpha, const void* bias) {
     if (out.numel == 0) return;
@@ -97,7 +98,7 @@ void queue_product(const KernelArgs& args, const View& out, const View& a, const
     multiply(args.context->call->device, stream, workspace, kWorkspaceBytes, p);
 }
 
-/// Views (..., k) as a matrix, with a copy if it is not contiguous.
+/// A tensor (..., k) as a matrix with k columns. The tensor is copied if it is not contiguous.
 struct Flat {
     int64_t sizes[2], strides[2];
     View view;

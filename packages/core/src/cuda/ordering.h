@@ -5,8 +5,9 @@
 
 namespace rushlight::cuda {
 
-/// Returns, in scratch memory, the positions of the elements of `rows` row-major rows of `n`, sorted by the elements of each
-/// row. Zeros are equal, NaN is the largest value, and equal elements keep their order, also in descending order.
+/// Sorts `rows` row-major rows of `n` elements each. Returns, in scratch memory, the positions of the elements in
+/// sorted order, row by row. The zeros 0 and -0 are equal, NaN is the largest value, and equal elements keep their
+/// order, also in descending order.
 int64_t* queue_order(KernelContext* context, const void* elements, DType dtype, int64_t rows, int64_t n,
                      bool descending);
 

@@ -19,12 +19,12 @@ struct Pointwise {
 
 /// Runs the kernel of an operator, as core calls it.
 BackendStatus run_pointwise(const Pointwise& op, const KernelArgs& args);
-/// Queues the kernel in another compute dtype, for calls inside the plug-in. Raises Failure.
+/// Enqueues the kernel of an operator with a given compute dtype, for calls inside the plug-in. Raises Failure.
 void queue_pointwise(const Pointwise& op, const KernelArgs& args, DType compute);
 
-/// Copies `in` to `out` with conversion. Both have the same sizes.
+/// Copies `in` to `out`, which has the same sizes, and converts the elements to the dtype of `out`.
 void queue_copy(const View& out, const View& in, KernelContext* context);
-/// Copies `in` to `out` with broadcasting.
+/// Copies `in`, broadcast to the sizes of `out`, to `out`.
 void queue_broadcast(const View& out, const View& in, KernelContext* context);
 void queue_zeros(const View& out, KernelContext* context);
 

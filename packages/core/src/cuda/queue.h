@@ -9,7 +9,7 @@
 
 namespace rushlight::cuda {
 
-/// Returns the stream of a call, and makes its device the thread's current one.
+/// Returns the stream of a call, and makes the call's device the thread's current device.
 inline cudaStream_t queue_of(const KernelContext* context) {
     use_device(context->call->device);
     remember(context->call);

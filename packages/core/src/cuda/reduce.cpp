@@ -8,7 +8,8 @@
 namespace rushlight::cuda {
 namespace {
 
-/// Queues a reduction. Outputs with more elements than a launch can process are split along the first kept dimension.
+/// Enqueues a reduction. If the output has more elements than one launch can process, it is split along its first
+/// dimension.
 void queue(const Geometry<3>& kept, int first, Reduction& r, ReduceFn loop, const Scalar* params,
            KernelContext* context) {
     int64_t count = 1;

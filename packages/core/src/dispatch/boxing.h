@@ -114,7 +114,7 @@ struct Results<std::tuple<T...>> {
     }
 };
 
-/// The boxed arguments of a call of a fallback.
+/// A call of a fallback, with boxed arguments.
 struct BoxedCall {
     BoxedCall(Fallback fallback, size_t room);
     ~BoxedCall();

@@ -5,7 +5,8 @@
 
 namespace rushlight {
 
-/// Computes in float32 if the operator's entry declares float8. Raises NotImplementedError otherwise.
+/// Calls the operator with float8 operands converted to float32, if the operator's entry allows float8. Raises
+/// NotImplementedError otherwise.
 void compute_float8(const Operator& op, StageMask rest, Stack& stack);
 
 }  // namespace rushlight

@@ -7,7 +7,7 @@
 namespace rushlight {
 struct Operator;
 std::span<Operator* const> operator_table();
-/// One operator for each set of kernels. If several forms of an operator share a set of kernels, the table contains the
-/// functional form, or the in-place form if there is no functional form.
+/// Returns one operator for each set of kernels. If several forms of an operator share a set of kernels, the result
+/// contains the functional form, or the in-place form if there is no functional form.
 std::vector<Operator*> operators_with_kernels();
 }  // namespace rushlight

@@ -5,9 +5,9 @@
 
 namespace rushlight {
 
-/// `fused` allows the kernel that does not store the matrix of scores, for the calls that it supports. `composed` allows
-/// matrix products and a softmax. Initially both are allowed. The choice applies to the whole process. A call that no
-/// allowed implementation supports raises RuntimeError.
+/// Sets which implementations of attention are allowed in this process. `fused` stands for the kernel that does not
+/// store the matrix of scores and supports only some calls. `composed` stands for matrix products and a softmax.
+/// Initially both are allowed. A call that no allowed implementation supports raises RuntimeError.
 RL_API void choose_attention(bool fused, bool composed);
 
 }  // namespace rushlight

@@ -5,9 +5,9 @@
 
 namespace rushlight::checks {
 
-/// Raises RuntimeError if a tensor operand is bool, or if all operands are bool.
+/// Raises RuntimeError if an operand is a bool tensor, or if all operands are bools.
 void no_bool_tensors(const TensorOrScalar& input, const TensorOrScalar& other, Scalar alpha);
-/// Raises RuntimeError if integers are divided by an integer 0.
+/// Raises RuntimeError if integers are divided by the integer 0.
 void integer_divisor(const TensorOrScalar& input, const TensorOrScalar& other);
 /// Raises RuntimeError if integers are raised to a negative power.
 void integer_power(const TensorOrScalar& input, const TensorOrScalar& exponent);

@@ -28,7 +28,7 @@ struct Marks {
     __device__ bool operator[](int64_t i) const { return read<bool>(data + walk.offset(i) * size, dtype); }
 };
 
-/// Writes the coordinates of the first `limit` marks, with a row for each mark.
+/// Writes the coordinates of the first `limit` marked elements, one row for each element.
 struct WriteCoordinates {
     int64_t* out;
     int64_t limit;
@@ -54,7 +54,8 @@ struct ReadMarked {
     Walk walk;
     __device__ void operator()(int64_t i, int64_t at) const { out[at] = in[walk.offset(i)]; }
 };
-/// Writes values to the marked elements. If there are more marks than values, raises the alarm and writes nothing.
+/// Writes values to the marked elements. If there are more marked elements than values, raises the alarm and writes
+/// nothing.
 template <class T>
 struct WriteMarked {
     T* to;

@@ -13,14 +13,16 @@ using namespace functors;
 
 // --- Elements with the same position ----------------------------------------------------------------
 
-/// `n` elements, or slices of `width` elements, each of which has one of `count` target positions.
+/// `n` slices of `width` elements each. Each slice has one of `count` target positions, and several slices may have the
+/// same position.
 struct Meeting {
     int64_t n, count, width;
     Walk positions, inner;  // iterate over the tensor that is written
     Walk elements, inner_of_element;  // iterate over the source
 };
 
-/// Computes the position of each element, or `count` for an ignored element, which is sorted last.
+/// Computes the target position of each element. The position of an ignored element is `count`, so that it is sorted
+/// last.
 __global__ void __launch_bounds__(kThreads)
     find_positions(const Chosen chosen, int64_t n, int64_t count, uint64_t* keys) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
@@ -39,8 +41,8 @@ Sorted queue_positions(const KernelArgs& args, const Chosen& chosen, const Meeti
     return queue_sort(args.context, keys, nullptr, m.n, bits_below(m.count + 1));
 }
 
-/// Calls `each(first, end, j)` for each group of equal positions and each element j of a slice. `first` and `end` bound the
-/// group in the sorted elements.
+/// Calls `each(first, end, j)` for each group of slices with the same target position, and for each element j of a
+/// slice. In sorted order, the slices from `first` to `end` - 1 are the group.
 template <class F>
 __device__ void each_meeting(const Meeting& m, const Sorted& sorted, F each) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
@@ -70,7 +72,8 @@ struct How {
     const void* factor;  // for sums: a factor for the elements, in the dtype of the computation; or null
 };
 
-/// Computes in float32 or wider, and rounds the result once.
+/// Returns the reduction of the elements from `first` to `end` - 1. It is computed in float32 or a wider dtype, and
+/// rounded once.
 template <ScatterReduction how, class T>
 __device__ T reduced(const Meeting& m, const Sorted& sorted, int64_t first, int64_t end, T self,
                      const T* from, const How& given) {
@@ -107,7 +110,7 @@ __global__ void __launch_bounds__(kThreads)
     });
 }
 
-/// Keeps the last of several elements at one position.
+/// Writes the elements to their target positions. Of several elements with the same position, the last is written.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     write_meeting(const Meeting m, const Sorted sorted, T* to, const T* from) {
@@ -137,7 +140,7 @@ void queue_written(const KernelArgs& args, const Chosen& chosen, const Meeting& 
 }
 constexpr How kSum{ScatterReduction::Sum, true, nullptr};
 
-/// Sums rows in float32 or wider. With `by_count`, computes means.
+/// Computes sums of rows in float32 or a wider dtype. If `by_count` is true, computes means instead.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     sum_rows(const Meeting m, const Sorted sorted, T* to, const T* from, bool by_count) {
@@ -153,8 +156,8 @@ __global__ void __launch_bounds__(kThreads)
 
 // --- Tensors ----------------------------------------------------------------------------------------
 
-/// The positions of scatter operators along a dimension. If the index has one number for each slice, whole slices are
-/// processed.
+/// The target positions of a scatter operator along a dimension. If all elements of a slice have the same index, whole
+/// slices are processed.
 struct Scattered {
     Chosen chosen;
     Meeting m{};
@@ -202,7 +205,7 @@ struct Scattered {
     }
 };
 
-/// The positions of slices along a dimension.
+/// The target positions of slices along a dimension.
 struct Slices {
     Chosen chosen;
     Meeting m{};
@@ -227,7 +230,7 @@ struct Slices {
     }
 };
 
-/// Returns the positions for index tensors, and for values that broadcast to the indexed elements.
+/// Returns the target positions that index tensors select. `values` is broadcast to the shape of the indexed elements.
 Meeting meeting_of(const Indices& indices, const View& values) {
     Meeting m{indices.n,
               indices.positions_count,

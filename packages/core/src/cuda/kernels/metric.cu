@@ -5,7 +5,7 @@
 namespace rushlight::cuda {
 namespace {
 
-/// The norms for which there are special formulas.
+/// The kinds of norms. All except `Other` have special formulas.
 enum class Norm : uint8_t { Zero, One, Two, Infinite, Other };
 
 Norm norm_of(double p) {
@@ -24,7 +24,8 @@ struct Distance {
     Norm norm;
     T p;
 
-    /// Returns a term of the sum. NaN is not counted, but makes the number of nonzero differences NaN.
+    /// Returns the term of the sum for a difference `d`. If a difference is NaN, the number of nonzero differences is
+    /// NaN.
     __device__ T term(T d) const {
         switch (norm) {
             case Norm::Zero: return d != d ? d : T(d != 0);
@@ -38,7 +39,7 @@ struct Distance {
     }
 };
 
-/// Several threads compute each distance.
+/// Computes the distances. Several threads together compute each distance.
 template <class T>
 __global__ void __launch_bounds__(kThreads) find_distances(const Rows s, const Distance<T> f) {
     __shared__ Values<T> room;
@@ -60,7 +61,7 @@ __global__ void __launch_bounds__(kThreads) find_distances(const Rows s, const D
     }
 }
 
-/// Computes an element of the gradient of the rows.
+/// Computes an element of the gradient with respect to the rows of `a`.
 template <class T>
 struct DistanceGradient {
     T* out;
@@ -91,7 +92,7 @@ struct DistanceGradient {
     }
 };
 
-/// Combines the 64-bit numbers of each row.
+/// Computes the exclusive or (XOR) of the 64-bit numbers of each row.
 __global__ void __launch_bounds__(kThreads) hash_rows(const Rows s, uint64_t* out, const uint64_t* in) {
     __shared__ Values<uint64_t> room;
     const auto exclusive_or = [](uint64_t x, uint64_t y) { return x ^ y; };
@@ -143,7 +144,7 @@ BackendStatus cdist_gradient(const KernelArgs* args) {
     });
 }
 
-/// XORs the elements along dimensions, converted to 64 bits.
+/// Converts the elements to 64 bits, and computes their exclusive or (XOR) along dimensions.
 BackendStatus hash_tensor(const KernelArgs* args) {
     return guarded([args] {
         const View &out = args->out(0), &in = args->in(0);

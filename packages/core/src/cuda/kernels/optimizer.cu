@@ -27,7 +27,7 @@ struct Batch {
     }
 };
 
-/// Reads a float32 or float64 number from the device's memory. Without memory, returns the given default.
+/// Reads a float32 or float64 number from the device's memory. If there is no such memory, returns a given default.
 struct Number {
     const void* data;
     DType dtype;
@@ -107,8 +107,8 @@ struct Adam {
     }
 };
 
-/// A step of an optimizer that counts its own steps: Note [Steps that count]. All blocks of a parameter read its numbers,
-/// and another kernel advances the numbers afterwards.
+/// A step of an optimizer that counts its own steps: Note [Steps that count]. All blocks that process a parameter read
+/// the parameter's step numbers, and afterwards another kernel advances these numbers.
 template <class Kind>
 struct Counted {
     Kind kind;
@@ -255,7 +255,7 @@ void queue_steps(const KernelArgs& args, const Step& step, const Lists& lists, c
     flush();
 }
 
-/// Iterates over the lists among the inputs. Their lengths are the first parameters.
+/// Iterates over the lists of tensors among the inputs. The lengths of the lists are the first parameters.
 struct Inputs {
     const KernelArgs& args;
     int next_list = 0;
@@ -294,8 +294,8 @@ BackendStatus adam(const KernelArgs* args, bool decoupled) {
     });
 }
 
-/// The arguments of an optimizer that counts its own steps: `kLists` lists, of which the parameters and the gradients are
-/// the first and the numbers are the last, and then the settings.
+/// The arguments of an optimizer that counts its own steps: `kLists` lists, followed by the settings. The first lists
+/// are the parameters and the gradients, and the last lists are the numbers.
 template <int kLists>
 struct Arguments {
     const KernelArgs& args;
@@ -312,7 +312,7 @@ struct Arguments {
     double number(int i) const { return args.params[kLists + i].as_float(); }
     bool flag(int i) const { return args.params[kLists + i].as_bool(); }
 
-    /// Queues the step with lists of the states at the given positions. They are followed by the lists of numbers.
+    /// Enqueues the step. `states` holds the positions of the lists of states, which the lists of numbers follow.
     template <class Kind>
     void queue(const Kind& kind, const int (&states)[Kind::kStates]) const {
         Lists lists = {};

@@ -13,7 +13,8 @@ using namespace functors;
 
 // --- Keys -------------------------------------------------------------------------------------------
 
-/// Keys of `bits` bits, in ascending or descending order of the elements. The number of the row is stored in the bits above.
+/// Sort keys of `bits` bits, which order the elements in ascending or descending order. The number of the row is stored
+/// in the bits above these bits.
 struct Keys {
     int64_t total, n;
     int bits;
@@ -28,7 +29,7 @@ __global__ void __launch_bounds__(kThreads) make_keys(const Keys k, const T* ele
         keys[i] = k.with_rows ? static_cast<uint64_t>(i / k.n) << k.bits | ordered : ordered;
     }
 }
-/// Computes the row numbers of elements that are sorted already.
+/// Computes keys that contain only the row number, for elements that are already sorted by value.
 __global__ void __launch_bounds__(kThreads)
     row_keys(const int64_t* numbers, int64_t total, int64_t n, uint64_t* keys) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
@@ -44,8 +45,8 @@ struct Room {
     uint64_t keys[kShort];
     uint16_t positions[kShort];
 };
-/// Sorts with a bitonic network (K. E. Batcher, "Sorting networks and their applications", 1968) by key and position. The
-/// positions make all entries different, so that the order is stable.
+/// Sorts rows by key and position with a bitonic network (K. E. Batcher, "Sorting networks and their applications",
+/// 1968). The positions make all entries different, so that the order is stable.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     order_short(const T* elements, int64_t* numbers, int64_t rows, int n, int width, bool descending) {
@@ -96,7 +97,7 @@ __global__ void __launch_bounds__(kThreads)
 
 enum class Rank { Kth, Median, NanMedian, Mode };
 
-/// Writes the element of a given rank of each row. NaN is the largest value.
+/// Writes, for each row, the element of a given rank. NaN is the largest value.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     write_rank(const T* elements, const int64_t* numbers, int64_t rows, int64_t n, Rank rank, int64_t k,
@@ -161,7 +162,7 @@ struct WithLast {
     WithLast(const WithLast&) = delete;
 };
 
-/// Row-major memory for an output: its own memory, or scratch memory that is copied to it.
+/// Row-major memory for an output: the output's own memory, or scratch memory that is copied to the output at the end.
 class OutRows {
   public:
     OutRows(const KernelArgs& args, const View& out)

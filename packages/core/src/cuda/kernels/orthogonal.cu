@@ -5,7 +5,7 @@
 namespace rushlight::cuda {
 namespace {
 
-/// Copies R, with zeros below the diagonal.
+/// Copies the upper triangle R of a matrix, and writes zeros below the diagonal.
 template <class T>
 struct CopyUpper {
     T* out;

@@ -37,7 +37,8 @@ struct Padded {
         return found;
     }
 
-    /// The padded positions along a dimension that copy element `at`: up to three runs, in ascending order.
+    /// The positions of the padded tensor along a dimension that are copies of element `at`. They form at most three
+    /// runs, in ascending order.
     struct Runs {
         int count = 0;
         int64_t begin[3], end[3];
@@ -70,7 +71,8 @@ __global__ void __launch_bounds__(kThreads) extend(const Padded p, T* out, const
         out[i] = in[p.source(i)];
 }
 
-/// Sums a row-major gradient over the runs of all dimensions. The last dimension is the innermost loop.
+/// Computes for each element of the input the sum of the gradients of its copies. The loop over the runs of the last
+/// dimension is the innermost loop.
 template <class T>
 struct Fold {
     Padded p;

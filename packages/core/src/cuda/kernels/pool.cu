@@ -17,12 +17,12 @@ struct Span {
     int64_t first, count, step;
     int64_t extent;  // the factor that this dimension contributes to the divisor of a mean
 };
-/// The windows from `first` to before `end`.
+/// The windows from `first` to `end` - 1.
 struct WindowRange {
     int64_t first, end;
 };
 
-/// Sizes are aligned to the right in arrays of three: with two dimensions, the depth is 1.
+/// Each array of sizes has three elements. A pool of two dimensions uses the last two, and its depth, the first, is 1.
 struct PoolSizes {
     int64_t planes, in[3], out[3];
 
@@ -37,7 +37,7 @@ struct PoolSizes {
     __host__ __device__ int64_t out_size() const { return out[0] * out[1] * out[2]; }
 };
 
-/// Windows of one size, whose beginnings are `stride` apart.
+/// Windows of equal size. Successive windows begin `stride` positions apart.
 struct SlidingWindows : PoolSizes {
     int64_t kernel[3], stride[3], padding[3], dilation[3];
     bool include_padding = true;
@@ -179,8 +179,9 @@ struct AdaptiveMax {
     }
 };
 
-/// Each block processes one plane after another, and the outputs of a plane in order, kThreads at a time. Among the outputs
-/// with the same position, the first thread adds all gradients. The positions are arbitrary.
+/// Each block processes one plane after another, and the outputs of a plane in order, kThreads at a time. If several
+/// outputs have the same position, the thread of the first of them adds the gradients of all. The positions may be in
+/// any order.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     spread_maxima(T* out, const T* grad, const int64_t* indices, const Alarm alarm, int64_t planes,

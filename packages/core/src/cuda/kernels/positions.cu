@@ -9,7 +9,7 @@
 namespace rushlight::cuda {
 namespace {
 
-/// The elements of a row-major index, and the offset of each in the tensor and in the source.
+/// The elements of a row-major index, and for each element its offset in the tensor and in the source.
 struct Positions {
     int ndim, dim;
     int64_t n, size;  // number of elements of the index; size of the tensor along `dim`
@@ -51,7 +51,7 @@ struct Positions {
     }
 };
 
-/// The elements of the slices along `dim` that an index selects.
+/// The elements of the slices that an index selects along `dim`.
 struct Slices {
     static constexpr int64_t kNowhere = INT64_MIN;
     int ndim, dim;
@@ -108,7 +108,8 @@ __global__ void __launch_bounds__(kThreads) gather_elements(const Positions p, T
     for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < p.n; i += step)
         out[i] = in[p[i].in_tensor];
 }
-/// An index out of range writes nothing.
+/// Copies the elements of `src` to the indexed elements of `to`. If an index is out of range, its element is not
+/// copied.
 template <class T>
 __global__ void __launch_bounds__(kThreads) scatter_elements(const Positions p, T* to, const T* src) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
@@ -128,7 +129,7 @@ __global__ void __launch_bounds__(kThreads) fill_slices(const Slices s, T* to, c
     }
 }
 
-/// Writes a number to the device's memory, as an element of a dtype, and returns a view without dimensions.
+/// Writes a number, converted to `dtype`, to the device's memory, and returns a view of it without dimensions.
 View element(const KernelArgs& args, const Param& value, DType dtype) {
     const View one{
         scratch<char>(args.context, static_cast<int64_t>(itemsize(dtype))), nullptr, nullptr, 1, 0, dtype, 1};
@@ -136,7 +137,7 @@ View element(const KernelArgs& args, const Param& value, DType dtype) {
     return one;
 }
 
-/// Copies row-major matrices, with zeros above or below the diagonal `diagonal`.
+/// Copies row-major matrices, and writes zeros above or below the diagonal `diagonal`.
 template <class T>
 __global__ void __launch_bounds__(kThreads) keep_triangle(T* out, const T* in, int64_t n, int64_t rows,
                                                           int64_t columns, int64_t diagonal, bool lower) {
@@ -147,8 +148,8 @@ __global__ void __launch_bounds__(kThreads) keep_triangle(T* out, const T* in, i
     }
 }
 
-/// The elements of a matrix on and below a diagonal, or on and above it, row by row. Row r has clamp(r + shift, 0, columns)
-/// elements below the diagonal, which are kept or left out.
+/// The elements of a matrix on and below a diagonal, or on and above a diagonal, listed row by row. Row r has clamp(r +
+/// shift, 0, columns) elements before its first element of the other triangle.
 struct Triangle {
     int64_t rows, columns, shift, count;
     bool lower;

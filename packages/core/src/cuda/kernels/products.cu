@@ -16,7 +16,7 @@ struct Strided {
     int64_t batch = 0, row = 0, column = 0;
 
     Strided() = default;
-    /// The matrices of a view that broadcasts to the result.
+    /// Describes the matrices of a view that is broadcast to the result.
     explicit Strided(const View& v) : data(v.as<const T>()) {
         const auto stride = [&](int from_last) {
             const int d = v.ndim - from_last;
@@ -43,14 +43,16 @@ struct Task {
     T alpha, beta;
 };
 
-/// Products of narrow integers would be computed as signed integers, which may overflow.
+/// Returns x * y. Integers of fewer than 32 bits are multiplied as uint32_t, because C++ would convert them to int, in
+/// which the product may overflow.
 template <class T>
 __device__ T product(T x, T y) {
     if constexpr (std::is_integral_v<T> && sizeof(T) < 4) return static_cast<T>(uint32_t{x} * uint32_t{y});
     else return x * y;
 }
 
-/// A real factor multiplies each part separately, so that an infinite part does not become NaN.
+/// Returns factor * x. If the factor is real, the real and the imaginary part of x are multiplied separately, so that
+/// an infinite part does not make the other part NaN.
 template <class T>
 __device__ T scaled(T factor, T x) {
     if constexpr (kIsComplex<T>)
@@ -85,7 +87,7 @@ __global__ void __launch_bounds__(kThreads) multiply_tiles(const Task<T> p) {
     }
 }
 
-/// Converts a factor to an element.
+/// Converts a factor, alpha or beta, to the type of the elements.
 template <class T>
 T as_factor(const Param& p) {
     const Complex<double> z = p;

@@ -9,7 +9,7 @@
 namespace rushlight::cuda {
 namespace {
 
-/// Draws the values of each block of kPer values with f(block, values).
+/// Draws random values. f(block, values) computes kPer values from each Philox block.
 template <int kPer, class T, class F>
 __global__ void __launch_bounds__(kThreads) draw(const F f, const KeyPosition position, T* out, int64_t n) {
     const PhiloxKey key = position.key();
@@ -69,7 +69,7 @@ struct Integers {
     }
 };
 
-/// Maps the numbers of one distribution to another distribution.
+/// Draws numbers from one distribution with `draw`, and converts them to another distribution with `map`.
 template <class Draw, class Map>
 struct Mapped {
     Draw draw;
@@ -82,7 +82,8 @@ struct Mapped {
     }
 };
 
-/// Draws directly into `out` if it is row-major memory of T, otherwise into scratch memory that is copied to `out`.
+/// Draws random values of type T. They are written directly to `out` if `out` is row-major and has elements of type T.
+/// Otherwise they are written to scratch memory, which is then copied to `out`.
 template <int kPer, class T, class F>
 void queue_draw(const KernelArgs& args, const View& out, const F& f) {
     if (out.numel == 0) return;
@@ -136,7 +137,8 @@ void queue_uniform(const KernelArgs& args, const View& out, double from, double 
                 {static_cast<float>(from), static_cast<float>(to - from), static_cast<float>(largest)}});
 }
 
-/// Draws uniform or standard normal numbers and applies `Map`, which is constructed from two numbers of the element type.
+/// Draws uniform or standard normal numbers, and applies `Map` to them. `Map` is constructed from the numbers a and b,
+/// converted to the type of the drawn numbers.
 template <template <class> class Map, class Float, class Double>
 void queue_mapped(const KernelArgs& args, const View& out, double a, double b) {
     if (out.dtype == DType::Float64)
@@ -149,10 +151,10 @@ void queue_mapped(const KernelArgs& args, const View& out, double a, double b) {
 /// Returns the tensor that an operator writes. Core passes it as the output, or as the first input.
 const View& written(const KernelArgs& args) { return args.tensors[0]; }
 
-/// The number of elements whose masks are drawn from one block, with a byte for each: Note [Random masks].
+/// The number of elements whose masks are computed from one Philox block, from one byte for each: Note [Random masks].
 constexpr int kMaskPer = 16;
 
-/// Whether dropout keeps element i, whose block is `block`.
+/// Whether dropout keeps element i, to which the Philox block `block` belongs.
 __device__ bool is_kept(PhiloxKey key, const PhiloxBlock& block, int64_t i, uint64_t threshold) {
     const int k = static_cast<int>(i % kMaskPer);
     const uint32_t high = block.word[k / 4] >> 8 * (k % 4) & 0xFF;

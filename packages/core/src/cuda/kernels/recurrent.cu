@@ -7,8 +7,8 @@
 namespace rushlight::cuda {
 namespace {
 
-/// Calls f(index of the state's element, index of the first gate in its row, position in the row), for `count` gates per
-/// state.
+/// Calls f(i, first) for each element i of a state that has `n` elements. `first` is the index of the element's first
+/// gate; the element's `count` gates are `hidden` elements apart.
 template <class F>
 __device__ void for_states(int64_t n, int64_t hidden, int64_t count, F&& f) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
@@ -73,7 +73,8 @@ __global__ void __launch_bounds__(kThreads)
     });
 }
 
-/// Queues a kernel over the elements of `state`, with outputs and inputs in the order of the schema.
+/// Enqueues a kernel with one thread for each element of `state`. The kernel receives the outputs and then the inputs,
+/// in the order of the schema.
 template <class Stored, int outputs, int inputs, class Kernel>
 void queue(const KernelArgs& args, Kernel kernel, const View& state) {
     if (state.numel == 0) return;
@@ -114,8 +115,8 @@ struct GruBackward {
 
 // --- A layer over a whole sequence ------------------------------------------------------------------
 
-/// A layer of an LSTM: T steps of N states of H elements. The product of the weight and the states, which all steps need,
-/// is computed by the library.
+/// A layer of an LSTM: T steps of N states of H elements. Each step needs a product of the states and the weight, which
+/// the library computes.
 template <class T>
 struct Layer {
     KernelContext* context;
@@ -134,12 +135,13 @@ struct Layer {
           backwards(backwards) {}
 
     int64_t state() const { return batch * hidden; }
-    /// Returns the element of the sequence that step k processes.
+    /// Returns the position in the sequence that step k processes.
     int64_t at(int64_t k) const { return backwards ? steps - 1 - k : k; }
     const T* before(int64_t k, const T* first, const T* all) const {
         return k == 0 ? first : all + at(k - 1) * state();
     }
-    /// Queues out (m, n) = a (m, k) b (k, n) + beta out. Matrices are row-major, or their transposes are.
+    /// Enqueues the computation out = a @ b + beta * out, where a is (m, k), b is (k, n) and out is (m, n). `out` is
+    /// row-major. So is `a`, or its transpose if `a_transposed` is true. The same holds for `b`.
     void multiply(T* out, int64_t m, int64_t n, int64_t k, const T* a, bool a_transposed, const T* b,
                   bool b_transposed, double beta) const {
         const auto matrix = [](const T* data, int64_t rows, int64_t columns, bool transposed) {

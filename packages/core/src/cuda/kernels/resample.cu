@@ -13,7 +13,7 @@ using namespace functors;
 
 // --- Along a dimension ------------------------------------------------------------------------------
 
-/// The input positions and weights of each output position, `taps` for each.
+/// The input positions and weights for each output position, of which there are `taps`.
 template <class C>
 struct Taps {
     int64_t taps, *index;
@@ -34,7 +34,7 @@ Taps<C> queue_taps(const KernelArgs& args, const Resampling& r) {
     return t;
 }
 
-/// Arrays are row-major (outer, positions, inner).
+/// Computes the elements of the output. `in` and `out` have the row-major shape (outer, positions, inner).
 template <class T>
 struct Interpolate {
     using C = Computed<T>;
@@ -59,8 +59,8 @@ struct TapKeys {
     const int64_t* index;
     __device__ void operator()(int64_t i) const { keys[i] = static_cast<uint64_t>(index[i]); }
 };
-/// For each input position, sums the gradients of the output positions that read it, in the order of the output
-/// positions.
+/// Computes for each input position the weighted sum of the gradients of all output positions that read this input
+/// position, in the order of the output positions.
 template <class T>
 struct InterpolateBackward {
     using C = Computed<T>;
@@ -86,7 +86,8 @@ struct InterpolateBackward {
 struct Resampled {
     Resampling r;
     int64_t inner = 1;
-    /// Parameters are dim, size, mode, align_corners, scale and antialias. `v` has the sizes of the other dimensions.
+    /// The operator's parameters are dim, size, mode, align_corners, scale and antialias. Apart from `dim`, `v` has the
+    /// sizes of the input and the output.
     Resampled(const KernelArgs& args, const View& v, int64_t in, int64_t out)
         : r{in,
             out,

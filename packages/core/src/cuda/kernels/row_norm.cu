@@ -93,7 +93,8 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// Sums over rows. Each thread sums one column over the rows of its group of blocks.
+/// Computes sums over rows. Each thread computes the sums of one column over the rows that the thread's group of blocks
+/// processes.
 template <bool centered, class T, class Stored>
 __global__ void __launch_bounds__(kThreads)
     weight_shares(const Rows s, T* weights, T* biases, const Stored* grad, const Stored* in, const T* means,
@@ -113,7 +114,7 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// Sums the results of the groups of blocks.
+/// Adds the results of all groups of blocks.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     join_columns(T* out, const T* shares, int64_t size, int64_t groups) {

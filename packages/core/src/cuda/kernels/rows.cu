@@ -7,7 +7,8 @@
 namespace rushlight::cuda {
 namespace {
 
-/// Computes out (outer, n, inner) by selecting from in (outer, size, inner) the positions in an index of `n` elements.
+/// Copies slices of in (outer, size, inner) to out (outer, n, inner). The `n` elements of `index` are the positions of
+/// the slices in `in`.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     take_slices(T* out, const T* in, const int64_t* index, const Alarm alarm, int64_t outer, int64_t n,
@@ -39,8 +40,8 @@ void queue_slices(const KernelArgs& args, const View& in, const View& index, int
     });
 }
 
-/// Row `b` of the result is the sum of the table's rows whose entry in `bags` is `b`. The entries of `bags` must be in
-/// ascending order.
+/// Row b of the result is the sum of the rows table[index[k]] over all k with bags[k] = b. The entries of `bags` must
+/// be in ascending order.
 template <class T>
 struct Bags {
     T* out;

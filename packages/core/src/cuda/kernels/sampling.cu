@@ -11,7 +11,7 @@ namespace {
 
 using namespace functors;
 
-/// Draws a gamma variable, or its logarithm.
+/// Draws a number from the gamma distribution, and writes it or its logarithm.
 template <bool logarithm>
 struct DrawGamma {
     double* out;
@@ -43,7 +43,8 @@ struct DrawGamma {
     }
 };
 
-/// Draws by inversion from the first uniform number, or by rejection.
+/// Draws a number from the distribution `law`. Either inverts the distribution function at the first uniform number, or
+/// uses rejection sampling.
 template <class Law>
 __device__ double drawn(Law& law, const Lanes& lanes, int64_t i) {
     if (law.by_inversion()) return law.quantile(lanes.uniform(0, i));

@@ -85,7 +85,7 @@ using Smallest = Extremes<T, false>;
 constexpr int kItems = 4;
 constexpr int64_t kLongPart = int64_t{1} << 14;
 
-/// Rows that are divided into parts of `each` elements, which are scanned separately.
+/// Rows that are divided into parts of `each` elements. The parts are scanned separately.
 struct Parts {
     Rows rows;  // one row for each part
     int64_t size, count, each;
@@ -99,7 +99,8 @@ struct Parts {
     }
 };
 
-/// Returns the joined state of the threads before this one in a row, and stores the state of the whole row in `all`.
+/// Returns the joined state of all threads of a row that precede this thread, and stores the joined state of all
+/// threads of the row in `all`.
 template <class F, class S>
 __device__ S before_lane(S* room, uint32_t lane, uint32_t lanes, S own, S& all) {
     S sum = own;
@@ -116,8 +117,8 @@ __device__ S before_lane(S* room, uint32_t lane, uint32_t lanes, S own, S& all) 
     return lane ? room[threadIdx.x - 1] : F::nothing();
 }
 
-/// Scans each part. `states` holds the states before the parts, or is null. With `only_states`, writes the states of the
-/// parts instead.
+/// Scans each part. `states` holds the state before each part, or is null. If `only_states` is true, writes no results,
+/// and stores the state of each part in `states`.
 template <class F>
 __global__ void __launch_bounds__(kThreads)
     scan_rows(const F f, const Parts p, typename F::State* states, bool only_states) {
@@ -151,7 +152,7 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// Replaces the state of each part by the state before the part.
+/// Replaces the state of each part by the joined state of all parts of the row before it.
 template <class F>
 __global__ void __launch_bounds__(kThreads)
     join_parts(typename F::State* states, int64_t rows, int64_t parts) {
@@ -190,7 +191,8 @@ void queue_scan(const KernelArgs& args, const F& f, int64_t dim) {
     launch(&scan_rows<F>, grid, stream, f, parts, states, false);
 }
 
-/// Calls `run` with the type in which elements of a dtype are scanned. Integers are converted to 64 bits and back.
+/// Calls `run` with a value of the type in which elements of a dtype are scanned. Integers are converted to 64 bits and
+/// the results back.
 template <class Run>
 void by_scan_type(const char* op, DType dtype, bool complex, Run&& run) {
     switch (dtype) {

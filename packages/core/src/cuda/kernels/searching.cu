@@ -14,7 +14,8 @@ using namespace functors;
 
 // --- Positions -----------------------------------------------------------------------------------------
 
-/// Finds the insertion positions of values in a sequence of `n`. Rows of `width` values have a sequence each, or share one.
+/// Finds the insertion positions of values in a sorted sequence of `n` numbers. Each row of `width` values has a
+/// sequence of its own, or all rows have the same sequence.
 template <class T>
 struct FindPositions {
     void* out;
@@ -60,7 +61,8 @@ struct IsAmong {
 
 // --- Groups of equal elements or rows ---------------------------------------------------------------
 
-/// Whether row number `i` of an order begins a group, which means that it differs from the row before.
+/// Determines whether row number `i` in the sorted order begins a group, which means that it differs from the row
+/// before it.
 template <class T>
 struct FindHeads {
     bool* heads;
@@ -115,7 +117,7 @@ struct WriteHeads {
     }
 };
 
-/// Computes keys from a column of rows, which are already sorted by the later columns.
+/// Computes sort keys from one column. The rows are already sorted by the columns after it.
 template <class T>
 struct ColumnKeys {
     uint64_t* keys;
@@ -127,7 +129,7 @@ struct ColumnKeys {
     }
 };
 
-/// Rows of `width` elements in sorted order, and whether each row begins a group.
+/// Rows of `width` elements in sorted order, and for each row whether it begins a group of equal rows.
 struct Groups {
     const void* rows;
     int64_t n, width;
@@ -187,8 +189,8 @@ void queue_groups(const KernelArgs& args, int64_t rows) {
 
 // --- Repeated indices -------------------------------------------------------------------------------
 
-/// The number of repetitions of each of `size` indices, given as one count for all indices or as one count for each
-/// index.
+/// Determines the number of repetitions of each of `size` indices. The operator receives one number for all indices, or
+/// one number for each index.
 struct Repeats {
     int64_t* counts;
     const int64_t* given;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kCountsPerThread = 8, kMostParts = 256;
 
-/// Computes the sums of parts of `each` counts, with a block for each part.
+/// Computes the sum of each part of `each` counts. One block processes each part.
 __global__ void __launch_bounds__(kThreads)
     sum_parts(const int64_t* counts, int64_t n, int64_t each, int64_t* sums) {
     __shared__ Values<int64_t> room;
@@ -24,7 +24,8 @@ __global__ void __launch_bounds__(kThreads)
     if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 
-/// Replaces each count of a part by the sum of the counts before it. `sums` holds the sums before each part, or is null.
+/// Replaces each count of a part by the sum of all counts before it. `sums` holds, for each part, the sum of all counts
+/// before the part, or is null if there is only one part.
 __global__ void __launch_bounds__(kThreads)
     sum_before_each(int64_t* counts, int64_t n, int64_t each, const int64_t* sums, int64_t* total) {
     __shared__ Values<int64_t> room;
@@ -55,8 +56,9 @@ constexpr int64_t kTile = kItems * kThreads;
 constexpr int kThreadsPerValue = kThreads / kValues;  // number of threads that sum the counts of one value
 constexpr int kPart = kThreads / kThreadsPerValue;
 
-/// The number of keys of each value for each thread: a row for each value, a column for each thread. A gap after every part
-/// avoids bank conflicts between threads that each iterate over a part.
+/// The number of keys of each digit value that each thread has read, in a table with a row for each value and a column
+/// for each thread. A gap after each part of a row avoids bank conflicts between threads that iterate over different
+/// parts.
 struct Columns {
     uint16_t counts[kThreads * kValues + kThreads * kValues / kPart * 2];
     __device__ uint16_t& at(int value, int thread) {
@@ -67,7 +69,7 @@ struct Columns {
 
 __device__ int digit_of(uint64_t key, int shift) { return static_cast<int>(key >> shift) & (kValues - 1); }
 
-/// Counts the digits of each tile: counts[value][tile].
+/// Counts how often each digit value occurs in each tile, and writes the numbers to counts[value][tile].
 __global__ void __launch_bounds__(kThreads)
     count_digits(const uint64_t* keys, int64_t n, int shift, int64_t* counts) {
     __shared__ Columns columns;
@@ -89,7 +91,8 @@ __global__ void __launch_bounds__(kThreads)
     counts[static_cast<int64_t>(t) * gridDim.x + blockIdx.x] = sum;
 }
 
-/// Moves keys and their numbers. `offsets` holds the target position of the tile's first key of each value.
+/// Moves keys and their numbers to their target positions. `offsets` holds, for each digit value and tile, the target
+/// position of the tile's first key with this value.
 __global__ void __launch_bounds__(kThreads)
     move_by_digit(const uint64_t* keys, const int64_t* numbers, int64_t n, int shift, const int64_t* offsets,
                   uint64_t* to_keys, int64_t* to_numbers) {

@@ -9,7 +9,7 @@
 namespace rushlight::cuda {
 namespace {
 
-/// The row of each element, or the number of rows for an element that is out of range.
+/// Writes the row of each element of the matrix. For an element that is out of range, writes the number of rows.
 struct RowKeys {
     uint64_t* keys;
     const int64_t *row, *column;
@@ -22,7 +22,7 @@ struct RowKeys {
     }
 };
 
-/// Computes an element of the product. The terms are added in the order of the matrix's elements.
+/// Computes an element of the product. The terms are added in the order of the sparse matrix's elements.
 template <class T>
 struct SumRow {
     using C = Computed<T>;
@@ -64,7 +64,7 @@ struct SparseProduct {
     }
 };
 
-/// Several threads compute each inner product.
+/// Computes the inner products. Several threads together compute each inner product.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     multiply_rows(const Rows s, T* out, const int64_t* row, const int64_t* column, const T* a, const T* b,
