@@ -5,7 +5,7 @@
 
 namespace rushlight::checks {
 
-/// Raises RuntimeError if an operand is a bool tensor, or if all operands are bools.
+/// Raises RuntimeError if an operand is a bool tensor.
 void no_bool_tensors(const TensorOrScalar& input, const TensorOrScalar& other, Scalar alpha);
 /// Raises RuntimeError if integers are divided by the integer 0.
 void integer_divisor(const TensorOrScalar& input, const TensorOrScalar& other);

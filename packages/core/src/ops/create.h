@@ -19,31 +19,31 @@ extern SharedKernel
     powers_kernel;  // base, first, last: powers whose exponents have equal steps that include both ends
 extern SharedKernel eye_kernel;  // ones on the diagonal of a matrix, else zeros
 
-/// Writes `value` to every element, below all stages. The dtype of `t` must represent `value`. The caller has recorded the
-/// write.
+/// Writes `value` to every element, without calling any stage. The dtype of `t` must be able to represent `value`. The
+/// caller must have counted the write.
 void fill_with(const Tensor& t, Scalar value);
 
-/// The properties of a new tensor that a rule determines.
+/// The properties of a new tensor. They are determined by an operator's rule.
 class NewTensor {
   public:
-    /// Creates a row-major tensor.
+    /// Describes a row-major tensor.
     NewTensor(IntList sizes, DType dtype, Device device) : dtype_(dtype), device_(device) {
         set_sizes(sizes);
     }
-    /// Creates a tensor with these strides, in elements.
+    /// Describes a tensor with given strides, in elements.
     NewTensor(IntList sizes, IntList strides, DType dtype, Device device);
-    /// Creates a tensor in a memory format. Preserve means row-major.
+    /// Describes a tensor in a memory format. Preserve stands for the row-major format.
     NewTensor(IntList sizes, DType dtype, Device device, MemoryFormat format)
         : NewTensor(sizes, dtype, device) {
         format_ = format;
     }
-    /// Creates a tensor of the shape of `like`, which must exist until `make` is called.
+    /// Describes a tensor of the shape of `like`. `like` must exist until `make` is called.
     NewTensor(const char* op, const Tensor& like, DType dtype, Device device, MemoryFormat format)
         : dtype_(dtype), device_(device), like_(&like), op_(op), format_(format) {}
 
     /// Sets the kernel that writes the elements. Without a kernel, they stay uninitialised.
     NewTensor& written_by(SharedKernel& kernel, std::initializer_list<Scalar> numbers);
-    /// Fills with `value`. Raises RuntimeError if the dtype cannot represent the value.
+    /// Makes `make` fill the tensor with `value`. Raises RuntimeError if the dtype cannot represent the value.
     NewTensor& filled_with(Scalar value);
 
     Tensor make(bool requires_grad) const;

@@ -19,7 +19,8 @@ bool differentiated(const T&... arguments) {
             derivatives) != 0;
 }
 
-/// Returns whether the dual or batch stage handles calls with these arguments. For operators whose gradient has a formula.
+/// Returns whether the dual or batch stage handles calls with these arguments. Used for operators whose gradient is
+/// given by a formula.
 template <class... T>
 bool differentiated_forward(const T&... arguments) {
     constexpr StageMask forward = bit(Stage::Dual) | bit(Stage::Batch);

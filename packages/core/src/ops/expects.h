@@ -21,7 +21,8 @@ struct Dim {
     static Dim list(IntList sizes) { return {List, 0, sizes}; }
 };
 
-/// Raises TypeError if a tensor is missing, NotImplementedError if its dtype has no kernel, and RuntimeError otherwise.
+/// Checks the arguments of an operator. Raises TypeError if a tensor is missing, NotImplementedError if a tensor's
+/// dtype has no kernel, and RuntimeError if another check fails.
 class Expects {
   public:
     enum class Types {
@@ -30,7 +31,7 @@ class Expects {
         Lapack,  // matrices that LAPACK supports: real or complex, with sizes below 2^31
     };
 
-    /// `names` are the names of the sizes, for items of kind Name.
+    /// `names` are the names of the sizes to which items of kind Name refer.
     Expects(const char* op, const char* const* names, int count) : op_(op), names_(names), count_(count) {}
 
     void given(const char* argument, const Tensor& t) const;

@@ -28,11 +28,12 @@ class Outputs {
         one.dtype = dtype;
         one.device = device;
     }
-    /// If `like` is channels-last and the device supports such outputs, selects the channels-last format for an output, or
-    /// for all outputs, that have the same number of dimensions as `like` (4 or 5).
+    /// If `like` is channels-last and the device supports such outputs, selects the channels-last format for an output,
+    /// or for all outputs. Outputs that have another number of dimensions than `like` (4 or 5) are not affected.
     void in_format_of(const Tensor& like, int which = kAll);
-    /// If the device supports such outputs, selects the order of the strides of `like`, as in pointwise operators, for
-    /// an output, or for all outputs, that have the same number of dimensions as `like`.
+    /// If the device supports such outputs, stores an output, or all outputs, with the dimensions in the order of the
+    /// strides of `like`, as in pointwise operators. Outputs that have another number of dimensions than `like` are not
+    /// affected.
     void in_order_of(const Tensor& like, int which = kAll);
     /// Stores the last output, a matrix, in column-major order on the CPU.
     void by_columns() {
@@ -93,7 +94,7 @@ class Launch {
         push(t.defined() ? t.impl()->view() : kAbsent);
         if (t.defined()) check_device(t);
     }
-    /// Adds the length of the list as a parameter, then the tensors.
+    /// Adds the length of the list as a parameter, and then the tensors of the list as inputs.
     void inputs(TensorList list) {
         param(static_cast<int64_t>(list.size()));
         for (const Tensor& t : list) input(t);

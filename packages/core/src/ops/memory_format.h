@@ -10,7 +10,7 @@ namespace rushlight {
 /// compared by the first operand in which both strides are nonzero. If there is none, the dimensions keep their order.
 void strides_in_order(IntList sizes, const int64_t* const* operands, int count, int64_t* strides);
 
-/// Computes the strides of a dense tensor of at least two dimensions in which the second varies fastest.
+/// Computes the strides of a dense tensor of at least two dimensions whose second dimension varies fastest in memory.
 void channels_last_strides(IntList sizes, int64_t* strides);
 
 /// Raises RuntimeError if the format is for another number of dimensions than `sizes` has.
@@ -19,7 +19,7 @@ void check_format(const char* op, IntList sizes, MemoryFormat format);
 /// Returns a new, uninitialised tensor.
 Tensor make_in_format(IntList sizes, DType dtype, Device device, MemoryFormat format);
 
-/// Returns a new, uninitialised tensor of the shape of `like`. Raises as check_format does.
+/// Returns a new, uninitialised tensor of the shape of `like`. Raises the same error as check_format.
 Tensor make_in_format(const char* op, const Tensor& like, DType dtype, Device device, MemoryFormat format);
 
 }  // namespace rushlight

@@ -29,7 +29,8 @@ struct PointwiseDesc {
 Tensor pointwise(const PointwiseDesc& desc, const TensorOrScalar* inputs, const Scalar* params);
 /// Runs the CPU's kernel on views of one shape. It is called like a kernel of a device.
 void pointwise_views(const PointwiseDesc& desc, const KernelArgs& k);
-/// Writes the result to `out` and returns `out`. With InPlace, `out` must have the broadcast shape. With Out, it is resized.
+/// Writes the result to `out` and returns `out`. If `form` is InPlace, `out` must have the broadcast shape. If `form`
+/// is Out, `out` is resized to this shape.
 Tensor pointwise_into(const PointwiseDesc& desc, const TensorOrScalar* inputs, const Scalar* params,
                       const Tensor& out, Form form);
 

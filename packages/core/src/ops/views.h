@@ -8,7 +8,7 @@
 
 namespace rushlight {
 
-/// A geometry under construction, which allocates nothing.
+/// The geometry of a view while it is being computed. It needs no allocation.
 struct ViewSpec {
     int ndim = 0;
     int64_t offset = 0;
@@ -49,7 +49,7 @@ inline Tensor take_view(const Tensor& base, const ViewSpec& spec) {
 int wrap_dim(const char* op, int64_t dim, int64_t ndim);
 
 namespace views {
-/// Computes the geometry of `size` over the same memory. Returns false if there is none.
+/// Computes the geometry of a view of the input's memory with the shape `size`. Returns false if no such view exists.
 bool try_view(const char* op, const Tensor& input, IntList size, ViewSpec& v);
 }  // namespace views
 

@@ -120,7 +120,7 @@ class Parser {
     Tensor sparse_zeros(const char* op, IntList size, std::optional<DType> dtype,
                         std::optional<Device> device, bool requires_grad,
                         std::optional<std::string_view> memory_format = {}) const;
-    /// Returns a tensor of zeros as above, by default with the dtype and device of `like`.
+    /// Returns a tensor of zeros in the sparse layout that was passed, by default with the dtype and device of `like`.
     Tensor sparse_zeros(const char* op, const Tensor& like, IntList size, std::optional<DType> dtype,
                         std::optional<Device> device, bool requires_grad) const;
     /// Returns the tensors of out=, for operators that return a list of tensors.

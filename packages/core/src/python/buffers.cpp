@@ -141,7 +141,7 @@ class Buffer {
     Buffer(const Buffer&) = delete;
     const Py_buffer& operator*() const { return view_; }
     const Py_buffer* operator->() const { return &view_; }
-    /// Moves the buffer to the heap. It must be released by `release_owner`.
+    /// Moves the buffer to the heap. The moved buffer must be released by `release_owner`.
     Py_buffer* move_out() {
         auto* moved = new Py_buffer(view_);
         view_.obj = nullptr;  // so that the destructor of `view` releases nothing

@@ -17,7 +17,7 @@ enum class ArrayCopy : uint8_t {
 };
 
 /// Returns a tensor over the memory of an object with a buffer (NumPy array, memoryview, array.array, mmap), and keeps
-/// the object alive. The tensor is read-only if the memory is. `op` names the caller in errors. (buffers.cpp)
+/// the object alive. The tensor is read-only if the memory is read-only. `op` names the caller in errors. (buffers.cpp)
 Tensor from_array(PyObject* array, ArrayCopy copy, const char* op = "tensor(data)");
 
 /// Whether the object is a numpy.ndarray. Does not import NumPy.

@@ -12,7 +12,7 @@
 
 namespace rushlight::python {
 
-/// Null if no default device has been set; the CPU is used then.
+/// The default device of this thread. It has no value if no default device has been set, and then the CPU is used.
 extern constinit thread_local std::optional<Device> default_device;
 
 /// Implement `with device:`. The blocks of a thread may be nested.

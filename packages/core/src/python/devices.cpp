@@ -7,7 +7,7 @@
 namespace rushlight::python {
 namespace {
 
-/// Converts a device or its name. Without an index it is the current device of its type.
+/// Converts a device or its name to a Device. A device without an index becomes the current device of its type.
 Device read_device(const char* function, PyObject* o) {
     Device device;
     RL_CHECK(to_device(o, device), throw_type, "%s(device): must be a device or a str, not %s", function,

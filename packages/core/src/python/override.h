@@ -26,8 +26,7 @@ struct Overridden {
     PyObject* result;
 };
 
-/// Whether tensors of this class carry the stage Python. The first call that returns true installs the stage's
-/// fallback.
+/// Whether tensors of this class have the stage Python. The first call that returns true installs the stage's fallback.
 bool overrides_operators(PyTypeObject* type);
 
 /// Calls the override of an argument's class for Tensor.<method>(*args), and returns its result. Returns null, without
@@ -56,7 +55,7 @@ struct Member {
 /// if there is no override and the caller has to run the member itself. Throws PythonError.
 PyObject* answer_by_class(Member member, PyObject* self, PyObject* const* args = nullptr,
                           Py_ssize_t nargs = 0, PyObject* kwnames = nullptr);
-/// Does the same for arguments in a tuple and a dictionary, each of which may be null.
+/// Calls the override like answer_by_class, with arguments in a tuple and a dictionary, each of which may be null.
 PyObject* answer_by_class_to_call(Member member, PyObject* self, PyObject* args, PyObject* kwargs);
 
 /// Whether the class of this object has a __torch_function__ that is not the inherited one, and overrides are enabled

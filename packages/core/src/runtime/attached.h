@@ -109,7 +109,7 @@ CachingAllocator& graph_memory(Device device);
 /// The pool of graphs to which a storage's memory belongs, or 0.
 uint64_t memory_pool_of(const Storage& storage);
 
-/// The functions of the host table that make core's allocators for a plug-in, and call them.
+/// The functions of the host table that make core's allocators for a plug-in, and that call these allocators.
 BackendStatus create_allocator(int32_t index, const AllocatorDriver* driver, DeviceAllocator** made);
 BackendStatus allocator_allocate(DeviceAllocator* from, size_t nbytes, void* stream, void** data);
 BackendStatus allocator_release(DeviceAllocator* from, void* data);

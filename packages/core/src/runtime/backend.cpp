@@ -154,7 +154,8 @@ void install_kernels(Attached& owner) {
         look_up(shared->name, 0, KernelPart::Run, shared->slots.device[device]);
 }
 
-/// Devices belong to the parent process. After a fork, the child records that they existed, and does not use them.
+/// Devices belong to the parent process. After a fork, the child process records that there were devices, and does not
+/// use them.
 void watch_forks() {
     static std::once_flag once;
     std::call_once(once, [] {

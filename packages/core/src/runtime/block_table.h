@@ -86,8 +86,8 @@ struct FreeBins {
         if (!bins[i]) occupied[i / 64] &= ~(uint64_t{1} << (i % 64));
     }
 
-    /// Returns the smallest block that fits in the bin of the requested size, or else in the next bin that is not
-    /// empty.
+    /// Returns the smallest block of at least the requested size in the bin of this size. If there is none, searches
+    /// the following bins.
     Block* find(size_t size) const {
         for (int i = index(size); i < kBins; ++i) {
             uint64_t word = occupied[i / 64] >> (i % 64);

@@ -214,8 +214,8 @@ bool CachingAllocator::release_locked(void* data, uint64_t now) noexcept {
     return true;
 }
 
-/// Holds a released block back until the streams that used it are done. If a capture prevents marks on these streams,
-/// the marks are placed after the capture.
+/// Holds a released block back until all streams that used it have finished their work on it. If a capture prevents
+/// marks on these streams, the marks are placed after the capture.
 void CachingAllocator::hold_back(Block* block) {
     const auto captured = [this](StreamId stream) { return pool_for(stream) != 0; };
     if (is_captured(block->segment->pool) || std::ranges::any_of(block->used_on, captured)) {
@@ -296,7 +296,7 @@ std::span<Page> CachingAllocator::whole_pages(const Block* block) const {
     return {&block->segment->pages[first], end > first ? end - first : 0};
 }
 
-/// Marks the pages of a block as used. Returns the number of bytes of the pages among them that had been discarded.
+/// Marks the pages of a block as used. Returns the number of bytes of those pages that had been discarded before.
 size_t CachingAllocator::take_pages(const Block* block, uint64_t now) {
     size_t discarded = 0, missing = 0;
     for (Page& page : pages(block)) {
@@ -450,7 +450,8 @@ void CachingAllocator::give_back_all(RecentUse::Choice* choice) {
     }
 }
 
-/// Returns the pages of a free block, except those that `choice` keeps. If `choice` is null, returns all of them.
+/// Returns the pages of a free block to the system, except the pages that `choice` keeps. If `choice` is null, returns
+/// all pages.
 void CachingAllocator::give_back(Block* block, RecentUse::Choice* choice) {
     std::span<Page> within = whole_pages(block);
     bool empty = whole_segment(block);
@@ -515,8 +516,8 @@ void CachingAllocator::drop_inherited() {
     }
 }
 
-/// Updates the peaks. Returns the number of bytes that threads keep in their lists. Called before the number of bytes
-/// that the allocator counts changes.
+/// Updates the peaks. Returns the number of bytes that threads keep in their lists. Must be called before the allocator
+/// changes its numbers of bytes.
 size_t CachingAllocator::count_quick() noexcept {
     if (quick_.empty()) return 0;
     size_t held = 0, least = 0;

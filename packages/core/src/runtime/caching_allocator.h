@@ -39,7 +39,8 @@ class Driver {
     /// Returns memory of the device, or nullptr if none is left.
     virtual void* map(size_t nbytes) noexcept = 0;
     virtual void unmap(void* data, size_t nbytes) noexcept = 0;
-    /// Returns the physical memory of a range to the system but keeps its addresses, if the device supports that.
+    /// Returns the physical memory of a range to the system but keeps the range's addresses, if the device supports
+    /// this.
     virtual void discard(void*, size_t) noexcept {}
     virtual uint64_t now_ms() noexcept = 0;
     /// Whether other programs need the memory. If so, the allocator returns all unused memory before it takes `nbytes`
@@ -49,7 +50,8 @@ class Driver {
     /// `short_of_memory` returned false. The allocator checks again after this time at the latest.
     virtual uint64_t calm_ms() noexcept { return UINT64_MAX; }
 
-    /// Returns a mark behind all work that is queued on `stream` now. Called only for drivers with several streams.
+    /// Places a mark after all work that is queued on the stream so far, and returns the mark. Called only for drivers
+    /// with several streams.
     virtual Event record(StreamId) noexcept { return nullptr; }
     virtual bool reached(Event) noexcept { return true; }
     virtual void wait(Event) noexcept {}
@@ -86,13 +88,15 @@ class CachingAllocator {
     /// From this call until `end_capture`, blocks for `stream` are allocated from `pool`.
     void begin_capture(PoolId pool, StreamId stream);
     void end_capture(PoolId pool) noexcept;
-    /// Declares that no graph uses the pool any longer. Its free segments are returned, and the others when their last
-    /// block is released.
+    /// Declares that no graph uses the pool any longer. The pool's free segments are returned to the driver at once.
+    /// Each remaining segment is returned when its last block is released.
     void retire(PoolId pool) noexcept;
-    /// The pool to which a live block belongs; 0 also if there is no such block.
+    /// The pool to which a live block belongs. Returns 0 for the common memory, and also if there is no live block at
+    /// `data`.
     PoolId pool_of(const void* data) noexcept;
 
-    /// Releases the memory that is due at this time. For callers that do not call `release` often.
+    /// Returns to the driver all memory that has been unused for long enough at the time `now`. For callers that do not
+    /// call `release` often.
     void tick(uint64_t now) noexcept;
     /// Returns all unused memory if the driver is short of `nbytes`.
     void make_room(size_t nbytes) noexcept;
@@ -103,8 +107,8 @@ class CachingAllocator {
     uint64_t set_limit(uint64_t nbytes) noexcept;
     /// Records the line of the program that allocated a block.
     void set_site(void* data, Site site) noexcept;
-    /// Returns a text for errors such as "; the largest are 40.0 MiB (train.py:12), …" about live blocks, or "" if
-    /// there are none.
+    /// Returns a text about the largest live blocks, for errors: "; the largest are 40.0 MiB (train.py:12), …". Returns
+    /// "" if there are no such blocks.
     std::string largest_live(size_t count);
 
     /// Registers a thread's list of small blocks. Statistics do not count the blocks in the list: Note [Quick blocks].

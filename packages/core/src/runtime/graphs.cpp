@@ -187,7 +187,8 @@ void DeviceGraph::begin(void* stream, uint64_t pool) {
     captures.fetch_add(1, std::memory_order_relaxed);
 }
 
-/// Removes the capture from the list. After this the backend's graph is complete or null.
+/// Ends the capture and removes it from the list of captures. Afterwards the backend's graph is either complete or
+/// null.
 void DeviceGraph::finish_capture() {
     const PhiloxKey now = state_of(default_generator());
     draws_ = now.seed == at_begin_.seed ? now.offset - at_begin_.offset : 0;

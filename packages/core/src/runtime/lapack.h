@@ -22,7 +22,8 @@ namespace rushlight::lapack {
 /// Whether the library's integers have 64 bits. Opens the library, and raises RuntimeError if there is none.
 bool is_wide();
 
-/// A routine. Arguments are `char` and `int64_t` by value, alpha and beta as `const T&`, and all others as pointers.
+/// A routine of LAPACK. Arguments of type `char` and `int64_t` are passed by value, alpha and beta as `const T&`, and
+/// all other arguments as pointers.
 class Routine {
   public:
     /// `name` is the Fortran name without an underscore: "dgesv".

@@ -22,7 +22,7 @@ class LazyLibrary {
     F* function(const char* name) {
         return reinterpret_cast<F*>(require(name));
     }
-    /// The reason why the library could not be opened; empty if it could.
+    /// The reason why the library could not be opened; empty if it was opened.
     std::string why_not();
 
   private:

@@ -16,9 +16,9 @@ namespace rushlight::detail {
 
 namespace {
 
-/// Calls `visit` with the folder of the process's control group in the hierarchy of `controller` ("" is version 2), and
-/// then with the folder of each of its ancestors. In a container, the path may be a path of the host, of which only the
-/// root folder exists in the container.
+/// Calls `visit` with the folder of the process's control group in the hierarchy of `controller` ("" stands for version
+/// 2 of control groups), and then with the folder of each of its ancestors. In a container, the path may be a path of
+/// the host, of which only the root folder exists in the container.
 void for_each_group(const std::string& root, const std::string& controller,
                     const std::function<void(const std::string&)>& visit) {
     std::ifstream groups(root + "/proc/self/cgroup");
@@ -58,8 +58,8 @@ bool read_entry(const std::string& path, const std::string& name, uint64_t& valu
     return false;
 }
 
-/// The smallest amount of memory that is left in the control group and its ancestors. Memory that their statistics list
-/// under the names in `reclaimable` counts as unused.
+/// The amount of memory that is left in the control group or in one of its ancestors, whichever has the least. Memory
+/// that a group's statistics list under one of the names in `reclaimable` counts as unused.
 uint64_t left_in_groups(const std::string& root, std::initializer_list<const char*> reclaimable) {
     uint64_t left = UINT64_MAX;
     auto lower = [&](const std::string& folder, const char* limit_file, const char* usage_file,

@@ -28,7 +28,7 @@ class MersenneTwister {
         y ^= (y << 15) & 0xEFC60000U;
         return y ^ (y >> 18);
     }
-    /// Draws the upper half first.
+    /// Draws a number of 64 bits from two words. The first word is the upper half.
     uint64_t next64() {
         const uint64_t upper = next();
         return upper << 32 | next();

@@ -77,7 +77,7 @@ void give_back(int extra) {
     if (extra > 0) lent.store(0, std::memory_order_release);
 }
 
-/// Stores the exception of the lowest range.
+/// Stores an exception. If several ranges throw, keeps the exception of the range that begins first.
 class FirstError {
   public:
     void keep(int64_t at) {

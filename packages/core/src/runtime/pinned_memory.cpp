@@ -29,7 +29,7 @@ struct PinnedDriver final : Driver {
     BackendStatus status = BackendStatus::Ok;  // the status of the last call of `pin`
 };
 
-/// The events behind the copies that read or write a block, until they are reached.
+/// The events that follow the copies that read or write a block. An event is removed when it is reached.
 using Copies = std::vector<std::unique_ptr<rushlight::Event>>;
 
 /// Returns whether all copies are done.
@@ -42,8 +42,9 @@ bool are_done(Copies& copies) {
     return copies.empty();
 }
 
-/// A block that was released during a copy is held back until the copy is done. The end of the copy is not marked at the
-/// release but at the copy, because at the release the stream may be captured.
+/// A block that was released during a copy is held back until the copy is done. The event that marks the end of the
+/// copy is recorded directly after the copy and not when the block is released, because the stream may be captured at
+/// that time.
 struct Pinned {
     explicit Pinned(const Attached& a) : attached(a), driver(a.backend) {}
 

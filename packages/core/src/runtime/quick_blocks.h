@@ -28,7 +28,7 @@ class QuickBlocks {
     static constexpr size_t kLimit = 8192;  // larger blocks are not kept
     static constexpr size_t kBytes = size_t{128} << 10;
 
-    /// Returns a block for `nbytes`, from 1 to kLimit bytes, or null.
+    /// Returns a block for `nbytes` bytes, or null if the list has no such block. `nbytes` must be from 1 to kLimit.
     void* take(size_t nbytes) noexcept {
         Bin& bin = bins_[(nbytes - 1) / kGrain];
         if (bin.count == 0) return nullptr;

@@ -100,8 +100,8 @@ class RecentUse {
     std::array<Returned, kTicks> returned_ = {};
 
   public:
-    /// Decides which unused memory is released now. All unused memory is counted first, and then `keeps` is called for
-    /// each part. The memory that was used last is kept first.
+    /// Decides which unused memory is returned to the system now. All unused memory is counted first, and then `keeps`
+    /// is called for each part. The memory that was used last is kept first.
     class Choice {
       public:
         Choice(RecentUse& use, uint64_t now) : now_(now) {

@@ -5,8 +5,8 @@
 
 namespace rushlight {
 
-/// Calls the CPU's kernel of an operator on host memory, after the operator's first kernel, if it has one. The second
-/// kernel may need data that the first one stored in the context.
+/// Calls the CPU's kernel of an operator on host memory. If `before` is not null, first calls this kernel in the same
+/// context, because the second kernel may need data that the first kernel stored there.
 void run_on_cpu(KernelFn before, KernelFn kernel, const KernelArgs& args, PhiloxKey random);
 
 }  // namespace rushlight

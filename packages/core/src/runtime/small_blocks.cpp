@@ -221,7 +221,8 @@ void Center::give_back_due(uint64_t now) {
     give_back(&choice);
 }
 
-/// Returns the pages of empty slabs, except those that `choice` keeps. If `choice` is null, returns all of them.
+/// Returns the pages of empty slabs to the system, except the pages that `choice` keeps. If `choice` is null, returns
+/// all pages.
 void Center::give_back(RecentUse::Choice* choice) {
     for (Slab* slab = empty; slab; slab = slab->next) {
         if (!slab->resident || (choice && choice->keeps(kSlabSize, slab->emptied_ms))) continue;

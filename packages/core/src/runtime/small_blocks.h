@@ -21,9 +21,9 @@ void release(void* data, size_t nbytes) noexcept;
 
 /// Makes the calling thread read the clock at its next allocation.
 void look_soon() noexcept;
-/// Returns the memory that is due at this time to the system.
+/// Returns to the system all memory that has been unused for long enough at the time `now`.
 void tick(uint64_t now) noexcept;
-/// Returns the pages of all empty slabs.
+/// Returns the pages of all empty slabs to the system.
 void give_back_unused() noexcept;
 /// Called before memory is taken from the system. The caller holds no lock except the lock of this file. Returns false
 /// if there is no memory.

@@ -19,7 +19,7 @@ struct Coordinates {
     int64_t sparse_dim() const { return indices.size(0); }
     int64_t nnz() const { return indices.size(1); }
     int64_t ndim() const { return static_cast<int64_t>(size.size()); }
-    /// The coordinates along one sparse dimension, (nnz).
+    /// The coordinates along one sparse dimension, of shape (nnz).
     Tensor along(int64_t dim) const;
     /// The row-major index of each element over the sparse dimensions, of shape (nnz).
     Tensor positions() const;
@@ -34,10 +34,10 @@ Coordinates coordinates(const Tensor& t);
 Coordinates coalesced(const Tensor& t);
 /// Returns a COO tensor with the autograd history of the values.
 Tensor from_coordinates(const Coordinates& c);
-/// Converts a COO tensor to the layout of `like`. For blocks, the result has blocks of the same size as `like`, or
-/// stays COO if the size of the blocks does not divide it.
+/// Converts a COO tensor to the layout of `like`. If `like` has blocks, the result has blocks of the same size. If this
+/// size does not divide the tensor's size, the result stays in COO.
 Tensor in_layout(const Tensor& coo, const Tensor& like);
-/// Returns a tensor with the positions of `like` and other values, of any dtype.
+/// Returns a tensor with the positions of `like` and the given values, whose dtype may differ.
 Tensor with_values(const Tensor& like, const Tensor& values);
 
 /// Returns the coordinates, of shape (dims, n), of positions that are given as row-major indices over `size`.

@@ -8,8 +8,8 @@ namespace rushlight {
 /// The default dtype of the number's category; bool and int64 stay unchanged.
 DType default_dtype_of(Scalar number);
 
-/// Tensors with dimensions take precedence over 0-d tensors, and these over numbers, unless an operand of lower
-/// precedence has a higher category (the rule of PyTorch and of the array API standard).
+/// Tensors with dimensions take precedence over 0-d tensors, and 0-d tensors take precedence over numbers, unless an
+/// operand of lower precedence has a higher category (the rule of PyTorch and of the array API standard).
 class Promotion {
   public:
     void add(const TensorOrScalar& operand);

@@ -8,7 +8,8 @@ namespace {
 namespace math {
 inline namespace RUSHLIGHT_CPU {
 
-/// For |x| up to 9.5: a Taylor series about the nearest integer. Its coefficients follow from y'' = x y.
+/// Computes Ai(x), or its derivative, for |x| up to 9.5 by a Taylor series about the nearest integer. The coefficients
+/// of the series follow from the equation y'' = x y.
 RL_SPECIAL double airy_near(double x, bool derivative) {
     // Ai and Ai' at -9, -8, ..., 9, computed with 40 digits.
     static constexpr double kAiryAt[19][2] = {
@@ -36,7 +37,8 @@ RL_SPECIAL double airy_near(double x, bool derivative) {
     return sum;
 }
 
-/// For larger |x|: asymptotic series (DLMF 9.7), summed up to their smallest term.
+/// Computes Ai(x), or its derivative, for |x| above 9.5 by asymptotic series (DLMF 9.7), which are summed up to their
+/// smallest term.
 RL_SPECIAL double airy_far(double x, bool derivative) {
     const double y = std::fabs(x), root = std::sqrt(std::sqrt(y)), zeta = y * std::sqrt(y) * (2.0 / 3);
     // The terms are u_k / zeta^k, or, for the derivative, v_k / zeta^k.

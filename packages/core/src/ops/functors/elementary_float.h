@@ -10,7 +10,7 @@ namespace math {
 
 constexpr double kHalfPi = 1.5707963267948966;
 
-/// atan(t) for 0 <= t <= 1.
+/// Returns atan(t) for 0 <= t <= 1.
 RL_HD inline double atan_fit(double t) {
     return t * series(2 * t * t - 1, 0.870419751368, -0.101876542247, 0.0208518510835, -0.00503086651561,
                       0.0013155879069, -0.000360959547362, 0.000102264983792, -2.97257960135e-05,
@@ -32,7 +32,7 @@ RL_HD inline float fast_atan2(float y, float x) {
     return x != x || y != y ? x + y : std::copysign(static_cast<float>(angle), y);
 }
 
-/// asin(t) for 0 <= t <= 1/2, where s = t^2.
+/// Returns asin(t) for 0 <= t <= 1/2. `s` must be t^2.
 RL_HD inline double asin_fit(double t, double s) {
     return t * series(8 * s - 1, 1.02210057525, 0.0234721961919, 0.001485941555, 0.000125293244517,
                       1.21165458996e-05, 1.26953190972e-06, 1.4027624117e-07, 1.66290717678e-08,

@@ -159,18 +159,18 @@ RL_SPECIAL double stirling_rest(double a) {
            a;
 }
 
-/// The relative accuracy at which the summation of a series ends if the result is rounded to float.
+/// The relative accuracy at which the summation of a series ends if the final result is rounded to float.
 constexpr double kQuick = 1e-10;
 
-/// x^a e^-x / gamma(a + 1).
+/// Returns x^a * e^-x / gamma(a + 1).
 RL_SPECIAL double gamma_density(double a, double x, bool quick = false) {
     if (a < 10) return std::exp(a * std::log(x) - x - (quick ? lgamma_stirling(a + 1) : lgamma(a + 1)));
     double gap = log_gap(a, x);
     return std::exp(-a * gap - stirling_rest(a)) / std::sqrt(6.283185307179586 * a);
 }
 
-/// The upper incomplete gamma function, or the lower one if `lower` is true, for large a and x near a: N. M. Temme, "The
-/// asymptotic expansion of the incomplete gamma functions", 1979 (DLMF 8.12).
+/// The upper incomplete gamma function, or the lower incomplete gamma function if `lower` is true, for large a and x
+/// near a: N. M. Temme, "The asymptotic expansion of the incomplete gamma functions", 1979 (DLMF 8.12).
 RL_SPECIAL double igamma_uniform(double a, double x, bool lower) {
     // Coefficients of eta^n a^-k, where eta measures the deviation of x / a from 1, from DLMF 8.12.11 and 8.12.12.
     static constexpr double kTemme[7][16] = {
@@ -244,8 +244,8 @@ RL_SPECIAL double igamma_fraction(double a, double x, bool quick) {
     return product * gamma_density(a, x, quick) * a;
 }
 
-/// The upper incomplete gamma function for small a and x: 1 - x^a / gamma(a + 1) (1 + a sum). Subtracting the series of the
-/// lower function from 1 would lose digits by cancellation.
+/// The upper incomplete gamma function for small a and x. Subtracting the power series of the lower function from 1
+/// would lose digits by cancellation, so the term x^a / gamma(a + 1) is subtracted from 1 by expm1.
 RL_SPECIAL double igammac_small(double a, double x, bool quick) {
     const double end = quick ? kQuick : 1e-17;
     double term = 1, sum = 0;

@@ -30,7 +30,8 @@ RL_HD inline LstmGradients<T> lstm_gradients(T in, T forget, T candidate, T out,
             grad_hidden * c * o * (1 - o), grad * f};
 }
 
-/// One step of a GRU. The arguments `x_*` are the products with the input, and `h_*` the products with the state.
+/// One step of a GRU. The arguments `x_*` are products of the weights and the input, and the arguments `h_*` are
+/// products of the weights and the state.
 template <class T>
 RL_HD inline T gru_step(T x_reset, T x_update, T x_new, T h_reset, T h_update, T h_new, T state) {
     const T r = math::sigmoid(x_reset + h_reset), z = math::sigmoid(x_update + h_update),
@@ -38,7 +39,8 @@ RL_HD inline T gru_step(T x_reset, T x_update, T x_new, T h_reset, T h_update, T
     return (1 - z) * n + z * state;
 }
 
-/// The gradients for the reset and update gates are the same for `x` and `h`.
+/// The gradients of a step of a GRU. `reset` is the gradient with respect to both x_reset and h_reset, and `update` is
+/// the gradient with respect to both x_update and h_update.
 template <class T>
 struct GruGradients {
     T reset, update, x_new, h_new, state;

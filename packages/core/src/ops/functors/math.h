@@ -61,8 +61,8 @@ RL_HD inline T sigmoid(T x) {
     return T(1) / (T(1) + exp(-x));
 }
 
-/// The inverse of erf by Halley's method, in double for both types, from an approximation that is accurate to three digits:
-/// Winitzki, A handy approximation for the error function and its inverse, 2008.
+/// The inverse of erf. It is computed in double for both types, by Halley's method. The first approximation is accurate
+/// to three digits: Winitzki, A handy approximation for the error function and its inverse, 2008.
 template <class T>
 RL_HD inline T erfinv(T value) {
     constexpr double kTwoOverRootPi = 1.1283791670955126, kA = 0.147;
@@ -87,7 +87,7 @@ RL_HD inline T erfinv(T value) {
     return static_cast<T>(y);
 }
 
-/// Whether x is in the range in which sin, cos and tan above are valid.
+/// Whether x is in the range for which the functions sin, cos and tan above are valid.
 template <class T>
 RL_HD inline bool moderate(T x) {
 #if defined(__CUDACC__)
@@ -97,7 +97,7 @@ RL_HD inline bool moderate(T x) {
 #endif
 }
 
-/// Powers of doubles, and the range in which they are valid.
+/// power returns x^y, and has_power returns whether `power` is valid for x and y.
 #if defined(__CUDACC__)
 RL_HD inline double power(double x, double y) { return ::pow(x, y); }
 RL_HD inline bool has_power(double, double) { return true; }

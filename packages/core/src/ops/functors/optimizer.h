@@ -30,7 +30,8 @@ RL_HD inline double root(double x) { return __builtin_sqrt(x); }
 RL_HD inline float magnitude(float x) { return __builtin_fabsf(x); }
 RL_HD inline double magnitude(double x) { return __builtin_fabs(x); }
 
-/// A number of a parameter. It is rounded to the dtype of its tensor.
+/// A number that an optimizer stores for each parameter, such as its step count. It is rounded to the dtype of the
+/// tensor that stores it.
 struct Number {
     double value;
     bool single;  // float32, otherwise float64
@@ -54,8 +55,8 @@ struct Gradient {
     }
 };
 
-/// Tieleman and Hinton, 2012; the centred version is from Graves, 2013. State: the running mean of the squared gradient,
-/// the running mean of the gradient if centred, and the momentum buffer.
+/// Tieleman and Hinton, 2012; the centred version is from Graves, 2013. State: the running mean of the squared
+/// gradient, the running mean of the gradient in the centred version, and the momentum buffer.
 template <bool kCentered, bool kMomentum>
 struct Rmsprop {
     static constexpr int kStates = 1 + kCentered + kMomentum, kNumbers = 1;
@@ -160,8 +161,8 @@ struct Adamax {
     }
 };
 
-/// Dozat, 2016. State: the running means of the gradient and of its square. Numbers: the product of the momentum factors of
-/// all steps, and the count.
+/// Dozat, 2016. State: the running means of the gradient and of its square. Numbers: the product of the momentum
+/// factors of all steps, and the step count.
 struct Nadam {
     static constexpr int kStates = 2, kNumbers = 2;
     Gradient gradient;
@@ -227,7 +228,7 @@ struct Radam {
     }
 };
 
-/// Riedmiller and Braun, 1993. State: the previous gradient and the lengths of the steps.
+/// Riedmiller and Braun, 1993. State: the previous gradient, and the current length of the step for each element.
 struct Rprop {
     static constexpr int kStates = 2, kNumbers = 1;
     Gradient gradient;
@@ -257,8 +258,8 @@ struct Rprop {
     }
 };
 
-/// Polyak and Juditsky, 1992, with the rates of Bottou. State: the average of the parameter. Numbers: the coefficient of the
-/// next value in the average, the next learning rate, and the count.
+/// Polyak and Juditsky, 1992, with the rates of Bottou. State: the running average of the parameter over the steps.
+/// Numbers: the weight of the parameter's next value in this average, the next learning rate, and the step count.
 struct Asgd {
     static constexpr int kStates = 1, kNumbers = 3;
     Gradient gradient;

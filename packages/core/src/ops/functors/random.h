@@ -22,7 +22,8 @@ struct DropoutBackward {
 
 // Distributions computed from uniform numbers in [0, 1) by inversion, or from standard normal numbers.
 
-/// `largest` is the largest number below the end of the interval: rounding must not give the end.
+/// Maps uniform numbers in [0, 1) to an interval. `largest` is the largest number below the end of the interval.
+/// Results are limited to it, because rounding could otherwise give the end of the interval.
 template <class T>
 struct Uniform {
     T from, width, largest;
@@ -62,7 +63,7 @@ struct Exponential {
     RL_HD T operator()(T u) const { return -std::log1p(-u) / rate; }
 };
 
-/// P(value > n) is (1 - p)^n. `scale` is 1 / log(1 - p).
+/// The geometric distribution: the probability of a value above n is (1 - p)^n. `scale` is 1 / log(1 - p).
 template <class T>
 struct Geometric {
     T scale, largest;

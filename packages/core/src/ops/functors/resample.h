@@ -33,7 +33,7 @@ struct Resampling {
 
     RL_HD bool cubic() const { return mode == kCubic; }
     RL_HD bool linear() const { return mode == kLinear; }
-    /// Distance between two output positions, in input positions.
+    /// Distance between two neighbouring output positions, measured in input positions.
     template <class T>
     RL_HD T step() const {
         if (align_corners && (linear() || cubic()))
@@ -48,7 +48,7 @@ struct Resampling {
         const T position = static_cast<T>(j);
         return align_corners ? step * position : step * (position + T(0.5)) - T(0.5);
     }
-    /// Radius of a filter that covers the inputs between two output positions.
+    /// Radius of a filter, measured in input positions, that covers all input positions between two output positions.
     template <class T>
     RL_HD T reach() const {
         const T step = this->step<T>();
@@ -63,7 +63,8 @@ struct Resampling {
         }
         return linear() ? 2 : cubic() ? 4 : 1;
     }
-    /// Stores the input positions of output position j and their weights. Positions of weight 0 may occur twice.
+    /// Stores the input positions that contribute to output position j, and their weights. Positions of weight 0 may
+    /// occur twice.
     template <class T>
     RL_HD void taps_of(int64_t j, int64_t* index, T* weight) const {
         if (antialias) return antialiased(j, index, weight);

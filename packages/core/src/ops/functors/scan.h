@@ -25,7 +25,8 @@ RL_HD inline T narrowed(ScanState<T> v) {
     else return static_cast<T>(static_cast<Computed<T>>(v));
 }
 
-/// A sum of exponentials, stored as the sum of exp(x - largest), which does not overflow.
+/// A sum of exponentials exp(x). It is stored as the largest x and the sum of exp(x - largest), which does not
+/// overflow.
 struct LogSum {
     double largest, scaled;
 
@@ -59,8 +60,8 @@ RL_HD inline Complex<double> log_of_both(Complex<double> a, Complex<double> b) {
     return {a.re + std::log(std::hypot(re, im)), a.im + std::atan2(im, re)};
 }
 
-/// Whether a later element replaces the extreme of the earlier elements. The last of equal elements is selected, and a
-/// NaN is never replaced by a number.
+/// Whether a later element replaces `best`, the largest or smallest of the earlier elements. The last of equal elements
+/// is selected, and a NaN is never replaced by a number.
 template <bool largest, class C>
 RL_HD inline bool replaces(C later, C best) {
     return later != later || (largest ? later >= best : later <= best);

@@ -8,8 +8,9 @@
 namespace rushlight::functors {
 namespace {
 
-/// Returns the first of `n` positions at which `stays` is false; it must be true at all positions before. The halves are
-/// chosen by arithmetic, because a branch would be mispredicted half of the time.
+/// Returns the first of `n` positions for which `stays` is false, or `n` if there is none, by binary search. `stays`
+/// must be true for all positions before the result and false for all others. The halves are selected by arithmetic,
+/// because a branch would be mispredicted half of the time.
 template <class Stays>
 RL_HD inline int64_t first_position(int64_t n, Stays stays) {
     if (n == 0) return 0;
@@ -22,8 +23,8 @@ RL_HD inline int64_t first_position(int64_t n, Stays stays) {
     return begin + static_cast<int64_t>(stays(begin));
 }
 
-/// Whether a value is inserted after an element. With `right`, it is also inserted after equal elements. The comparison is
-/// negated so that a NaN is inserted after every element.
+/// Whether a value is inserted after an element. If `right` is true, the value is also inserted after equal elements.
+/// The comparison is negated so that a NaN is inserted after every element.
 template <class C>
 RL_HD inline bool goes_behind(C value, C element, bool right) {
     return right ? !(element > value) : !(element >= value);

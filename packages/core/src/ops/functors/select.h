@@ -9,8 +9,8 @@
 namespace rushlight::functors {
 namespace {
 
-/// Returns a if the condition is true, and otherwise b. The bits are selected, because compilers make a branch of the
-/// selection of values, and random conditions are mispredicted.
+/// Returns a if the condition is true, and otherwise b. The selection uses operations on the bits, because compilers
+/// translate `condition ? a : b` to a branch, which processors mispredict if the condition is random.
 template <class T>
 RL_HD inline T select(bool condition, T a, T b) {
     if constexpr (sizeof(T) <= 8) {
@@ -26,9 +26,9 @@ RL_HD inline T select(bool condition, T a, T b) {
     }
 }
 
-/// Returns `a`, limited to the range from `low` to `high`, which are not NaN. Returns `high` if `low` is above `high`. If
-/// `a` is NaN, both comparisons are false and `a` is returned. Compilers translate the comparisons to the processor's
-/// instructions for the larger and the smaller of two numbers.
+/// Returns `a`, limited to the range from `low` to `high`. The limits must not be NaN. Returns `high` if `low` is above
+/// `high`. If `a` is NaN, both comparisons are false and `a` is returned. Compilers translate the comparisons to the
+/// processor's instructions for the larger and the smaller of two numbers.
 template <class T>
 RL_HD inline T between(T a, T low, T high) {
     const T above = low > a ? low : a;

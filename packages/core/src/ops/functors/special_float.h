@@ -8,7 +8,7 @@ namespace rushlight::functors {
 namespace {
 namespace math {
 
-/// c[0] + c[1] x + c[2] x^2 + ...
+/// Returns c[0] + c[1] * x + c[2] * x^2 + ..., where c are the arguments after x.
 RL_HD inline double series(double, double last) { return last; }
 template <class... Rest>
 RL_HD inline double series(double x, double first, Rest... rest) {
@@ -107,14 +107,15 @@ RL_HD inline float i1e(float x) {
     return static_cast<float>(i1e_fit(a) * (z > 1e100 ? 1e100 : z < -1e100 ? -1e100 : z));
 }
 
-/// Stirling's series (DLMF 5.11.1), for y >= 8 and r = 1 / y.
+/// Returns log gamma(y) for y >= 8 by Stirling's series (DLMF 5.11.1). `r` must be 1 / y.
 RL_HD inline double stirling(double y, double r) {
     double z = r * r;
     double tail =
         r * series(z, 1. / 12, -1. / 360, 1. / 1260, -1. / 1680, 1. / 1188, -691. / 360360, 1. / 156);
     return (y - 0.5) * log(y) - y + 0.9189385332046728 + tail;
 }
-/// x (x + 1) ... (x + 7), the factors by which the recurrence moves an argument below 8 to x + 8.
+/// Returns x (x + 1) ... (x + 7), the quotient gamma(x + 8) / gamma(x). It is used to replace an argument x below 8 by
+/// x + 8.
 RL_HD inline double eight_factors(double x) {
     return x * (x + 1) * (x + 2) * (x + 3) * ((x + 4) * (x + 5) * (x + 6) * (x + 7));
 }
@@ -123,10 +124,11 @@ RL_HD inline double lgamma_stirling(double x) {
     double y = low ? x + 8 : x, moved = stirling(y, 1 / y);
     return low ? moved - log(eight_factors(x)) : moved;
 }
-/// x minus the nearest integer. This difference keeps the digits of sines and tangents of multiples of pi.
+/// Returns x minus the nearest integer. If this difference is multiplied by pi instead of x, sines and tangents keep
+/// all their digits.
 RL_HD inline double beyond_integer(double x) { return x - nearbyint(x); }
 constexpr double kPi = 3.141592653589793;
-/// The sine of pi x, without its sign.
+/// Returns the absolute value of sin(pi x).
 RL_HD inline double sine_of_pi_times(double x) {
     double t = std::fabs(beyond_integer(x)), z = t * t;
     return t * series(z, 3.1415926535897929, -5.1677127800497858, 2.5501640398618676, -0.59926452882522401,
@@ -134,8 +136,8 @@ RL_HD inline double sine_of_pi_times(double x) {
                       -2.113362735205297e-5);
 }
 
-/// Near the zeros at 1 and 2 the terms of the recurrence cancel, so the series about 2 is used there (DLMF 5.7.3). Uses reflection
-/// for negative numbers (DLMF 5.5.3).
+/// The logarithm of the gamma function's magnitude. Near its zeros at 1 and 2 the terms of the recurrence cancel, so
+/// the series about 2 is used there (DLMF 5.7.3). Uses reflection for negative numbers (DLMF 5.5.3).
 RL_HD inline float lgamma(float value) {
     double x = static_cast<double>(value), y = x < 0 ? 1 - x : x;
     bool low = y < 8, first = y < 1.5;
@@ -152,8 +154,8 @@ RL_HD inline float lgamma(float value) {
     return static_cast<float>(x < 0 ? rest - moved : moved - rest);
 }
 
-/// The derivative of digamma: DLMF 5.15.8, after the recurrence has moved the argument in the same way, and DLMF 5.15.6
-/// for negative numbers.
+/// The derivative of digamma: DLMF 5.15.8, and DLMF 5.15.6 for negative numbers. As in lgamma, the recurrence first
+/// replaces an argument below 8.
 RL_HD inline float trigamma(float value) {
     double x = static_cast<double>(value), from = x < 0 ? 1 - x : x;
     bool low = from < 8;
@@ -169,8 +171,8 @@ RL_HD inline float trigamma(float value) {
     return static_cast<float>(x < 0 ? ratio * ratio - right : right);
 }
 
-/// The digamma function: DLMF 5.11.2, after the recurrence has moved the argument in the same way, and DLMF 5.5.4 for
-/// negative numbers. The fractions of the recurrence are added in pairs, which saves divisions.
+/// The digamma function: DLMF 5.11.2, and DLMF 5.5.4 for negative numbers. As in lgamma, the recurrence first replaces
+/// an argument below 8. The fractions of the recurrence are added in pairs, which saves divisions.
 RL_HD inline float digamma(float value) {
     double x = static_cast<double>(value), from = x < 0 ? 1 - x : x;
     bool low = from < 8;

@@ -19,7 +19,8 @@ inline namespace RUSHLIGHT_CPU {  // one namespace for each capability, so that 
 
 constexpr double kRootHalf = 0.7071067811865476, kInfinity = static_cast<double>(INFINITY);
 
-/// c[0] + c[1] T1(t) + c[2] T2(t) + ..., by C. W. Clenshaw, "A note on the summation of Chebyshev series", 1955.
+/// Returns the Chebyshev series c[0] + c[1] * T1(t) + c[2] * T2(t) + ..., by the algorithm of C. W. Clenshaw, "A note
+/// on the summation of Chebyshev series", 1955.
 template <int n>
 RL_HD inline double chebyshev(const double (&c)[n], double t) {
     double b0 = 0, b1 = 0;
@@ -31,7 +32,8 @@ RL_HD inline double chebyshev(const double (&c)[n], double t) {
     return t * b0 - b1 + c[0];
 }
 
-/// e^(x^2). The rounding error of x^2 is added, because exp multiplies its effect by about x^2.
+/// Returns e^(x^2). The rounding error of x^2 is corrected, because exp would increase the relative error by a factor
+/// of about x^2.
 RL_SPECIAL double exp_square(double x) {
     double high = x * x, low = std::fma(x, x, -high);
     double e = std::exp(high);
@@ -129,7 +131,7 @@ RL_SPECIAL double i1e(double x) {
     return a <= kInfinity ? std::copysign(chebyshev(kI1Large, 16 / a - 1) / std::sqrt(a), x) : x;
 }
 
-/// Returns e^a y, even if e^a alone overflows.
+/// Returns e^a * y, even if e^a alone overflows.
 RL_SPECIAL double scaled_up(double a, double y) {
     double half = std::exp(a * 0.5);
     return a < 700 ? std::exp(a) * y : a < kInfinity ? half * y * half : a;

@@ -6,8 +6,8 @@
 namespace rushlight::reducers {
 namespace {
 
-/// The number of accumulators. They occupy 256 bytes for any width of the vectors, so that all machines add in the same
-/// order.
+/// The number of accumulators. They occupy 256 bytes for any width of the vectors, so that elements are added in the
+/// same order on all machines.
 template <class Acc>
 inline constexpr int64_t kAccumulators = sizeof(Acc) <= 8 ? 256 / sizeof(Acc) : 8;
 
@@ -37,8 +37,8 @@ template <int64_t count, class Acc, class Step>
     }
 }
 
-/// Adds elements 0 to n - 1 to `acc` with step(acc, i). Each accumulator begins with start(), and `join` combines the
-/// accumulators.
+/// Combines `acc` with the elements 0 to n - 1 by calling step(acc, i). Several accumulators are used, each of which
+/// begins with start(), and `join` combines them at the end.
 template <class Acc, class Start, class Step, class Join>
 [[gnu::always_inline]] inline Acc with_accumulators(int64_t n, Acc acc, Start start, Step step, Join join) {
     constexpr int64_t count = kAccumulators<Acc>;

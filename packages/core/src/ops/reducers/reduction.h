@@ -65,7 +65,7 @@ struct Sum {
 };
 
 /// The sum of elements that are stored in a half type. Short runs of elements are added in float, whose significand is
-/// longer by 13 bits or more. They are added again in double if the sum in float is not finite.
+/// longer by 13 bits or more. If the sum in float is not finite, these elements are added again in double.
 template <class T>
 struct SumOfHalves : Sum<T> {
     using Replaces = Sum<T>;
