@@ -583,7 +583,7 @@ PyGetSetDef tensor_properties[] = {
     {"nbytes", Seen<"nbytes">::get<get_nbytes>, nullptr, "The size of all elements in bytes.", nullptr},
     {"_base", Seen<"_base">::get<get_base>, nullptr, "The tensor of which this tensor is a view, or None.",
      nullptr},
-    {"_read_only", get_read_only, nullptr, "Whether in-place writes raise.", nullptr},
+    {"_read_only", get_read_only, nullptr, "Whether in-place writes raise an error.", nullptr},
     {"grad_fn", Seen<"grad_fn">::get<get_none>, nullptr,
      "The graph node that computed the tensor. None unless rushlight-autograd is imported.", nullptr},
     {"__dict__", get_dict, PyObject_GenericSetDict, nullptr, nullptr},
