@@ -105,7 +105,7 @@ extern RL_API std::atomic<const AllocatorInterface*> custom_allocator;
 RL_API Allocation allocate_custom(const AllocatorInterface& allocator, size_t nbytes);
 }  // namespace detail
 
-/// Allocates memory for a storage from the allocator in use.
+/// Allocates memory for a storage. Uses the allocator that set_allocator has selected.
 inline Allocation allocate(size_t nbytes) {
     const AllocatorInterface* custom = detail::custom_allocator.load(std::memory_order_acquire);
     if (__builtin_expect(custom != nullptr, 0)) return detail::allocate_custom(*custom, nbytes);

@@ -81,8 +81,8 @@ enum class KernelPart : int32_t { Run, Before };
 struct AllocatorDriver {
     uint32_t struct_size;
     void* self;
-    /// Returns memory aligned to at least 512 bytes, or null if no memory is left. If it fails for another reason, it
-    /// calls `set_error` and returns null.
+    /// Returns memory aligned to at least 512 bytes, or null if no memory is left. If the function fails for another
+    /// reason, it calls `set_error` and returns null.
     void* (*map)(void* self, size_t nbytes);
     /// Frees memory that no tensor uses any more. Queued work may still use this memory, so the function waits for that
     /// work.
@@ -116,10 +116,11 @@ struct HostTable {
     /// AllocatorDriver.
     void (*describe)(const DeviceCall* call, char* text, size_t size);
 
-    /// May be called during `init`. From then on core's caching allocator serves the memory of that device, and core
-    /// does not call `Backend::allocate`, `release` and `record_use`. The allocator keeps a pool for each stream,
-    /// rounds sizes to 512 bytes, and splits and joins blocks. A block that other streams used is reused only after
-    /// these streams have finished the work that was queued before the block was released. `driver` must stay valid.
+    /// May be called during `init`. From then on core's caching allocator serves the memory of `device`, and core does
+    /// not call the functions `allocate`, `release` and `record_use` of Backend for this device. The allocator keeps a
+    /// pool for each stream, rounds sizes to 512 bytes, and splits and joins blocks. A block that other streams used is
+    /// reused only after these streams have finished the work that was queued before the block was released. `driver`
+    /// must stay valid.
     BackendStatus (*create_allocator)(int32_t device, const AllocatorDriver* driver, DeviceAllocator** made);
     /// Allocates memory for the plug-in's own use, as `Backend::allocate` does for core.
     BackendStatus (*allocate)(DeviceAllocator* from, size_t nbytes, void* stream, void** data);
@@ -203,8 +204,8 @@ struct Backend {
     // Required unless `init` has made allocators for all devices.
     /// Allocates memory for use on `stream`, aligned to 64 bytes or more; `nbytes` is not zero.
     BackendStatus (*allocate)(int32_t device, size_t nbytes, void* stream, void** data);
-    /// Frees memory once the work that is queued so far is done, on the stream for which the memory was allocated and
-    /// on the streams passed to `record_use`. Does not wait for that work.
+    /// Frees memory once the work that is queued so far on certain streams is done. These are the stream for which the
+    /// memory was allocated and the streams passed to `record_use`. Does not wait for that work.
     BackendStatus (*release)(int32_t device, void* data, size_t nbytes);
     /// Records that `stream` uses memory that was allocated for another stream. Optional for a device with one stream.
     BackendStatus (*record_use)(int32_t device, void* data, void* stream);
@@ -275,8 +276,8 @@ RL_API const Backend& load_backend(const std::string& path);
 /// for each device type. Registering the same backend again does nothing.
 RL_API const Backend& register_backend(const Backend& backend);
 
-/// Attaches the backend of that name if one is installed, and returns whether it did. It is called when a device
-/// without a backend is first used. It raises an error if the backend is installed but does not work.
+/// Attaches the backend with the given name if it is installed, and returns whether it was attached. It is called when
+/// a device without a backend is first used. It raises an error if the backend is installed but does not work.
 using BackendFinder = bool (*)(std::string_view name);
 RL_API void set_backend_finder(BackendFinder finder);
 /// Calls the finder, or returns false if there is none.

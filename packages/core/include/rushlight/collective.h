@@ -93,9 +93,9 @@ class RL_API ProcessGroup {
 
     /// Runs a collective, or with `async` queues it for the group's thread.
     std::shared_ptr<CollectiveWork> submit(Collective what, bool async);
-    /// Starts to send a tensor to a rank, or to receive a tensor from a rank (negative: from any rank). Messages
-    /// between two ranks with the same tag arrive in the order in which they were sent. A send is done when its last
-    /// elements are in the group's memory.
+    /// Starts to send a tensor to a rank, or to receive a tensor from a rank (negative: from any rank). Messages with
+    /// the same tag between the same two ranks arrive in the order in which they were sent. A send is done when its
+    /// last elements are in the group's memory.
     std::shared_ptr<CollectiveWork> send(const Tensor& tensor, int to, int tag, const std::string& where);
     std::shared_ptr<CollectiveWork> receive(const Tensor& tensor, int from, int tag,
                                             const std::string& where);

@@ -74,8 +74,8 @@ struct KernelSlots {
 
 inline constexpr StageMask kAllStages = ~StageMask{0};
 
-/// A stage's function for one operator, which may be installed while other threads call the operator. Unlike
-/// std::atomic, it is an aggregate, so that the table of operators can be initialised at compile time.
+/// A stage's function for one operator. The function may be installed while other threads call the operator. Unlike
+/// std::atomic, the struct is an aggregate, so that the table of operators can be initialised at compile time.
 struct StageSlot {
     void* function = nullptr;
 

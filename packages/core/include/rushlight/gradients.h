@@ -7,8 +7,9 @@ namespace rushlight {
 
 /// The functions that the provider of gradients implements for core.
 struct GradientFunctions {
-    /// Computes the gradients of `inputs`, or of all leaves if `inputs` is empty, and adds them to their `grad`. An
-    /// undefined tensor among `gradients` stands for 1; the output must then have one element.
+    /// Computes the gradients with respect to `inputs`, or to all leaves if `inputs` is empty, and adds each gradient
+    /// to the `grad` of its tensor. An undefined tensor among `gradients` stands for 1; the output must then have one
+    /// element.
     void (*backward)(TensorList outputs, TensorList gradients, TensorList inputs, bool retain_graph,
                      bool create_graph);
 };

@@ -11,7 +11,7 @@ namespace rushlight {
 /// It must be cheap and must not throw.
 using InterruptHook = bool (*)();
 
-/// Installs the hook (nullptr: none) and returns the former one.
+/// Installs the hook (nullptr: none) and returns the former hook.
 RL_API InterruptHook set_interrupt_hook(InterruptHook hook);
 
 namespace detail {
@@ -24,8 +24,8 @@ inline bool interrupted() {
     return __builtin_expect(hook != nullptr, 0) && hook();
 }
 
-/// Raises Interrupted if the hook returns true. Long kernels call it between blocks, and autograd's engine between
-/// nodes.
+/// Raises Interrupted if the hook returns true. Long kernels call it between blocks, and autograd's engine calls it
+/// between nodes.
 inline void check_interrupted() {
     if (__builtin_expect(interrupted(), 0)) detail::throw_interrupted();
 }

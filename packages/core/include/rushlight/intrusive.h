@@ -12,7 +12,7 @@ namespace rushlight {
 class RefCounted {
   public:
     void retain() const noexcept { refs_.fetch_add(1, std::memory_order_relaxed); }
-    /// Drops a reference. Returns true if it was the last.
+    /// Drops a reference. Returns true if it was the last reference.
     bool drop() const noexcept {
         // If this is the only reference, no atomic instruction is needed: no other thread can copy or drop a reference.
         if (refs_.load(std::memory_order_acquire) == 1) {

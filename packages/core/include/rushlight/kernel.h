@@ -11,8 +11,8 @@
 
 namespace rushlight {
 
-/// A view of strided memory. `data` is the address of the first element. Sizes and strides have `ndim` entries and
-/// count elements. An absent optional tensor has `data == nullptr` and `ndim == -1`.
+/// A view of strided memory. `data` is the address of the first element. There are `ndim` sizes and `ndim` strides.
+/// Strides are in elements. An absent optional tensor has `data == nullptr` and `ndim == -1`.
 ///
 /// Strides may be any numbers, including 0 and negative ones: `expand` of a (3, 1) tensor to (3, 4) has strides (1, 0),
 /// `x.t()` of a row-major (2, 3) tensor has sizes (3, 2) and strides (1, 3), and a reversed view has a negative stride.

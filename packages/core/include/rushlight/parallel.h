@@ -9,9 +9,9 @@
 
 namespace rushlight {
 
-/// The number of threads that a parallel region may use. The initial value is the environment variable OMP_NUM_THREADS.
-/// If the variable is not set, the initial value is the number of threads that the affinity mask and the control
-/// group's quota allow.
+/// The number of threads that a parallel region may use. The initial value is the value of the environment variable
+/// OMP_NUM_THREADS. If the variable is not set, the initial value is the number of threads that the affinity mask and
+/// the control group's quota allow.
 RL_API int num_threads();
 /// Sets the number of threads that a parallel region may use in this process. Raises ValueError if `n` is less than 1.
 RL_API void set_num_threads(int n);
@@ -41,8 +41,8 @@ RL_API void run_chunks(int64_t count, RangeBody body, void* context);
 }  // namespace detail
 
 /// Calls `body(lo, hi)` on disjoint ranges that cover [begin, end), one for each thread. Each range except the last has
-/// at least `grain` elements. Runs serially inside another region, and if the range is shorter than two grains.
-/// Rethrows the first exception, in the order of the ranges.
+/// at least `grain` elements. Runs serially inside another region, and if the range has fewer than 2 * `grain`
+/// elements. Rethrows the first exception, in the order of the ranges.
 template <class F>
 void parallel_for(int64_t begin, int64_t end, int64_t grain, F&& body) {
     if (end <= begin) return;

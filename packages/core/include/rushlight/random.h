@@ -62,7 +62,7 @@ class RL_API Generator final : public RefCounted {
     PhiloxKey reserve(uint64_t streams = 1);
 
     /// Gives access to the twister of a generator with the stream `Torch`. No other thread can draw from a twister
-    /// while the object lives.
+    /// while the object exists.
     class Draw {
       public:
         explicit Draw(Generator& generator) : lock_(twister_mutex()), twister_(*generator.twister_) {}

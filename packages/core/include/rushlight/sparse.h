@@ -74,7 +74,7 @@ RL_API Tensor to_dense(const Tensor& t);
 /// that is not all zero.
 RL_API Tensor to_sparse_coo(const Tensor& t, int64_t sparse_dim);
 /// Returns the tensor in a compressed layout; BSR and BSC have blocks of the given size. Raises RuntimeError unless `t`
-/// has two dimensions, whose sizes the sizes of a block divide.
+/// has two dimensions and the sizes of a block divide the sizes of `t`.
 RL_API Tensor to_sparse_compressed(const Tensor& t, Layout layout, int64_t block_rows = 1,
                                    int64_t block_columns = 1);
 

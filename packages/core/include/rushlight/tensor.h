@@ -226,7 +226,8 @@ class RL_API Tensor {
         return static_cast<T*>(impl_->data());
     }
 
-    /// True for a leaf for which it was set, and for a tensor computed from such a leaf while gradients were enabled.
+    /// True for a leaf for which requires_grad was set, and for a tensor computed from such a leaf while gradients were
+    /// enabled.
     bool requires_grad() const {
         return (impl_->stages() & bit(Stage::Autograd)) && !impl_->has(Flag::DetachedView);
     }

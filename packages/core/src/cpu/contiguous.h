@@ -120,7 +120,7 @@ inline View widened(KernelContext& ctx, const View& v) {
 
 /// Kernels that copy strided memory into row-major memory.
 struct CopyKernels {
-    // Copies the elements of `in` to contiguous memory in row-major order. The strides of `in` count elements.
+    // Copies the elements of `in` to contiguous memory in row-major order. The strides of `in` are in elements.
     void (*copy_strided)(void* out, const void* in, DType dtype, int ndim, const int64_t* sizes,
                          const int64_t* strides);
 };

@@ -38,8 +38,8 @@ struct ConvolutionGeometry {
         return groups == in_channels && in[0] == 1 && out[0] == 1 && kernel[0] == 1 && padding[0] == 0;
     }
     /// Whether each output element reads one pixel of the input. For a transposed convolution with stride 1 and
-    /// output_padding, the input has additional pixels, which no output element reads. It is computed like a
-    /// convolution with a larger kernel.
+    /// output_padding, the input has additional pixels, which no output element reads. Such a convolution is computed
+    /// like a convolution with a larger kernel.
     bool is_pointwise() const {
         bool one = true;
         for (int d = 0; d < 3; ++d)

@@ -11,9 +11,9 @@
 namespace rushlight::cpu {
 
 /// Describes the computation c = alpha * a @ b + beta * init, where a is (m, k), b is (k, n) and c is (m, n). Strides
-/// count elements, and the elements of each row of c are adjacent. If `init` is null, the term beta * init is left out,
-/// and c is written without being read. `init` may be c itself, or may be broadcast by strides of 0. The elements of b
-/// have the type B.
+/// are in elements, and the elements of each row of c are adjacent. If `init` is null, the term beta * init is left
+/// out, and c is written without being read. `init` may be c itself, or may be broadcast by strides of 0. The elements
+/// of b have the type B.
 template <class T, class B = T>
 struct Gemm {
     int64_t m, n, k;

@@ -144,7 +144,7 @@ template <class T>
 void join_parts(const Product& p, Complex<T> beta, Complex<T> alpha, const T* re, const T* im) {
     auto* out = static_cast<Complex<T>*>(const_cast<void*>(p.out.data));
     const auto* init = static_cast<const Complex<T>*>(p.init.data);
-    // Returns factor * x. If the factor is real, the real and the imaginary part of x are multiplied separately, so
+    // Returns number * x. If the number is real, the real and the imaginary part of x are multiplied separately, so
     // that an infinite part does not make the other part NaN.
     const auto scaled = [](Complex<T> number, Complex<T> x) {
         return number.im == 0 ? Complex<T>(number.re * x.re, number.re * x.im) : number * x;

@@ -17,8 +17,8 @@ void batch_norm_backward(KernelContext& ctx, const View& grad_input, const View&
                          const View& grad_bias, const View& grad_output, const View& input,
                          const View& weight, const View& save_mean, const View& save_invstd, bool training);
 /// Computes the gradients of a batch normalization that is followed by an activation function. `activation` is the
-/// function's result. Where it is at most `low` or at least `high`, the gradient is 0, and elsewhere `grad_output`. A
-/// limit of NaN has no effect.
+/// function's result. The gradient of the batch normalization's result is 0 where `activation` is at most `low` or at
+/// least `high`, and equals `grad_output` elsewhere. A limit of NaN has no effect.
 void masked_batch_norm_backward(KernelContext& ctx, const View& grad_input, const View& grad_weight,
                                 const View& grad_bias, const View& grad_output, const View& activation,
                                 const View& input, const View& weight, const View& save_mean,

@@ -10,8 +10,8 @@
 
 namespace rushlight::cpu {
 
-/// Rows of indices into a dimension of a tensor. Index j of a row selects the element at offset j * step +
-/// index[j] * stride from the beginning of the row. Strides count elements.
+/// Rows of indices into a dimension of a tensor. Index j of a row selects the element at offset j * step + index[j] *
+/// stride from the beginning of the row. Strides are in elements.
 struct IndexRows {
     const int64_t* index;  // contiguous, `width` per row
     int64_t width = 1, step = 0;

@@ -36,7 +36,7 @@ void multinomial(KernelContext& ctx, const View& out, const View& input, int64_t
 /// Writes a dropout mask: each element of `out` is true with probability 1 - p.
 void dropout_mask(KernelContext& ctx, const View& out, const View& input, int64_t columns, double p);
 /// Draws a dropout mask and computes out = input / (1 - p) where the mask is true, else 0. The mask is written to
-/// `mask` unless that is undefined.
+/// `mask` unless `mask` is undefined.
 void dropout(KernelContext& ctx, const View& out, const View& mask, const View& input, double p);
 
 }  // namespace rushlight::cpu

@@ -7,8 +7,8 @@
 
 namespace rushlight::cpu {
 
-/// Dimensions are listed from the outermost to the innermost. The strides of the input count bytes, and the strides of
-/// the outputs count elements.
+/// Dimensions are listed from the outermost to the innermost. The strides of the input are in bytes, and the strides of
+/// the outputs are in elements.
 struct ReducePlan {
     const ReduceLoops* loops;
     const Scalar* params;

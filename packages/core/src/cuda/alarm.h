@@ -49,8 +49,8 @@ struct Alarm {
 #endif
 };
 
-/// Returns the alarm of a call. The first alarm of a device allocates its memory, so that no context is created on a device
-/// that is not used.
+/// Returns the alarm of a call. The memory of a device's alarm is allocated when an alarm of this device is first
+/// requested, so that no context is created on a device that is not used.
 Alarm alarm_of(const KernelContext* context);
 /// Called after the host has waited for the device. If a kernel has raised the alarm, raises an error that names the
 /// operator and its line.

@@ -12,8 +12,8 @@ namespace {
 
 using Dims = Geometry<kLoopOperands>;
 
-/// Queues passes over at most kLoopDims dimensions and kLaunchElements elements. A larger pass is split along its first
-/// dimension.
+/// Enqueues passes over at most kLoopDims dimensions and kLaunchElements elements. A larger pass is split along its
+/// first dimension.
 void queue(const Dims& dims, int first, Pass& pass, LoopFn loop, const Scalar* params, cudaStream_t stream) {
     int64_t n = 1;
     for (int d = first; d < dims.ndim; ++d) n *= dims.sizes[d];

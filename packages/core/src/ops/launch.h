@@ -14,9 +14,9 @@
 
 namespace rushlight {
 
-/// The outputs of a kernel, as a rule determines them, in the order of the schema. Auxiliary outputs are last. All outputs
-/// are row-major except those for which `in_format_of`, `in_order_of` or `by_columns` is called. The first two are called by
-/// generated code, for the key `layout` of an operator's entry.
+/// The outputs of a kernel, in the order of the schema. The operator's rule determines them. Auxiliary outputs are
+/// last. All outputs are row-major except those for which `in_format_of`, `in_order_of` or `by_columns` is called. The
+/// first two are called by generated code, for the key `layout` of an operator's entry.
 class Outputs {
   public:
     static constexpr int kMax = 6;

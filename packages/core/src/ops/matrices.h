@@ -40,7 +40,7 @@ inline void check_same_dtype(const char* op, const char* first, const Tensor& a,
              first, second, name(a.dtype()), name(b.dtype()));
 }
 
-/// Checks that the pivots are int32, with one row for each matrix.
+/// Checks that the pivots are int32, and that there is one row of pivots for each matrix.
 inline void check_pivots(const char* op, const Tensor& pivots, const Tensor& factors, const char* argument) {
     RL_CHECK(pivots.dtype() == DType::Int32, throw_runtime, "%s(%s): needs int32, got %s", op, argument,
              name(pivots.dtype()));

@@ -25,7 +25,7 @@ Tensor reduce(const ReduceDesc& desc, const Tensor& input, std::optional<IntList
               std::optional<DType> dtype, const Scalar* params);
 /// Runs the CPU's kernel on views. It is called like a kernel of a device.
 void reduce_views(const ReduceDesc& desc, const KernelArgs& k);
-/// Reduces with indices as a second result.
+/// Reduces like reduce, and returns indices as a second result.
 std::tuple<Tensor, Tensor> reduce_with_indices(const ReduceDesc& desc, const Tensor& input,
                                                std::optional<IntList> dims, bool keepdim,
                                                const Scalar* params);

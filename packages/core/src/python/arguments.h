@@ -67,7 +67,8 @@ class IntegerOverflow : public Error {
     IntegerOverflow() : Error(ErrorKind::Value, "an integer argument does not fit 64 bits") {}
 };
 
-/// Converts an exact integer; returns false for other objects. Raises OverflowError if it does not fit 64 bits.
+/// Converts an int, or another object that Python accepts as an index. Returns false for other objects. Raises
+/// OverflowError if the integer does not fit 64 bits.
 bool to_int(PyObject* o, int64_t& out);
 
 class Parser {

@@ -19,7 +19,7 @@ inline constexpr int kMaxDevices = 128;  // devices of one type; a device's inde
 
 struct Attached;
 
-/// The allocators for which threads keep lists of small blocks: Note [Quick blocks].
+/// The number of allocators for which a thread can keep lists of small blocks: Note [Quick blocks].
 inline constexpr int kQuickPositions = 8;
 
 /// The source of a device's memory: the context of a storage's release function. Never freed.

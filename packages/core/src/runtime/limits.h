@@ -16,8 +16,8 @@ uint64_t memory_available_to_process(const std::string& root = "");
 uint64_t memory_left_to_process(const std::string& root = "");
 
 /// The amount of memory that the process can still take under the limits of its control groups, if the system reclaims
-/// all of the file cache and swaps out as much as it can; UINT64_MAX without a limit. Beyond that the kernel kills
-/// processes.
+/// all of the file cache and swaps out as much as it can; UINT64_MAX without a limit. If the processes of the group
+/// take more, the kernel kills processes.
 uint64_t memory_before_group_limit(const std::string& root = "");
 
 /// The number of processors that this thread may run on, limited by the control group's quota; at least 1.

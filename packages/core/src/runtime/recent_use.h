@@ -140,7 +140,8 @@ class RecentUse {
         }
 
       private:
-        /// Returns the class with the shortest periods that still keeps memory which was released at `released`.
+        /// Of the classes that still keep memory that was released at `released`, returns the class with the shortest
+        /// periods.
         size_t youngest(uint64_t released) const {
             size_t i = 0;
             while (i < kClasses && released + keep_ms_[i] <= now_) ++i;

@@ -10,7 +10,8 @@ void install_sparse_stage();
 
 namespace sparse {
 
-/// Adapts a sparse form to the signature of stage functions, and drops the operator and the mask.
+/// Adapts a sparse form to the signature of a stage's function, whose first two arguments, the operator and the mask,
+/// are ignored.
 template <auto form>
 struct AtStage;
 template <class R, class... A, R (*form)(A...)>

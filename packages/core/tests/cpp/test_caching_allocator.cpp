@@ -88,7 +88,7 @@ class FakeDevice final : public Driver {
         work_[stream].push_back(std::move(work));
         ++queued[stream];
     }
-    /// Does one piece of work. Returns false if there is none.
+    /// Does one piece of work. Returns false if there is no work.
     bool advance(StreamId stream) {
         if (work_[stream].empty()) return false;
         work_[stream].front()();

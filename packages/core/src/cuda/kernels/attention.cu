@@ -12,8 +12,8 @@
 namespace rushlight::cuda {
 namespace {
 
-/// A mask. A bool mask hides the scores where it is false, and any other mask is added to the scores. It is broadcast
-/// by strides of 0.
+/// A mask. A bool mask hides the scores where it is false, and any other mask is added to the scores. The mask is
+/// broadcast by strides of 0.
 struct Mask {
     const void* data = nullptr;
     bool is_bool = false;

@@ -112,8 +112,8 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// Computes beta (count, time, width). An element is the logarithm of the probability of all continuations after a
-/// given time of the paths that are in a given state at that time.
+/// Computes beta (count, time, width). An element is the logarithm of the probability that a path that is in a given
+/// state at a given time continues to the end of the target.
 template <class T>
 __global__ void __launch_bounds__(kThreads) ctc_backward(const Batch<T> b, T* beta) {
     const T never = -static_cast<T>(INFINITY);
@@ -138,8 +138,8 @@ __global__ void __launch_bounds__(kThreads) ctc_backward(const Batch<T> b, T* be
     }
 }
 
-/// Subtracts from a row of zeros, for one time, the probability that a path to the target has each class at this time.
-/// Several states of a target can have the same class, so one thread adds their probabilities in order.
+/// Subtracts the probability of each class at one time from a row of zeros. The probability of a class is the sum over
+/// all states of the target that have this class. One thread adds them in order.
 template <class T>
 struct SubtractStates {
     Batch<T> b;

@@ -111,8 +111,8 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// Copies pivots. If a pivot of a matrix is not the number of a row, or not one of a pair, raises the alarm and
-/// replaces all pivots of the matrix by pivots that exchange no rows.
+/// Copies pivots. If the pivots of a matrix are neither numbers of rows nor pairs of negative numbers of rows, raises
+/// the alarm and replaces all of them by pivots that exchange no rows.
 struct CheckLdlPivots {
     int32_t* out;
     const int32_t* pivots;

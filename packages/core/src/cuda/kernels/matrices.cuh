@@ -55,7 +55,7 @@ struct Matrices {
     __host__ __device__ T& at(int64_t b, int64_t i, int64_t j) const {
         return data[b * batch + i * row + j * column];
     }
-    /// Returns the parts that begin at element (i, j).
+    /// Returns the parts of the matrices that begin at element (i, j).
     Matrices from(int64_t i, int64_t j) const { return {data + i * row + j * column, batch, row, column}; }
     Matrices transposed() const { return {data, batch, column, row}; }
 };
@@ -94,7 +94,7 @@ void queue_dense(T* to, const View& from, KernelContext* context) {
         queue_copy(View{to, from.sizes, strides.strides, from.numel, from.ndim, DTypeOf<T>::value, 1}, from,
                    context);
 }
-/// Returns a copy of a view, which may be overwritten.
+/// Returns a copy of a view. The copy may be overwritten.
 template <class T>
 T* copied(KernelContext* context, const View& v) {
     T* made = scratch<T>(context, v.numel);
@@ -102,7 +102,7 @@ T* copied(KernelContext* context, const View& v) {
     return made;
 }
 
-/// Returns a copy of a view's matrices in which columns are contiguous, which may be overwritten.
+/// Returns a copy of a view's matrices with contiguous columns. The copy may be overwritten.
 template <class T>
 T* copied_columns(KernelContext* context, const View& v) {
     RowMajor sizes(v.sizes, v.ndim), strides(v.sizes, v.ndim);
@@ -128,7 +128,7 @@ struct CopyColumns {
     }
 };
 
-/// Returns the number of blocks with which a block processes each of `count` matrices.
+/// Returns a grid in which one block processes each of `count` matrices.
 inline Grid block_for_each(int64_t count) { return {blocks_for(count * kThreads), kThreads}; }
 
 template <class T>
@@ -201,7 +201,8 @@ int32_t* queue_scaling(const KernelArgs& args, T* data, int64_t count, int64_t n
     return exponents;
 }
 
-/// Elements below this are negligible in a matrix whose largest element is about 1. They have no reciprocals.
+/// Elements below this number are negligible in a matrix whose largest element is about 1. Their reciprocals may
+/// overflow.
 template <class T>
 constexpr Real<T> kTiny = std::numeric_limits<Real<T>>::min();
 

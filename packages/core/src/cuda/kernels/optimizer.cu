@@ -312,7 +312,8 @@ struct Arguments {
     double number(int i) const { return args.params[kLists + i].as_float(); }
     bool flag(int i) const { return args.params[kLists + i].as_bool(); }
 
-    /// Enqueues the step. `states` holds the positions of the lists of states, which the lists of numbers follow.
+    /// Enqueues the step. `states` holds the positions of the lists of states among all lists. The lists of numbers are
+    /// the last lists.
     template <class Kind>
     void queue(const Kind& kind, const int (&states)[Kind::kStates]) const {
         Lists lists = {};

@@ -148,8 +148,9 @@ __global__ void __launch_bounds__(kThreads) keep_triangle(T* out, const T* in, i
     }
 }
 
-/// The elements of a matrix on and below a diagonal, or on and above a diagonal, listed row by row. Row r has clamp(r +
-/// shift, 0, columns) elements before its first element of the other triangle.
+/// The elements of a matrix on and below a diagonal, or on and above a diagonal, listed row by row. In row r, a lower
+/// triangle consists of the first clamp(r + shift, 0, columns) elements, and an upper triangle consists of the
+/// remaining elements.
 struct Triangle {
     int64_t rows, columns, shift, count;
     bool lower;

@@ -141,7 +141,8 @@ struct Layer {
         return k == 0 ? first : all + at(k - 1) * state();
     }
     /// Enqueues the computation out = a @ b + beta * out, where a is (m, k), b is (k, n) and out is (m, n). `out` is
-    /// row-major. So is `a`, or its transpose if `a_transposed` is true. The same holds for `b`.
+    /// row-major. `a` is row-major too, unless `a_transposed` is true: then the transpose of `a` is row-major. The same
+    /// holds for `b`.
     void multiply(T* out, int64_t m, int64_t n, int64_t k, const T* a, bool a_transposed, const T* b,
                   bool b_transposed, double beta) const {
         const auto matrix = [](const T* data, int64_t rows, int64_t columns, bool transposed) {

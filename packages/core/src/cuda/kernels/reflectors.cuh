@@ -6,8 +6,8 @@
 namespace rushlight::cuda {
 namespace {
 
-/// Computes the reflector that makes column j of an m by n matrix zero below the diagonal, and stores it there. The block of
-/// a matrix sums the squares in float64.
+/// Computes the reflector that makes column j of an m by n matrix zero below the diagonal, and stores the reflector
+/// there. One block processes each matrix, and sums the squares in float64.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     make_reflector(const Matrices<T> a, int64_t count, int64_t m, int64_t j, T* tau, int64_t steps) {
@@ -47,8 +47,8 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// Applies I - tau v v^H to columns of matrices. The first element of v is 1, and its others are below the diagonal of
-/// `reflectors`. Each thread processes one column.
+/// Applies I - tau v v^H to columns of matrices. The first element of v is 1, and the remaining elements are below the
+/// diagonal of `reflectors`. Each thread processes one column.
 template <class T>
 struct Reflect {
     Matrices<T> to, reflectors;  // both begin at the row of v's first element
@@ -74,7 +74,7 @@ struct Reflect {
     }
 };
 
-/// Queues the reflection by reflector k of matrices with m rows.
+/// Enqueues the reflection of matrices with m rows by reflector k.
 template <class T>
 void queue_reflection(const KernelArgs& args, int64_t count, const Matrices<T>& to,
                       const Matrices<T>& reflectors, const T* tau, int64_t steps, int64_t k, int64_t m,

@@ -101,7 +101,8 @@ const T* dense(KernelContext* context, const View& v) {
     return made;
 }
 
-/// Row-major memory of dtype T for an output: the output's own, or scratch memory that `finish` copies to the output.
+/// Row-major memory of dtype T for an output: the output's own memory, or scratch memory that `finish` copies to the
+/// output.
 template <class T>
 class DenseOut {
   public:

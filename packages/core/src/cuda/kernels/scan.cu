@@ -191,8 +191,8 @@ void queue_scan(const KernelArgs& args, const F& f, int64_t dim) {
     launch(&scan_rows<F>, grid, stream, f, parts, states, false);
 }
 
-/// Calls `run` with a value of the type in which elements of a dtype are scanned. Integers are converted to 64 bits and
-/// the results back.
+/// Calls `run` with a value of the type in which elements of a dtype are scanned. Integers are converted to 64 bits,
+/// and the results are converted back.
 template <class Run>
 void by_scan_type(const char* op, DType dtype, bool complex, Run&& run) {
     switch (dtype) {

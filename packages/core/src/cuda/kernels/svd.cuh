@@ -41,7 +41,7 @@ struct Rounds {
     }
 };
 
-/// The sums over two columns: of the squares of their elements, and of their products.
+/// The sum of the squares of the elements of each of two columns, and the sum of the products of their elements.
 template <class T>
 struct Products {
     using Wide = std::conditional_t<kIsComplex<T>, Complex<double>, double>;
@@ -213,7 +213,7 @@ struct CopyTransposed {
     }
 };
 
-/// Writes the conjugates of columns in a given order, and columns of the identity behind them.
+/// Writes the conjugates of columns in a given order, followed by columns of the identity.
 template <class T>
 struct PlaceColumns {
     Matrices<T> to;

@@ -17,7 +17,8 @@ struct Walk {
         for (int d = 0; !t.contiguous && d < t.ndim; ++d) push(t.sizes[d], t.strides[d]);
         if (t.contiguous) push(t.numel, 1);
     }
-    /// Adds a dimension. It is joined with the previous one if both are contiguous to each other.
+    /// Adds a dimension. It is joined with the previous dimension if both can be described as one dimension with one
+    /// stride.
     void push(int64_t size, int64_t stride) {
         if (size == 1) return;
         if (ndim > 0 && strides[ndim - 1] == stride * size) {

@@ -10,8 +10,8 @@ namespace {
 namespace math {
 inline namespace RUSHLIGHT_CPU {  // one namespace for each capability, so that their symbols differ
 
-/// The logarithm of the gamma function's magnitude. (The C library's lgamma writes the sign to a variable that all threads
-/// share. This code does not read that variable.)
+/// The logarithm of the gamma function's magnitude. On the CPU, lgamma_r is called, because the C library's lgamma
+/// writes the sign to a variable that all threads share.
 RL_SPECIAL double lgamma(double x) {
 #if defined(__CUDACC__)
     return ::lgamma(x);
@@ -21,8 +21,9 @@ RL_SPECIAL double lgamma(double x) {
 #endif
 }
 
-/// The derivative of lgamma. Uses reflection (DLMF 5.5.4), the recurrence (5.5.2) and the series for large x (5.11.2). From
-/// 1 to 2 it uses a fit of psi(x) / (x - x0), where x0 is the root of psi, which keeps the digits near the root.
+/// The derivative of lgamma. Uses reflection (DLMF 5.5.4), the recurrence (5.5.2) and the series for large x (5.11.2).
+/// From 1 to 2 it uses a fit of psi(x) / (x - x0), where x0 is the root of psi, so that no digits are lost near the
+/// root.
 RL_SPECIAL double digamma(double x) {
     static constexpr double kDigamma[] = {
         0.983570260441567,     -0.2270640863346444,     0.03336889902393011,    -0.005320077271596548,
@@ -127,7 +128,7 @@ RL_SPECIAL double trigamma(double x) {
            r * z * series(z, 1. / 6, -1. / 30, 1. / 42, -1. / 30, 5. / 66, -691. / 2730, 7. / 6);
 }
 
-/// The derivative of order n of digamma (DLMF 25.11.12).
+/// The n-th derivative of digamma (DLMF 25.11.12).
 RL_SPECIAL double polygamma(double n, double x) {
     if (n == 0) return digamma(x);
     if (n == 1) return trigamma(x);

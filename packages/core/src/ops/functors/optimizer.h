@@ -55,7 +55,7 @@ struct Gradient {
     }
 };
 
-/// Tieleman and Hinton, 2012; the centred version is from Graves, 2013. State: the running mean of the squared
+/// RMSprop: Tieleman and Hinton, 2012; the centred version is from Graves, 2013. State: the running mean of the squared
 /// gradient, the running mean of the gradient in the centred version, and the momentum buffer.
 template <bool kCentered, bool kMomentum>
 struct Rmsprop {
@@ -92,7 +92,7 @@ struct Rmsprop {
     }
 };
 
-/// Duchi et al., 2011. State: the sum of the squared gradients.
+/// Adagrad: Duchi et al., 2011. State: the sum of the squared gradients.
 struct Adagrad {
     static constexpr int kStates = 1, kNumbers = 1;
     Gradient gradient;
@@ -113,7 +113,7 @@ struct Adagrad {
     }
 };
 
-/// Zeiler, 2012. State: the running means of the squared gradient and of the squared steps.
+/// Adadelta: Zeiler, 2012. State: the running mean of the squared gradient, and the running mean of the squared steps.
 struct Adadelta {
     static constexpr int kStates = 2, kNumbers = 1;
     Gradient gradient;
@@ -137,7 +137,8 @@ struct Adadelta {
     }
 };
 
-/// Kingma and Ba, 2015, section 7.1. State: the running mean of the gradient, and the decaying maximum of its magnitude.
+/// Adamax: Kingma and Ba, 2015, section 7.1. State: the running mean of the gradient, and the decaying maximum of its
+/// magnitude.
 struct Adamax {
     static constexpr int kStates = 2, kNumbers = 1;
     Gradient gradient;
@@ -161,7 +162,7 @@ struct Adamax {
     }
 };
 
-/// Dozat, 2016. State: the running means of the gradient and of its square. Numbers: the product of the momentum
+/// NAdam: Dozat, 2016. State: the running means of the gradient and of its square. Numbers: the product of the momentum
 /// factors of all steps, and the step count.
 struct Nadam {
     static constexpr int kStates = 2, kNumbers = 2;
@@ -197,7 +198,7 @@ struct Nadam {
     RL_HD double factor(double step) const { return beta1 * (1 - 0.5 * ::pow(0.96, step * momentum_decay)); }
 };
 
-/// Liu et al., 2020. State: the running means of the gradient and of its square.
+/// RAdam: Liu et al., 2020. State: the running means of the gradient and of its square.
 struct Radam {
     static constexpr int kStates = 2, kNumbers = 1;
     Gradient gradient;
@@ -228,7 +229,8 @@ struct Radam {
     }
 };
 
-/// Riedmiller and Braun, 1993. State: the previous gradient, and the current length of the step for each element.
+/// Rprop: Riedmiller and Braun, 1993. State: the previous gradient, and the current length of the step for each
+/// element.
 struct Rprop {
     static constexpr int kStates = 2, kNumbers = 1;
     Gradient gradient;
@@ -258,8 +260,9 @@ struct Rprop {
     }
 };
 
-/// Polyak and Juditsky, 1992, with the rates of Bottou. State: the running average of the parameter over the steps.
-/// Numbers: the weight of the parameter's next value in this average, the next learning rate, and the step count.
+/// Averaged stochastic gradient descent: Polyak and Juditsky, 1992, with the rates of Bottou. State: the running
+/// average of the parameter over the steps. Numbers: the weight of the parameter's next value in this average, the next
+/// learning rate, and the step count.
 struct Asgd {
     static constexpr int kStates = 1, kNumbers = 3;
     Gradient gradient;

@@ -15,7 +15,7 @@ RL_HD inline double series(double x, double first, Rest... rest) {
     return first + x * series(x, rest...);
 }
 
-/// e^(a^2) erfc(a) for a >= 0: see erfcx in special_math.h.
+/// Returns e^(a^2) erfc(a) for a >= 0: see erfcx in special_math.h.
 RL_HD inline double erfcx_positive(double a) {
     a = a > 1e300 ? 1e300 : a;
     double t = (a - 3.75) / (a + 3.75);
@@ -44,8 +44,9 @@ RL_HD inline float log_ndtr(float x) {
     return static_cast<float>(z < 0 ? lower : upper);
 }
 
-/// Returns the x with ndtr(x) = p. `q` is p - 1/2, and `tail` is the smaller of p and 1 - p. Up to |q| = 0.425, x is a
-/// function of q^2. For larger |q|, with r = (-2 log tail)^(1/2), x - r is a function of (r - 3.5) / (r + 3.5).
+/// Returns the number x for which ndtr(x) = p. `q` is p - 1/2, and `tail` is the smaller of p and 1 - p. Up to |q| =
+/// 0.425, x is a function of q^2. For larger |q|, with r = (-2 log tail)^(1/2), x - r is a function of (r - 3.5) / (r +
+/// 3.5).
 RL_HD inline double ndtri_of(double q, double tail) {
     double s = q * q * (2 / 0.180625) - 1;
     double centre = q * series(s, 2.80673624936, 0.385390451614, 0.116487184967, 0.0440710977172,
@@ -65,7 +66,7 @@ RL_HD inline float ndtri(float value) {
     return static_cast<float>(ndtri_of(p - 0.5, p < 0.5 ? p : 1 - p));
 }
 
-/// e^-|x| I0(x): see i0e in special_math.h.
+/// Returns e^-|x| I0(x): see i0e in special_math.h.
 RL_HD inline double i0e_fit(double a) {
     double t = a * 0.25 - 1, u = 16 / (a < 8 ? 8 : a) - 1;
     double small = series(t, 0.20700192113, -0.113004326534, 0.094515647198, -0.0890434670005,
@@ -84,7 +85,7 @@ RL_HD inline float i0(float x) {
 }
 RL_HD inline float i0e(float x) { return static_cast<float>(i0e_fit(std::fabs(static_cast<double>(x)))); }
 
-/// e^-|x| I1(x) / x: see i1e in special_math.h.
+/// Returns e^-|x| I1(x) / x: see i1e in special_math.h.
 RL_HD inline double i1e_fit(double a) {
     double t = a * 0.25 - 1, u = 16 / (a < 8 ? 8 : a) - 1;
     double small = series(t, 0.0446877098642, -0.0611243379891, 0.0680576021809, -0.0684826091619,

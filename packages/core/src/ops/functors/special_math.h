@@ -40,8 +40,8 @@ RL_SPECIAL double exp_square(double x) {
     return std::isfinite(e) ? e + e * low : e;
 }
 
-/// e^(x^2) erfc(x). M. M. Shepherd and J. G. Laframboise, "Chebyshev approximation of (1 + 2x) exp(x^2) erfc x in
-/// 0 <= x < infinity", Mathematics of Computation 36, 1981.
+/// Returns e^(x^2) erfc(x). M. M. Shepherd and J. G. Laframboise, "Chebyshev approximation of (1 + 2x) exp(x^2) erfc x
+/// in 0 <= x < infinity", Mathematics of Computation 36, 1981.
 RL_SPECIAL double erfcx(double x) {
     static constexpr double kErfcx[] = {
         1.1775789345674017,     -0.004590054580646478,  -0.08424913336651792,    0.05920993999819189,
@@ -66,8 +66,9 @@ RL_SPECIAL double log_ndtr(double x) {
     return std::log1p(-0.5 * std::erfc(x * kRootHalf));
 }
 
-/// Returns the x with ndtr(x) = p: M. Abramowitz and I. Stegun, "Handbook of mathematical functions", 26.2.23, improved by
-/// Halley's method on the logarithm, which converges even far in the tail.
+/// Returns the number x for which ndtr(x) = p. The first approximation is from M. Abramowitz and I. Stegun, "Handbook
+/// of mathematical functions", 26.2.23. It is improved by Halley's method on the logarithm, which converges even far in
+/// the tail.
 RL_SPECIAL double ndtri(double p) {
     if (!(p > 0 && p < 1)) return p == 0 ? -kInfinity : p == 1 ? kInfinity : static_cast<double>(NAN);
     if (p > 0.25 && p < 0.75) return erfinv(2 * p - 1) / kRootHalf;
@@ -83,7 +84,7 @@ RL_SPECIAL double ndtri(double p) {
     return p < 0.5 ? -x : x;
 }
 
-/// e^-|x| I0(x), where I is the modified Bessel function of the first kind (DLMF 10.25).
+/// Returns e^-|x| I0(x), where I is the modified Bessel function of the first kind (DLMF 10.25).
 RL_SPECIAL double i0e(double x) {
     static constexpr double kI0Small[] = {
         0.33839763720473803,    -0.3046826723431984,     0.17162090152220877,    -0.09490109704804764,
@@ -107,7 +108,7 @@ RL_SPECIAL double i0e(double x) {
     return a <= kInfinity ? chebyshev(kI0Large, 16 / a - 1) / std::sqrt(a) : x;
 }
 
-/// e^-|x| I1(x).
+/// Returns e^-|x| I1(x).
 RL_SPECIAL double i1e(double x) {
     static constexpr double kI1Small[] = {
         0.12629359322181682,    -0.17641651835783406,    0.1026436586898471,     -0.05294598120809499,
@@ -141,9 +142,9 @@ RL_SPECIAL double i1(double x) {
     return x != x ? x : std::copysign(scaled_up(std::fabs(x), std::fabs(i1e(x))), x);
 }
 
-/// e^x K0(x) and e^x K1(x) for x > 0. Up to 2, the series of DLMF 10.31. For larger x, the continued fraction of N. M.
-/// Temme, "On the numerical evaluation of the modified Bessel function of the third kind", 1975, summed by Steed's
-/// algorithm.
+/// e^x K0(x) and e^x K1(x) for x > 0. For x up to 2, they are computed by the series of DLMF 10.31, and for larger x by
+/// the continued fraction of N. M. Temme, "On the numerical evaluation of the modified Bessel function of the third
+/// kind", 1975, summed by Steed's algorithm.
 struct BesselK {
     double order0, order1;
 };
