@@ -256,9 +256,9 @@ struct Backend {
     /// Returns the number of bytes of the device's memory that no process has allocated, and the total number of bytes.
     BackendStatus (*memory_info)(int32_t device, uint64_t* free, uint64_t* total);
     /// Sets the dtypes, as bits `1 << DType`, that the schema of the operator allows but its kernel does not support.
-    /// Called once for each kernel, after `kernel`. A call with such a dtype is handled as if there were no kernel. The
-    /// dtype of a call is `KernelArgs::compute` if that is set, else the dtype of the first input, or of the output if
-    /// there is no input.
+    /// Called once for each kernel, after the function `kernel`. A call with such a dtype is handled as if there were
+    /// no kernel. The dtype of a call is `KernelArgs::compute` if that is set, else the dtype of the first input, or of
+    /// the output if there is no input.
     BackendStatus (*lacks)(const char* name, uint64_t schema_hash, uint64_t* dtypes);
 };
 

@@ -48,7 +48,7 @@ inline Tensor tensor_of(const rl_tensor* handle, const char* function, const cha
 }
 
 /// Returns a tensor over the memory of `array`. `where` names the array in errors. The array's release function is
-/// called even if this raises.
+/// called even if this function raises an error.
 RL_API Tensor tensor_over(const rl_array& array, const char* where);
 /// Raises ValueError if `array` is shorter than this library's rl_array. Otherwise sets all its fields except the size
 /// to null.

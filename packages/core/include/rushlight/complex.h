@@ -51,7 +51,7 @@ inline constexpr bool kIsComplex = false;
 template <class T>
 inline constexpr bool kIsComplex<Complex<T>> = true;
 
-/// The type T for the argument Complex<T>. For any other type, that type itself.
+/// The type T if the argument is Complex<T>. Any other argument is returned unchanged.
 template <class T>
 struct RealOf {
     using type = T;

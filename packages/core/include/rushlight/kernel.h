@@ -121,11 +121,11 @@ struct KernelArgs {
     uint32_t struct_size;
     uint16_t num_outputs, num_inputs, num_params;
     /// For pointwise operators and reductions: the dtype of the computation. Operands of another dtype are converted to
-    /// `compute` as they are read. It is float32 for `int32 + float32` and for `float16 + float16`. An operand that is
-    /// a condition (of `where`) stays bool.
+    /// `compute` as they are read. `compute` is float32 for `int32 + float32` and for `float16 + float16`. An operand
+    /// that is a condition (of `where`) stays bool.
     DType compute;
     /// For reductions: the dtype of the results before they are converted to the output's dtype. Partial results have
-    /// this dtype or a wider one. It is float32 for the sum of float16 elements.
+    /// this dtype or a wider dtype. `accumulate` is float32 for the sum of float16 elements.
     DType accumulate;
     const View* tensors;
     const Param* params;

@@ -16,7 +16,7 @@ T* scratch(KernelContext& ctx, int64_t count) {
 /// Returns a row-major view of newly allocated scratch memory with v's sizes.
 View scratch_like(KernelContext& ctx, const View& v, DType dtype);
 
-/// Returns a row-major copy of a defined view in scratch memory, converted to `dtype`.
+/// Copies a defined view to row-major scratch memory, converts it to `dtype`, and returns the copy.
 View contiguous_copy(KernelContext& ctx, const View& v, DType dtype);
 
 /// Returns v itself if v is undefined, or is row-major and has the dtype `dtype`. Otherwise returns a row-major copy of
@@ -32,7 +32,7 @@ View apart_from(KernelContext& ctx, const View& v, const View& written);
 /// Returns the leading part of v that has the sizes of the view `sizes`.
 View leading(const View& v, const View& sizes);
 
-/// Returns v with the dimension `dim`, which may be negative, and the last dimension exchanged.
+/// Exchanges the dimension `dim` of v, which may be negative, with the last dimension, and returns the result.
 View with_last(KernelContext& ctx, const View& v, int64_t dim);
 
 /// Whether v is channels-last but not row-major: the second dimension varies fastest in memory, without gaps, and the

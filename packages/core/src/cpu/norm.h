@@ -9,7 +9,7 @@ namespace rushlight::cpu {
 /// Batch normalization (Ioffe and Szegedy, 2015) of input (batch, channels, ...). In training, each channel is
 /// normalized by its own mean and variance, and the running statistics are updated in place, with the unbiased
 /// variance. Otherwise each channel is normalized by its running statistics. The mean that was used is written to
-/// save_mean, and the reciprocal of the standard deviation to save_invstd.
+/// save_mean, and the reciprocal of the standard deviation is written to save_invstd.
 void batch_norm(KernelContext& ctx, const View& out, const View& save_mean, const View& save_invstd,
                 const View& input, const View& weight, const View& bias, const View& running_mean,
                 const View& running_var, bool training, double momentum, double eps);

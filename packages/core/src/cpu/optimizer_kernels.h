@@ -30,7 +30,7 @@ struct AdamStep {
     bool larger_than_caches;
 };
 
-/// The arrays of a step of an optimizer that ops/functors/optimizer.h defines.
+/// The arrays that one step of an optimizer of ops/functors/optimizer.h reads and writes.
 struct StepArrays {
     void* param;
     const void* grad;
@@ -38,7 +38,7 @@ struct StepArrays {
     bool larger_than_caches;
 };
 
-/// The kernel of an optimizer that ops/functors/optimizer.h defines.
+/// The kernel of an optimizer of ops/functors/optimizer.h.
 template <class Kind>
 struct StepKernel {
     void (*run)(DType, const StepArrays&, const steps::Gradient&, const typename Kind::Update&, int64_t begin,

@@ -8,7 +8,7 @@
 
 namespace rushlight {
 
-/// Continues a checksum. `crc` is the checksum of the first part of a message. Returns the checksum of that part
+/// Continues a checksum. `crc` is the checksum of the first part of a message. Returns the checksum of this first part
 /// followed by the `size` bytes at `data`. The checksum of an empty message is 0. The result is the same as that of
 /// zlib's crc32.
 RL_API uint32_t crc32(uint32_t crc, const void* data, size_t size);

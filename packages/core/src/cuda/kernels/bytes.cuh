@@ -56,7 +56,7 @@ struct Apart {
         view = {made, given.sizes, strides.strides, given.numel, given.ndim, dtype, 1};
         queue_copy(view, given, args.context);
     }
-    /// For operators that do not write their inputs.
+    /// Used for operators that do not write their inputs.
     Apart(const KernelArgs& args, const View& given, DType dtype) : Apart(args, given, dtype, View{}) {}
     Apart(const Apart&) = delete;
 

@@ -204,7 +204,7 @@ struct MultiplyDiagonal {
 
 /// Factorizes the columns from `first` to `last` of the lower triangles of n by n matrices, from which the products of
 /// the columns before `first` are already subtracted. `failed` is the order of the first leading minor that is not
-/// positive, or 0 if all are positive. If it is not 0, the last column of this minor and all later columns are
+/// positive, or 0 if all are positive. If `failed` is not 0, the last column of this minor and all later columns are
 /// unchanged.
 template <class T>
 __global__ void __launch_bounds__(kThreads) cholesky_panel(const Matrices<T> a, int64_t count, int64_t n,

@@ -59,7 +59,7 @@ struct RadixPass {
     }
 };
 
-/// Returns a factor of n for which there is a pass, or 0.
+/// Returns a divisor of n for which a RadixPass exists, or 0 if there is none.
 int radix_of(int64_t n) {
     for (const int radix : {8, 4, 2, 3, 5, 7, 11, 13})
         if (n % radix == 0) return radix;

@@ -61,7 +61,7 @@ struct IsAmong {
 
 // --- Groups of equal elements or rows ---------------------------------------------------------------
 
-/// Determines whether row number `i` in the sorted order begins a group, which means that it differs from the row
+/// Determines whether row number `i` in the sorted order begins a group, which means that the row differs from the row
 /// before it.
 template <class T>
 struct FindHeads {

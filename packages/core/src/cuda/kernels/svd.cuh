@@ -22,7 +22,7 @@ namespace {
 #define RUSHLIGHT_CUDA_BLOCK_ORDER 256
 #endif
 constexpr int64_t kBlockOrder = RUSHLIGHT_CUDA_BLOCK_ORDER;
-/// The largest number of sweeps. Few matrices need more than 15.
+/// The largest number of sweeps. Few matrices need more than 15 sweeps.
 constexpr int64_t kSweeps = 40;
 
 /// The pairs into which a round divides the numbers from 0 to n - 1. If n is odd, one number has no partner in each round,
@@ -62,7 +62,7 @@ struct Products {
 template <class T>
 class Rotation {
   public:
-    /// `sums.inner` is not zero.
+    /// `sums.inner` must not be zero.
     __device__ explicit Rotation(const Products<T>& sums) {
         const double size = magnitude(sums.inner), half = (sums.q - sums.p) / (2 * size);
         const double tangent = (half < 0 ? -1 : 1) / (std::abs(half) + std::hypot(1.0, half));
