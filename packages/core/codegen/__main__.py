@@ -1,5 +1,4 @@
-"""Command line: `generate`, `derivatives` and `cuda-kernels` (called by builds), `docs`, `explain` for an operator and
-`duty` for a device."""
+"""The command line. Builds call `generate`, `derivatives` and `cuda-kernels`; users call `docs`, `explain` and `duty`."""
 
 from __future__ import annotations
 
@@ -60,11 +59,11 @@ def _write(out: Path, files: dict[str, str]) -> None:
 
 
 class UnknownDeviceError(ValueError):
-    """Raised if no device of that type exists."""
+    """Raised if no device of the requested type exists."""
 
 
 def kernels_of(device: str, backend: Path | None) -> dict[str, list[str]]:
-    """Return a dict from the kernels of a device's backend to the dtypes that each kernel lacks; empty for the CPU."""
+    """Return a dict from the kernels of a device's backend to the dtypes that each kernel lacks. It is empty for the CPU."""
     if device in ("cpu", "meta"):
         return {}
     from rushlight_core import _C  # imported here, because the library may not be built yet

@@ -1,5 +1,6 @@
-"""Descriptions of arguments with the same meaning in all operators. The key `arguments` of an entry describes the
-other arguments of its operator.
+"""Descriptions of the arguments that have the same meaning in all operators.
+
+All other arguments are described in the key `arguments` of the operator's YAML entry.
 
     arguments:
       alpha: The number by which `other` is multiplied.

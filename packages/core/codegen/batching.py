@@ -1,6 +1,6 @@
-"""Batching rules: which function of autograd's src/batch/ batches an operator in vmap, and how it uses the arguments.
+"""Batching rules: which function of autograd's src/batch/ batches an operator in vmap, and how it uses each argument.
 
-`packages/autograd/batching/*.yaml` assigns rules to operators. The rule of other operators follows from their kind.
+`packages/autograd/batching/*.yaml` assigns rules to operators. The rules of all other operators follow from their kinds.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def load_batching(folder: Path, ops: list[Op]) -> dict[str, Batching]:
 
 
 def emit_batching(rules: dict[str, Batching], ops: list[Op]) -> dict[str, str]:
-    """Return the files by name: lib/batching.cpp, which has a row for each form."""
+    """Return a dict from file name to text. The only file is lib/batching.cpp, which has a row for each form."""
     lines = [f"// {GENERATED.replace('ops/', 'batching/*.yaml, ops/')}"]
     lines += ['#include "batch/call.h"', '#include "batch/rules.h"', ""]
     lines += ["namespace rushlight::autograd::batching {", "", "const Row rows[] = {"]

@@ -9,7 +9,7 @@ from .schema import Argument
 
 
 class DerivativeEmitter:
-    """An emitter of one part of a derivative's C++, which also collects the headers and installations of the part."""
+    """An emitter of one part of a derivative's C++. It also collects the part's headers and calls of `install_stage`."""
 
     d: Derivative
     op: Op
@@ -60,14 +60,14 @@ class DerivativeEmitter:
 
     @staticmethod
     def field(use: Use) -> Use:
-        """Return the node's field for a use. All attributes of one tensor share a field."""
+        """Return the field of the node in which a value is saved. All attributes of a tensor are saved in the same field."""
         return Use(use.name, "shape") if use.attribute else use
 
     def position(self, name: str) -> int:
         return [a.name for a in self.tensors].index(name)
 
     def edge(self, name: str) -> str:
-        """Return the number of an argument's first edge."""
+        """Return C++ for the index of the first of an argument's edges."""
         if not self.has_list:
             return str(self.position(name))
         return f"first_[{self.position(name)}]"

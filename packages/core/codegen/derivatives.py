@@ -16,9 +16,9 @@ Every tensor argument has a formula or is in one of the lists `constant` and `no
 is hand-written. Pointwise operators always have `broadcasts`.
 
 Note [Complex gradients]
-The gradient of a real loss L with respect to z = x + iy is dL/dx + i dL/dy. For a holomorphic f, it is the conjugate of f'
-times the gradient of the result. This equals the formula for real numbers, applied to the conjugate of the gradient, and
-then conjugated. The generator adds both conjugations if the gradient is complex and the formulas read values, so formulas
+The gradient of a real loss L with respect to z = x + iy is dL/dx + i dL/dy. For a holomorphic f, it is conj(f') * grad,
+where grad is the gradient of the result. This equals conj(f' * conj(grad)): the formula for real numbers, between two
+conjugations. The generator adds both conjugations if the gradient is complex and the formulas read values, so formulas
 contain no conjugations for this purpose. Functions that are not holomorphic (abs, angle, var) have `holomorphic: false`, and
 their formulas are used as written. A tangent is f' times the argument's tangent, without conjugation.
 """
@@ -70,7 +70,7 @@ class Derivative:
 
     @property
     def complex_values(self) -> set[str]:
-        """Return the values that the formulas read and that may be complex: Note [Complex gradients]."""
+        """Return the values that the formulas read and that may be complex: see Note [Complex gradients]."""
         if not self.holomorphic:
             return set()
         kinds = {a.name: a.type.name for a in self.op.schema.arguments}
@@ -163,7 +163,7 @@ def _names(entry: dict[str, object], key: str) -> tuple[str, ...]:
 
 
 def _mask(entry: object, grads: dict[tuple[str, ...], Formula]) -> dict[str, Formula]:
-    """Return the parts of a mask, which may read only values that the formula of the single gradient reads."""
+    """Return the formulas of a mask. They may read only values that the formula of the single gradient reads."""
     if entry is None:
         return {}
     if not isinstance(entry, dict):
@@ -183,7 +183,7 @@ def _mask(entry: object, grads: dict[tuple[str, ...], Formula]) -> dict[str, For
 
 
 def _check_complete(op: Op, given: list[str], refused: tuple[str, ...], constant: tuple[str, ...]) -> None:
-    """Check that each tensor argument either has one formula or is listed once as having none."""
+    """Check that each tensor argument either has exactly one formula, or is listed exactly once as having no formula."""
     said = [*given, *refused, *constant]
     for n in said:
         if n not in [a.name for a in op.tensors]:

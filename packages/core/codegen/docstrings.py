@@ -1,7 +1,7 @@
 """Docstrings of operators, for `help()`, editors and the pages of the documentation.
 
-Most parts of a docstring are derived from keys of the entry that also have other uses. Types and defaults come from the
-signature. Dtypes, shapes and errors come from the kind and the keys `dtypes` and `result`. The keys `arguments`,
+Most parts of a docstring are derived from keys of the YAML entry that also serve other purposes. Types and defaults come
+from the signature. Dtypes, shapes and errors come from the kind and the keys `dtypes` and `result`. The keys `arguments`,
 `returns` and `raises` add the rest.
 """
 
@@ -44,7 +44,7 @@ def docstring(spelling: str, name: str, group: list[Op], method: bool) -> str:
 def help_text(spelling: str, name: str, group: list[Op], method: bool) -> str:
     """Return the text of a docstring: the full text for a function, and a summary for a method that is also a function.
 
-    For another name of the operator, return "Alias of ...".
+    If the name is an alias, the text is only "Alias of ...".
     """
     if spelling != name:
         return f"Alias of `{'Tensor' if method else 'rushlight'}.{name}`."
@@ -105,7 +105,8 @@ def heads(op: Op, name: str, method: bool) -> list[str]:
 
 
 def facts(name: str, group: list[Op], method: bool) -> dict[str, list[str]]:
-    """Return titles and lines of the parts of every docstring and page: arguments, results, dtypes and errors."""
+    """Return a dict from title to lines, for the parts that docstrings and pages share: arguments, results, dtypes,
+    errors."""
     inplace = name != group[0].base
     found = {
         "Arguments": _arguments(name, group, method),
@@ -117,7 +118,7 @@ def facts(name: str, group: list[Op], method: bool) -> dict[str, list[str]]:
 
 
 def _each(name: str, group: list[Op], method: bool, lines_of: Callable[[Op], list[str]]) -> list[str]:
-    """Return the lines of all overloads. If they differ, the call precedes the lines of each overload."""
+    """Return the lines of all overloads. If the overloads differ, each line begins with the call of its overload."""
     found = {op.name: lines_of(op) for op in group}
     if len({tuple(lines) for lines in found.values()}) == 1:
         return found[group[0].name]
@@ -126,7 +127,7 @@ def _each(name: str, group: list[Op], method: bool, lines_of: Callable[[Op], lis
 
 
 def _arguments(name: str, group: list[Op], method: bool) -> list[str]:
-    """Return a line for each parameter of the overloads: its types, default and description."""
+    """Return a line for each parameter of the overloads: the parameter's types, default and description."""
     shown: dict[str, list[Parameter]] = {}
     texts: dict[str, list[str]] = {}
     shapes: dict[str, list[str]] = {}
@@ -157,7 +158,7 @@ def _arguments(name: str, group: list[Op], method: bool) -> list[str]:
 
 
 def raised(group: list[Op], inplace: bool = False) -> dict[str, str]:
-    """Return a dict from error classes to texts, which come from the kind, arguments, dtypes and the key `raises`."""
+    """Return a dict from error class to text, derived from the kind, the arguments, the dtypes and the key `raises`."""
     written = "input" if inplace else "out"
     found: dict[str, list[str]] = {}
 

@@ -4,11 +4,12 @@
     dtypes: real -uint64           all dtypes of a set except one
     dtypes: any float8             also float8 tensors, which can be stored and converted
 
-The default is `any`, and for kind view `any float8`. If the dtypes of arguments differ, the key describes the arguments that
-hold values, not indices or masks. For other dtypes the operator raises NotImplementedError, TypeError or RuntimeError. The
-tests call all operators with tensors of all dtypes and compare with the key. For kinds pointwise and reduce, the functor is
-compiled for these dtypes. If `result` is `floating` or `numeric`, integers or bools are converted first, so no functor is
-compiled for them. float8 is converted to float32, and the result is converted back.
+The default is `any float8` for kind view, and `any` for all other kinds. If the dtypes of arguments differ, the key
+describes the arguments that hold values, not the arguments that hold indices or masks. For other dtypes the operator raises
+NotImplementedError, TypeError or RuntimeError. The tests call all operators with tensors of all dtypes, and compare the
+dtypes that an operator accepts with the key. For kinds pointwise and reduce, the functor is compiled for these dtypes. If
+`result` is `floating` or `numeric`, integers or bools are converted first, so no functor is compiled for them. float8 is
+converted to float32, and the result is converted back.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def dtypes_of(text: str) -> frozenset[str]:
 
 
 def takes_float8(text: str) -> bool:
-    """Return whether a value of the key `dtypes` contains the float8 dtypes. A value contains all of them or none."""
+    """Return whether a value of the key `dtypes` contains the float8 dtypes. A value contains either all of them or none."""
     return dtypes_of(text).issuperset(FLOAT8)
 
 
@@ -76,7 +77,8 @@ _LIST_OF = {dtypes_of(text): name for text, name in _LISTS.items()}
 
 
 def element_types(text: str, result: str) -> str:
-    """Return the list in C++ for which a functor or a reducer with these `dtypes` and this `result` is compiled."""
+    """Return the name of the list of C++ types for which a functor or reducer with these `dtypes` and `result` is
+    compiled."""
     compiled = dtypes_of(text) - _TURNED.get(result, frozenset()) - frozenset(FLOAT8)
     if compiled not in _LIST_OF:
         raise DTypesError(

@@ -1,4 +1,4 @@
-"""A report on how each operator runs on a device: with a kernel of the backend, or without one.
+"""A report on how each operator runs on a device: with a kernel of the device's backend, or in another of the ways in WAYS.
 
 Each line lists the dtypes that the operator accepts, which are the same on all devices (decision 0032), and the dtypes for
 which the device's kernel is not defined (decision 0051).
@@ -25,7 +25,7 @@ _BY_KERNEL = ("pointwise", "reduce", "custom", "dynamic")
 
 
 def way(op: Op, device: str, kernels: Collection[str]) -> str:
-    """Return the key of WAYS for an operator. `kernels` has the names of the device's kernels; unused for the CPU."""
+    """Return the key of WAYS for an operator. `kernels` has the names of the device's kernels, and is unused for the CPU."""
     if op.kind in ("composite", "view"):
         return op.kind
     if op.kind == "storage":
@@ -43,7 +43,7 @@ def way(op: Op, device: str, kernels: Collection[str]) -> str:
 def duty(ops: list[Op], device: str, kernels: Mapping[str, Collection[str]]) -> str:
     """Return a line for each operator, and the number of operators for each key of WAYS.
 
-    `kernels` maps the names of kernels to the dtypes that they lack.
+    `kernels` maps the name of each kernel to the dtypes that the kernel lacks.
     """
 
     def dtypes(op: Op) -> str:

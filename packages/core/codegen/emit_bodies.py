@@ -27,7 +27,8 @@ def body_header(op: Op) -> str:
 
 
 def body_schema(op: Op) -> Schema:
-    """Return the schema of a body. Bodies of kind create do not receive `requires_grad`, because they do not need it."""
+    """Return the schema of an operator's body. It lacks `requires_grad` for kind create, because these bodies do not need
+    it."""
     if op.kind != "create":
         return op.schema
     seen = tuple(a for a in op.schema.arguments if a.name != "requires_grad")
@@ -35,7 +36,7 @@ def body_schema(op: Op) -> Schema:
 
 
 def emit_bodies(ops: list[Op]) -> dict[str, str]:
-    """Return the files by name: one header for each family that has bodies."""
+    """Return a dict from file name to text: one header for each family that has bodies."""
     files = {}
     written = sorted((op for op in ops if op.kind in BODIES), key=lambda op: op.family)
     for _, group in groupby(written, key=lambda op: op.family):

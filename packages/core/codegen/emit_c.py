@@ -19,7 +19,7 @@ _DTYPES = (
 
 
 def emit_c(ops: list[Op]) -> dict[str, str]:
-    """Return the files by name: the header, and the definitions of its functions."""
+    """Return a dict from file name to text: the header, and the definitions of its functions."""
     forms = [op.forms()[0] for op in ops if op.c]
     names = _DTYPES.split()
     text = Template(_TEMPLATE.read_text()).substitute(
@@ -35,7 +35,7 @@ def emit_c(ops: list[Op]) -> dict[str, str]:
 
 
 def c_function(op: Op) -> str:
-    """Return the operator's name in C: rl_op_sum, rl_op_max_dim."""
+    """Return the operator's name in C, such as rl_op_sum or rl_op_max_dim."""
     return "rl_op_" + op.name.replace(".", "_")
 
 
@@ -45,7 +45,7 @@ def _parameters(form: Form) -> str:
 
 
 def _results(form: Form) -> list[tuple[Return, str]]:
-    """Return the results, and their names as parameters."""
+    """Return each result with the name of the parameter through which C returns it."""
     returns = form.schema.returns
     if len(returns) == 1:
         return [(returns[0], "result")]

@@ -1,4 +1,4 @@
-"""Docstrings of the functions and types that are written in C++, copied from the stub's template for `help()`."""
+"""Docstrings that `help()` shows for the functions and types written in C++, copied from the template of the stub."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def emit_docstrings(ops: list[Op]) -> dict[str, str]:
 
 
 def _signature(node: ast.FunctionDef | ast.ClassDef) -> str:
-    """Return the signature line that `inspect.signature` reads. A class without `__new__` has none."""
+    """Return the signature line that `inspect.signature` reads. It is empty for a class without `__new__`."""
     function = node
     if isinstance(node, ast.ClassDef):
         made = [one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "__new__"]

@@ -84,7 +84,7 @@ class ForwardEmitter(DerivativeEmitter):
         return [*lines, "    return made;", "}"]
 
     def _forward_view(self, form: Form, call: str, given: str) -> list[str]:
-        """Return the stage function of an in-place view, which takes the same view of the previous tangent."""
+        """Return the stage function of an in-place view. The new tangent is the same view of the previous tangent."""
         first, *others = [cpp_name(a.name) for a in form.schema.arguments]
         view = cpp_name(self.op.base.removesuffix("_"))
         self.headers.add(f"rushlight/ops/{view}.h")
@@ -98,7 +98,8 @@ class ForwardEmitter(DerivativeEmitter):
         ]
 
     def _forward_by_aux(self, form: Form, aux: Form) -> list[str]:
-        """Return the stage function of Dual for a rule that reads auxiliary results, from the form that returns them."""
+        """Return a stage function of Dual that calls the form with auxiliary results, because the rule reads these
+        results."""
         given = ", ".join(cpp_name(a.name) for a in form.schema.arguments)
         count = len(self.op.schema.returns)
         results = ", ".join(f"std::move(std::get<{i}>(all))" for i in range(count))
@@ -115,7 +116,7 @@ class ForwardEmitter(DerivativeEmitter):
         ]
 
     def _aux_of_rules(self, form: Form, rules: str | dict[str, Formula]) -> Form | None:
-        """Return the form with auxiliary results if a jvp formula reads an auxiliary result, else None."""
+        """Return the form that has auxiliary results if a jvp formula reads one of these results, else None."""
         if isinstance(rules, str) or not any(
             use.name in self.op.aux for f in rules.values() for use in f.uses()
         ):
@@ -124,14 +125,14 @@ class ForwardEmitter(DerivativeEmitter):
 
     @staticmethod
     def _reads_what_it_writes(form: Form, rules: dict[str, Formula]) -> bool:
-        """Return whether a rule of an in-place operator reads the value that its first argument had before."""
+        """Return whether a rule of an in-place operator reads the first argument's value from before the call."""
         first = Use(form.schema.arguments[0].name)
         return form.kind == "InPlace" and any(first in f.uses() for f in rules.values())
 
     def _by_rules(self, form: Form, rules: dict[str, Formula], with_aux: bool) -> list[str]:
         """Return code that computes the tangents as sums of the rules' values.
 
-        If there are several results, the value of a rule is a tuple, or only the tangent of the first result.
+        If the operator has several results, a rule's value is a tuple of tangents, or only the tangent of the first result.
         """
         count = len(self.op.schema.returns)
         lines = [f"Tensor totals[{count}];"]
@@ -156,7 +157,7 @@ class ForwardEmitter(DerivativeEmitter):
         return lines
 
     def _forward_inplace(self, form: Form) -> list[str]:
-        """Return code that calls the functional form and copies the result to the argument, with its tangent."""
+        """Return code that calls the functional form, and copies the result and its tangent to the argument."""
         schema = form.schema
         function = form.symbol.removeprefix("op_") + "_dual"
         given = ", ".join(cpp_name(a.name) for a in schema.arguments)

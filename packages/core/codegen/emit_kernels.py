@@ -15,7 +15,7 @@ SHARD = {"pointwise": 16, "reduce": 7}
 
 @dataclass(frozen=True)
 class Target:
-    """A target of the loops. `headers` contain their templates, and `namespace` contains the tables."""
+    """A device for which the loops are compiled: headers with the loops' templates, and the namespace of their tables."""
 
     headers: str
     suffix: str
@@ -33,13 +33,13 @@ def functor_name(op: Op) -> str:
 
 
 def _with_their_bodies(ops: list[Op]) -> list[Op]:
-    """Return the operators sorted by functor or reducer, because the loops of one functor are compiled once in a file."""
+    """Return the operators sorted by functor or reducer, because a file compiles the loops of each functor only once."""
     first: dict[str, int] = {}
     return sorted(ops, key=lambda op: first.setdefault(functor_name(op), len(first)))
 
 
 def emit_kernels(ops: list[Op], target: Target = CPU) -> dict[str, str]:
-    """Return the files by name: kernels/pointwise_<family>.cpp and kernels/reduce_<family>.cpp, or .cu."""
+    """Return a dict from file name to text: kernels/pointwise_<family>.cpp and kernels/reduce_<family>.cpp, or .cu."""
     files = {}
     for kind, table, maker, folder in (
         ("pointwise", "LoopTable", "loops", "functors"),
@@ -64,7 +64,7 @@ def emit_kernels(ops: list[Op], target: Target = CPU) -> dict[str, str]:
 def emit_cuda_list(compiled: list[Op], ops: list[Op]) -> dict[str, str]:
     """Return the table in which the CUDA plug-in looks up its kernels.
 
-    It contains the kernels of the compiled pointwise operators and reductions, and the hashes of all schemas.
+    The table contains the kernels of the compiled pointwise operators and reductions, and the hashes of all schemas.
     """
     loops = [op for op in compiled if op.kind in ("pointwise", "reduce")]
     lines = [

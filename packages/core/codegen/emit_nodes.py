@@ -107,7 +107,7 @@ class NodeEmitter(DerivativeEmitter):
         return [f"        const bool conjugate = {condition}f::conjugate(grads);"]
 
     def _share(self, text: str) -> str:
-        """Return the code of a gradient, with a conjugation if the values may be complex."""
+        """Return the code of a gradient, with a conjugation if the values that formulas read may be complex."""
         return f"f::conjugated(conjugate, {text})" if self.d.complex_values and text != "f::none" else text
 
     def _apply(self, names: tuple[str, ...], formula: Formula) -> list[str]:
@@ -132,7 +132,7 @@ class NodeEmitter(DerivativeEmitter):
         return [*lines, "}"]
 
     def _unpack(self, uses: set[Use]) -> list[str]:
-        """Return local names of the saved tensors that a formula reads."""
+        """Return code that defines a local variable for each saved tensor that a formula reads."""
         return [
             f"const auto {_local(use)} = {saved_name(use)}.unpack(this);"
             for use in sorted({self.field(u) for u in uses}, key=lambda u: (u.name, u.attribute))
@@ -155,7 +155,7 @@ class NodeEmitter(DerivativeEmitter):
         return [*lines, "        return true;", "    }"]
 
     def _apply_masked(self) -> list[str]:
-        """Return the methods for masked gradients. They are used if the node's result is the input of an activation."""
+        """Return the methods for masked gradients, which are called if the node's result is the input of an activation."""
         if self.d.masked is None:
             return []
         lines = ["    bool takes_mask() const override { return true; }"]

@@ -121,7 +121,7 @@ class RecordingEmitter(DerivativeEmitter):
         return lines
 
     def _has_edge(self, name: str) -> str:
-        """Return a condition: whether an argument of the node under construction needs a gradient."""
+        """Return a C++ condition that is true if an argument of the node under construction needs a gradient."""
         edge = self.edge(name).replace("first_", "first")
         if self.args[name].type.name.endswith("[]"):
             return f"f::has_any(*node, {edge}, first[{self.position(name) + 1}])"
@@ -148,7 +148,7 @@ class RecordingEmitter(DerivativeEmitter):
         return [_store(argument.type, target, name) + ";"]
 
     def _after(self, form: Form) -> list[str]:
-        """Return the code that sets shapes, results and the graph after the operator has run."""
+        """Return the code that, after the operator has run, saves results and shapes and adds the node to the graph."""
         inplace = form.kind == "InPlace"
         lines = []
         if form.kind == "Aux":

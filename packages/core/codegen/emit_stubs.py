@@ -1,4 +1,4 @@
-"""Type stubs: `_C.pyi` and `__init__.pyi`, from the operators' signatures, and from templates for hand-written functions."""
+"""Type stubs: `_C.pyi` and `__init__.pyi`, made from operators' signatures and from templates (hand-written functions)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SPECIAL = {
 
 
 def emit_stubs(ops: list[Op]) -> dict[str, str]:
-    """Return the files by name: python/_C.pyi and python/__init__.pyi."""
+    """Return a dict from file name to text: python/_C.pyi and python/__init__.pyi."""
     functions: list[str] = []
     methods: list[str] = []
     exported: list[str] = []
@@ -82,7 +82,7 @@ def _variables(text: str) -> list[str]:
 
 
 def _type(stub: str) -> str:
-    """Replace names that are shadowed by dtypes of the module or properties of Tensor with aliases such as `_int`."""
+    """Use aliases such as `_int` for types whose names are also dtypes of the module or properties of Tensor."""
     return re.sub(r"\b(int|float|bool|dtype|device)\b", r"_\1", stub)
 
 
@@ -95,7 +95,7 @@ def _result_class(op: Op, name: str) -> list[str]:
 
 
 def _signatures(op: Op, name: str, method: bool) -> list[str]:
-    """Return "(self, other: Tensor) -> Tensor", and a second signature if a list may be passed as separate arguments."""
+    """Return signatures such as "(self, other: Tensor) -> Tensor": two if a list may be passed as separate arguments."""
     found = []
     for signature in signatures(op, name, method):
         parameters = tuple(replace(p, annotation=_type(p.annotation)) for p in signature.parameters)
@@ -112,7 +112,7 @@ def _help(spelling: str, name: str, group: list[Op], method: bool) -> str:
 
 
 def _overloads(name: str, signatures: list[str], text: str, indent: str) -> list[str]:
-    """Return the definitions of a name. The first has the docstring, which editors show for all overloads."""
+    """Return the definitions of a name. The first contains the docstring, which editors show for all overloads."""
     signatures = list(dict.fromkeys(signatures))
     mark = [f"{indent}@overload"] if len(signatures) > 1 else []
     first, *others = signatures

@@ -1,4 +1,4 @@
-"""The operator table: the base function, thunk and Operator of each form, in files by family."""
+"""The operator table: the base function, thunk and Operator of each form. Operators of a family are in the same file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHARD = 40
 
 
 def emit_table(ops: list[Op]) -> dict[str, str]:
-    """Return the files by name: lib/table_N.cpp and the list of all operators."""
+    """Return a dict from file name to text: lib/table_N.cpp and the list of all operators."""
     files = {}
     for name, group in shards(ops, SHARD, lambda op: op.family).items():
         files[f"lib/table_{name}.cpp"] = _shard(group)
@@ -136,7 +136,7 @@ def _form(op: Op, kind: str) -> Form | None:
 def _out_body(op: Op, copy: str) -> list[str]:
     """Return the body of the out= form of an operator that computes its result first.
 
-    If `dtype` is given, `out` must have that dtype. Functions that create tensors use the dtype and the device of `out`.
+    If a call passes `dtype`, `out` must have that dtype. Functions that create tensors use the dtype and device of `out`.
     """
     name, natural = f'"{op.base.lstrip("_")}"', _base(op.forms()[0])
     given = {a.name: cpp_name(a.name) for a in op.schema.arguments}
@@ -161,7 +161,7 @@ def _out_body(op: Op, copy: str) -> list[str]:
 
 
 def _written_forms(op: Op, copy: str) -> list[str]:
-    """Return the in-place and out= forms of an operator that computes its result first and copies it to the target."""
+    """Return the in-place and out= forms of an operator whose result is computed first and then copied to the target."""
     lines: list[str] = []
     natural = op.forms()[0]
     if (form := _form(op, "InPlace")) and form is not natural and not op.is_inplace:
@@ -278,7 +278,7 @@ def _view(op: Op) -> list[str]:
 
 
 def _expecting(op: Op) -> tuple[list[str], list[str]]:
-    """Return the function that checks the arguments as the entry requires, and the statement that calls it."""
+    """Return a C++ function that checks the arguments by the key `expects`, and a statement that calls this function."""
     if not op.expects:
         return [], []
     function = f"expect_{op.name.replace('.', '_')}"
@@ -335,7 +335,7 @@ def _written(op: Op) -> list[str]:
 
 
 def _returns_an_argument(op: Op) -> bool:
-    """Return whether the first argument is the result, as in uniform_."""
+    """Return whether the operator returns its first argument, as uniform_ does."""
     return op.is_inplace and len(op.schema.returns) == 1
 
 
@@ -344,13 +344,14 @@ def _num_outputs(op: Op) -> int:
 
 
 def _kernel_params(op: Op) -> list[Argument]:
-    """Return the arguments of a kernel of kinds custom and dynamic that are not tensors."""
+    """Return the arguments other than tensors that a kernel of kind custom or dynamic receives."""
     others = [a for a in op.schema.arguments if not a.type.is_tensor and a.name not in op.rule_only]
     return [a for a in others if a.type.name in _PARAM_GETTERS]
 
 
 def _kernel_declarations(op: Op) -> list[str]:
-    """Return the CPU kernel of kinds custom and dynamic, and the code that checks the arguments first."""
+    """Return C++ declarations of an operator's CPU kernel, and of the function that checks its arguments or counts its
+    results."""
     kernel = op.kernel or op.body_name
     outputs = ["const View&"] * _num_outputs(op)
     inputs = ["Views" if a.type.name.endswith("[]") else "const View&" for a in op.tensors]
@@ -448,7 +449,8 @@ def _custom(op: Op) -> list[str]:
 
 
 def _overwriting(op: Op) -> list[str]:
-    """Return the body of the in-place form of an operator whose kernel may write its result over its first tensor."""
+    """Return the body of the in-place form of an operator whose kernel may write its result to the memory of its first
+    tensor."""
     first = cpp_name(op.tensors[0].name)
     return [
         *_expecting(op)[1],
@@ -462,7 +464,7 @@ def _overwriting(op: Op) -> list[str]:
 
 
 def _launched(op: Op) -> list[str]:
-    """Return the statements that give the arguments of an operator to a kernel."""
+    """Return the statements that pass the arguments of an operator to a kernel."""
     lists = [a for a in op.tensors if a.type.name.endswith("[]")]
     text = [f"launch.{'inputs' if a in lists else 'input'}({cpp_name(a.name)});" for a in op.tensors]
     return text + [

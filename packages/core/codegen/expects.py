@@ -7,18 +7,20 @@
       mode: "[0, 2]"
       wanted: 3 numbers
 
-For a tensor, the value consists of dtypes and a shape, in this order. Either may be omitted. An absent optional tensor is
-always accepted.
+For a tensor, the value consists of dtypes and a shape, in this order. The dtypes or the shape may be omitted. An absent
+optional tensor is always accepted.
 
 * Dtypes: a single dtype (`int64`, `int32`, `bool`), `floating`, `wide` (float32 and float64) or `lapack` (the dtypes that
   LAPACK supports). `like other` requires the dtype and shape of another argument, and `of other` requires only its dtype.
-  `compute of`, `real of` and `complex of` require the corresponding dtype.
-* Shape: a name represents the size at its first occurrence. `*name` represents any number of dimensions, `...` any number of
-  dimensions that are not used elsewhere, and `_` any size. An integer argument represents its value, and `*argument` the
-  values of a list. A size may be an expression of these names and values.
+  `compute of x`, `real of x` and `complex of x` require the compute dtype, the real dtype or the complex dtype that belongs
+  to the dtype of `x`.
+* Shape: a name stands for the size of a dimension; each later occurrence of the name requires the same size. `*name` stands
+  for any number of dimensions, `...` for any number of dimensions that are not named elsewhere, and `_` for any size. The
+  name of an integer argument stands for the argument's value, and `*argument` for the values of a list. A size may be an
+  expression of these names and values.
 
-For an integer, the value is a list of the smallest and the largest accepted integer, where `...` means no bound. For a list,
-the value is its length.
+For an integer argument, the value is a list of the smallest and the largest accepted integer, where `...` means no bound.
+For a list argument, the value is the required length.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ class ExpectsError(ValueError):
 
 
 def checks_of(op: Op) -> list[str]:
-    """Return the statements that check the arguments, with `Expects expects` of ops/expects.h in scope."""
+    """Return the C++ statements that check the arguments. They use a variable `expects` of class Expects (ops/expects.h)."""
     return _Writer(op).statements()
 
 

@@ -1,4 +1,4 @@
-"""A list of the files, lines and symbols of an operator."""
+"""A list of the source files, lines and C++ symbols that belong to an operator."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class UnknownOperatorError(ValueError):
 
 
 def find_derivatives() -> Path | None:
-    """Return the folder of the formulas: in the same repository, or else in the installed rushlight-autograd."""
+    """Return the folder of the derivative formulas: in this repository, otherwise in the installed rushlight-autograd."""
     beside = CORE.parent / "autograd" / "derivatives"
     if beside.is_dir():
         return beside
@@ -76,7 +76,7 @@ def _explain(op: Op, formulas: dict[str, Derivative] | None) -> str:
 
 
 def _at(file: str, definition: str) -> str:
-    """Return "file:line" for the first match of the pattern, or only the file if there is none."""
+    """Return "file:line" for the first match of the pattern, or only the file if nothing matches."""
     path = CORE / file
     if path.exists():
         text = path.read_text()
@@ -91,7 +91,7 @@ _MACRO = re.compile(r"^#define (\w+)\((.*?)\)((?:.*\\\n)*.*)", re.MULTILINE)
 
 
 def _macro_call(text: str, definition: str) -> int | None:
-    """Return the position of a line that begins with a call of a macro of this file, and whose expansion matches."""
+    """Return the position of the first call of a macro of this file whose expansion matches `definition`."""
     for name, parameters, body in _MACRO.findall(text):
         lines = "\n".join(line.strip(" \\") for line in body.splitlines())
         for call in re.finditer(rf"^{name}\((.*)\)", text, re.MULTILINE):

@@ -1,12 +1,12 @@
 """Derivative formulas: expressions in Python's syntax, which are parsed, checked and translated to C++.
 
-A formula may call operators. It may use the arguments and results of the differentiated operator, and these names:
+A formula may call operators. The formula may use the arguments and results of the differentiated operator, and these names:
 
-    grad            gradient of the (first) result            grads[i]    of the i-th result, or zeros if it has none
+    grad            gradient of the (first) result            grads[i]    of the i-th result; zeros if it has no gradient
     tangent         in jvp formulas: tangent of the argument  result      the (first) result; results[i]
-    x.shape, x.dtype, x.device, x.ndim, x.numel,              of an argument or result, which is then not saved itself
+    x.shape, x.dtype, x.device, x.ndim, x.numel,              of an argument or result; the tensor itself is not saved
     x.memory_format
-    xs.shapes                                                 of a list of tensors, with dtypes and devices
+    xs.shapes                                                 shapes, dtypes and devices of a list of tensors
     needs(x)        whether the gradient of argument x is needed
     arg_grad        the argument named grad, for operators that have such an argument
 
@@ -31,7 +31,7 @@ class FormulaError(ValueError):
 
 @dataclass(frozen=True)
 class Use:
-    """The part of an argument or result that a formula needs: all of it (attribute "") or one attribute."""
+    """What a formula reads of an argument or result: the whole value (attribute "") or one attribute, such as "shape"."""
 
     name: str
     attribute: str = ""
@@ -207,5 +207,5 @@ HELPERS = {
 
 
 def saved_name(use: Use) -> str:
-    """Return the name of the node's field that holds a value."""
+    """Return the name of the node's field in which a value is saved."""
     return cpp_name(use.name) + ("_" + use.attribute if use.attribute else "")

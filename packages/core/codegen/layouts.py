@@ -1,14 +1,15 @@
-"""The key `layout`: the arguments that determine the order of strides of results, for operators of kind custom.
+"""The key `layout`: the arguments that determine the memory layout of the results of an operator of kind custom.
 
     layout: input                    a result is channels-last if `input` is channels-last, and row-major otherwise
     layout: input or weight          a result is channels-last if one of the arguments is channels-last
-    layout: input of 5 dimensions    the same as `input`, but only if the argument has this number of dimensions
+    layout: input of 5 dimensions    like `layout: input` if `input` has 5 dimensions, otherwise row-major
     layout: input unless contiguous  row-major if `input` has the strides of both formats, as (N, 1, H, W) may
     layout: strides of input         dimensions in the order of the input's strides, as in pointwise operators
 
-The key applies to results and auxiliary results with as many dimensions as the argument: 4 or 5, or any number for `strides
-of`. A list gives the layouts of the first results, in order. Without the key, results are row-major. If a device does
-not support a format (`Backend::memory_formats`), results are row-major. Kernels receive the results with their strides.
+The key applies to each result and auxiliary result that has as many dimensions as the named argument. This number must be 4
+or 5, except for `strides of`. If the key is a list, its items are the layouts of the first results, in order. Results are
+row-major without the key, and on devices that do not support the format (`Backend::memory_formats`). The results have these
+strides before the kernel runs.
 """
 
 from __future__ import annotations
@@ -31,8 +32,7 @@ class LayoutError(ValueError):
 
 
 def check_layout(op: Op) -> None:
-    """Raise LayoutError if the value cannot be parsed, is not allowed for this kind, or names an argument that is no
-    tensor."""
+    """Raise LayoutError for a value that cannot be parsed, of a wrong kind, or naming an argument that is not a tensor."""
     if op.layout and op.kind != "custom":
         raise LayoutError("the key 'layout' is only allowed for the kind custom")
     known = [a.name for a in op.tensors if not a.type.name.endswith("[]")]

@@ -43,7 +43,8 @@ _SCALARS = yaml.constructor.SafeConstructor()
 
 
 def construct_with_lines(node: yaml.Node) -> object:
-    """Return a node as plain Python data. Mappings have an additional key "__line__", the line at which they begin."""
+    """Return a node as plain Python data. Each mapping has an additional key "__line__", the line at which the mapping
+    begins."""
     if isinstance(node, yaml.MappingNode):
         data: dict[str, object] = {}
         for key_node, value_node in node.value:
@@ -68,9 +69,9 @@ def construct_with_lines(node: yaml.Node) -> object:
 
 
 def _compose(text: str) -> yaml.Node | None:
-    """Return the nodes of a document.
+    """Return the root node of a YAML document, or None if the document is empty.
 
-    If libyaml finds an error, the document is read again by the parser in Python, whose errors show the line.
+    If libyaml finds an error, the document is parsed again in Python, because the errors of that parser show the line.
     """
     try:
         return yaml.compose(text, Loader=_PARSER)
@@ -79,7 +80,7 @@ def _compose(text: str) -> yaml.Node | None:
 
 
 def load_entries(folder: Path) -> list[tuple[Path, dict[str, object]]]:
-    """Return all entries of a folder's YAML files, in the order of file names and lines.
+    """Return all entries of a folder's YAML files, sorted by file name and then by line.
 
     Raises:
         FileNotFoundError: the folder has no YAML file.
@@ -121,7 +122,7 @@ def load_ops(folder: Path = OPS) -> list[Op]:
 
 
 def _check_symbols(ops: list[Op]) -> None:
-    """Raise EntryError for different names that are equal in C++, such as a.b and a_b: a dot becomes an underscore."""
+    """Raise EntryError if two names become the same C++ name, such as a.b and a_b: a dot becomes an underscore."""
     seen: dict[str, tuple[Op, str]] = {}
     for op in ops:
         for form in op.forms():

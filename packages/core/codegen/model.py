@@ -1,4 +1,4 @@
-"""The model of an operator, after its YAML entry has been read."""
+"""The model of an operator: the contents of its YAML entry as Python objects."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Op:
-    """An overload of an operator. `name` consists of operator and overload, as in "sum.dim"; users call "sum"."""
+    """An overload of an operator. `name` consists of the operator and the overload, as in "sum.dim"; users call "sum"."""
 
     name: str
     schema: Schema
@@ -113,7 +113,7 @@ class Op:
 
     @property
     def base(self) -> str:
-        """The name that users call."""
+        """The name by which users call the operator."""
         return self.name.split(".")[0]
 
     @property
@@ -132,7 +132,8 @@ class Op:
 
     @property
     def body_file(self) -> str:
-        """The path of the body's source below packages/core. The folder follows from the kind, the name from the family."""
+        """The path of the body's source below packages/core. The kind determines the folder, and the family the file
+        name."""
         folder, suffix = FOLDERS[self.kind]
         return f"src/ops/{folder}/{self.family}{suffix}"
 
@@ -151,12 +152,12 @@ class Op:
 
     @property
     def broadcasts(self) -> bool:
-        """Whether the operands are broadcast and promoted. For composites, this follows from their samples."""
+        """Whether the operands are broadcast and promoted. For a composite, this is derived from the operator's samples."""
         return self.kind == "pointwise" or any(s.text.startswith("pairs(") for s in self.samples)
 
     @property
     def is_inplace(self) -> bool:
-        """Whether the first form writes its first argument (copy_, zero_), so that there is no functional form."""
+        """Whether the first form writes to its first argument (copy_, zero_), so that there is no functional form."""
         return self.base.endswith("_") and not self.base.endswith("__")
 
     # --- derived forms: each is a separate Op in the table ---
@@ -194,7 +195,7 @@ class Form:
 
     @property
     def function(self) -> str:
-        """The C++ function in rushlight::ops."""
+        """The name of the C++ function in rushlight::ops."""
         suffix = {
             "Functional": "",
             "InPlace": "" if self.op.is_inplace else "_",

@@ -3,13 +3,13 @@
 The value is the word `function` if rushlight_graph has a function for the operator. Otherwise it is an expression of ONNX's
 operators in Python's syntax:
 
-    onnx: Relu(input)                             a node with this input
-    onnx: LeakyRelu(input, alpha=negative_slope)  attributes are keywords
+    onnx: Relu(input)                             a node Relu whose input is the tensor `input`
+    onnx: LeakyRelu(input, alpha=negative_slope)  attributes are passed as keywords
     onnx: Add(input, Mul(other, alpha))           several nodes
-    onnx: Sub(Exp(input), 1)                      numbers and `inf` are constants of the operands' dtype
+    onnx: Sub(Exp(input), 1)                      numbers and `inf` become constants of the operands' dtype
 
-A call is exported only if each argument that the expression does not name has its default. Without the key, a composite is
-exported as the operators that it calls, and other operators are not exported.
+A call is exported only if each argument that the expression does not name has its default value. Without the key, a
+composite is exported as the operators that it calls, and other operators are not exported.
 """
 
 from __future__ import annotations

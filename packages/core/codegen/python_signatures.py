@@ -3,9 +3,9 @@
 Note [Signatures of builtins]
 `inspect.signature` reads the signature of a function that is written in C from the beginning of its docstring: a line
 `name(parameters)`, a line `--` and an empty line. Python omits these lines from `__doc__`. A builtin has one signature. For
-a name with several overloads, it is the signature of the overload with the most parameters, in which parameters that another
-overload lacks have the default None. The docstring lists all overloads. The signature is stored as text in the library, so
-the import does not have to build it.
+a name with several overloads, this is the signature of the overload with the most parameters, in which each parameter that
+another overload lacks has the default None. The docstring lists all overloads. The signature is stored as text in the
+library, so the import does not have to build it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _RETURNS = {"Tensor": "Tensor", "Tensor[]": "tuple[Tensor, ...]", "Scalar": "Num
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter in Python's syntax; `default` is source text, empty for a required argument."""
+    """A parameter in Python's syntax. `default` is source text; it is empty for a required argument."""
 
     name: str
     annotation: str
@@ -78,7 +78,7 @@ def hidden(op: Op) -> bool:
 
 
 def names_of(ops: list[Op]) -> dict[str, list[Op]]:
-    """Return the overloads of every name: operators and, with a trailing underscore, their in-place forms."""
+    """Return a dict from each name to its overloads. In-place forms have names with a trailing underscore."""
     inplace: dict[str, list[Op]] = {}
     for op in ops:
         if "inplace" in op.variants and not op.is_inplace:
@@ -87,31 +87,31 @@ def names_of(ops: list[Op]) -> dict[str, list[Op]]:
 
 
 def form_of(op: Op, name: str) -> Form:
-    """Return the form that `name` calls: the first form, or the in-place form."""
+    """Return the form of the operator that a call of `name` runs: the first form, or the in-place form."""
     natural = op.forms()[0]
     return natural if name == op.base else next(f for f in op.forms() if f.kind == "InPlace")
 
 
 def synonyms(name: str, group: list[Op]) -> list[str]:
-    """Return other spellings of a name, with the underscore of its in-place form."""
+    """Return the synonyms of a name. If the name ends in an underscore (in-place form), the synonyms do so too."""
     words = dict.fromkeys(word for op in group for word in op.synonyms)
     return [word + name.removeprefix(group[0].base) for word in words]
 
 
 def self_index(op: Op) -> int:
-    """Return the index of the argument that becomes `self` in a method: `input`, as in where(condition, input, other)."""
+    """Return the index of the argument that becomes `self` in a method, such as 1 for where(condition, input, other)."""
     return next((i for i, a in enumerate(op.schema.arguments) if a.name in ("input", "self")), 0)
 
 
 def takes_out(form: Form) -> bool:
-    """Return whether a call has the keyword `out`."""
+    """Return whether a call of the form accepts the keyword `out`."""
     return form.kind == "Functional" and "out" in form.op.variants
 
 
 def signatures(op: Op, name: str, method: bool) -> list[Signature]:
-    """Return the signature of an overload, and a second one if a list may be passed as separate arguments.
+    """Return the signature of an overload, and a second signature if a list may be passed as separate arguments.
 
-    The signature of a method omits the object.
+    The signature of a method does not contain `self`.
     """
     form = form_of(op, name)
     arguments = list(form.schema.arguments)
@@ -139,7 +139,7 @@ def signatures(op: Op, name: str, method: bool) -> list[Signature]:
 
 
 def widest(group: list[Op], name: str, method: bool) -> Signature:
-    """Return the signature of a name for uses that show only one: Note [Signatures of builtins]."""
+    """Return the signature that represents all overloads of a name: see Note [Signatures of builtins]."""
     every = [s for op in group for s in signatures(op, name, method)]
     # If an overload has two signatures, use the second, with separate arguments, because programs call it in this form.
     shown = max(
@@ -162,7 +162,7 @@ def text_signature(spelling: str, shown: Signature, method: bool) -> str:
 
 
 def spelled(name: str) -> str:
-    """Return a name as a call writes it: `from_` for `from`, which is a keyword of Python."""
+    """Return the name that a call uses for an argument: `from_` for `from`, because `from` is a keyword of Python."""
     return name + "_" if keyword.iskeyword(name) else name
 
 
@@ -182,7 +182,7 @@ def _default(a: Argument) -> str:
 
 
 def result_name(op: Op) -> str:
-    """Return the class of a named tuple in the stubs."""
+    """Return the name of the class that the stubs define for an operator's named tuple."""
     return f"_{op.name.replace('.', '_')}_result"
 
 

@@ -1,13 +1,13 @@
 """The key `result`: the dtype of an operator's result.
 
 For kinds pointwise and reduce, the value is a word of WORDS. Without the key, the result has the dtype of the operands.
-`floating` converts integers and bools first, and `numeric` converts bools; the operator computes in the converted dtype.
-`truth` is bool, but uint8 for uint8. A view has the dtype of its input. For the other kinds, the value is an expression in
-Python's syntax:
+`floating` converts integers and bools first, and `numeric` converts only bools; the operator computes in the converted
+dtype. With `truth`, the result is uint8 for uint8 operands, and bool for all others. A view has the dtype of its input. For
+the other kinds, the value is an expression in Python's syntax:
 
     result: input                          the dtype of an argument, which is a tensor, a number or a dtype
-    result: promote(input, other)          the promoted dtype of tensors, numbers and lists of them
-    result: dtype or floating(input)       the argument `dtype` if it was given, otherwise the dtype that follows `or`
+    result: promote(input, other)          the promoted dtype of tensors, numbers, and lists of tensors
+    result: dtype or floating(input)       the argument `dtype` if the call passes it, otherwise the dtype after `or`
     result: int64                          a dtype
     result: (input, int64)                 one dtype for each result
     result: each(tensors)                  one dtype for each tensor of a list
@@ -16,7 +16,8 @@ Functions: `promote`; `each`; `floating` (integers become the default dtype), `r
 (float32 becomes complex64), `summed` (integers become int64) and `computed` (half types become float32). `default` is the
 default dtype. Conditions may use an argument's `dtype` and `shape`.
 
-The generator only checks the text; the tests evaluate it for every sample (`rushlight_testing.promotion`).
+The generator checks only the syntax of the expression; the tests evaluate it for every sample
+(`rushlight_testing.promotion`).
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def check_result(op: Op) -> None:
 
 
 def rule_of(op: Op) -> str:
-    """Return the expression for the result's dtype. For kinds pointwise and reduce, it is derived from the word."""
+    """Return the expression for the result's dtype. For kinds pointwise and reduce, it is derived from a word of WORDS."""
     if op.kind not in WORDS:
         return op.result or ("input" if op.kind == "view" else "")
     names = [a.name for a in op.schema.arguments]
@@ -94,5 +95,5 @@ def _compiled(text: str) -> Any:
 
 
 def evaluate(rule: str, arguments: dict[str, Any], names: dict[str, Any]) -> Any:
-    """Return the value of a rule for the arguments of a call; `names` holds the functions, the dtypes and `default`."""
+    """Evaluate a rule for the arguments of a call. `names` maps names of functions and dtypes to their values."""
     return eval(_compiled(rule), {"__builtins__": {}}, names | arguments)

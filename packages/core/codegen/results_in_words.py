@@ -37,7 +37,7 @@ def _joined(words: list[str]) -> str:
 
 
 def dtype_of_result(op: Op) -> list[str]:
-    """Return the dtype of each result, or one dtype for all results of a list. Return nothing if the entry has no rule."""
+    """Describe the dtype of each result, or the common dtype of a list of results. Return no text if there is no rule."""
     rule = rule_of(op)
     if not rule:
         return []
@@ -87,7 +87,7 @@ def _of_function(name: str, args: list[ast.expr], op: Op) -> str:
 
 
 def shape_of_result(op: Op) -> str:
-    """Return a description of the shape if the kind determines it, otherwise an empty text."""
+    """Return a description of the result's shape if the operator's kind determines it, otherwise an empty text."""
     if op.kind == "pointwise":
         operands = [a.name for a in op.tensors]
         if len(operands) == 1:
@@ -97,7 +97,7 @@ def shape_of_result(op: Op) -> str:
 
 
 def returned(op: Op) -> list[str]:
-    """Return a sentence for each result: its declared shape and dtype, or the text of the key `returns`."""
+    """Return a sentence for each result, with its shape and dtype, or the text of the key `returns` if there is one."""
     if op.returns:
         return [op.returns]
     names = result_names(op)

@@ -16,7 +16,7 @@ class SchemaError(ValueError):
 
 @dataclass(frozen=True)
 class Argument:
-    """A parameter. `fill` is the n of `int[n]`, where one int means n equal ints. `write` marks `Tensor(w!)`."""
+    """A parameter. `fill` is the n of `int[n]`, where one int means n equal ints. `write` is true for `Tensor(w!)`."""
 
     name: str
     type: Type
@@ -45,7 +45,7 @@ class Schema:
     returns: tuple[Return, ...]
 
     def text(self, name: str) -> str:
-        """Return the canonical spelling, which is hashed and shown in error messages."""
+        """Return the canonical text of the signature, from which the hash is computed and which error messages show."""
         parts, starred = [], False
         for a in self.arguments:
             if a.keyword_only and not starred:
@@ -105,7 +105,7 @@ def cpp_name(name: str) -> str:
 
 
 def cpp_default(a: Argument) -> str:
-    """Return the default as a C++ initialiser. A list can have a default only if `kInts<...>` can represent it."""
+    """Return the default as a C++ initialiser. A list may have a default only if `kInts<...>` can express that default."""
     value = a.default
     if value is None:
         return {"Tensor?": "Tensor()", "Generator?": "nullptr"}.get(a.type.name, "std::nullopt")
@@ -187,7 +187,7 @@ def _parse_returns(text: str) -> tuple[Return, ...]:
 
 
 def _split(text: str) -> list[str]:
-    """Split at commas outside of brackets."""
+    """Split a text at the commas that are not inside brackets."""
     parts, depth, start = [], 0, 0
     for i, c in enumerate(text + ","):
         depth += (c in "([") - (c in ")]")

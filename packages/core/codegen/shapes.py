@@ -1,7 +1,7 @@
 """The key `shapes`: the shapes of arguments and results, if the kind does not determine them.
 
     shapes:
-      input: (*, n, m)                  a name represents a size, `*` any number of dimensions, which broadcast
+      input: (*, n, m)                  a name is a size; `*` is any number of dimensions, which broadcast
       mat2: (*, m, k)
       result: (*, n, k)                 a size may be an expression of names and integer arguments
       values: like input                the shape of an argument
@@ -9,10 +9,11 @@
       result: broadcast(input, other)   the shape to which arguments broadcast
       result: reduced input             the shape of an argument after reduction over `dim`, with or without `keepdim`
       hx: () or (n)                     one of several shapes
-      weight: one size for each channel any other text is shown unchanged
+      weight: one size for each channel any other text is copied to the documentation
 
-A result is listed by its name. A result without a name is listed as `result`, and several as `result0`, `result1` and so on.
-The generator only checks the names. The tests evaluate the expressions for all samples (test_laws_shapes.py).
+A result is listed by its name. A single result without a name is listed as `result`; several results without names are
+listed as `result0`, `result1` and so on. The generator only checks the names. The tests evaluate the expressions for all
+samples (test_laws_shapes.py).
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def check_shapes(op: Op) -> None:
 
 
 def reduced_in_words(op: Op, argument: str = "input") -> str:
-    """Return a description of the shape of a reduction's result, which depends on the arguments of the operator."""
+    """Describe the shape of a reduction's result. The text depends on whether the operator has `dim` and `keepdim`."""
     names = {a.name for a in op.schema.arguments}
     if "dim" not in names:
         return "()"

@@ -19,16 +19,18 @@ def einsum(*args: Any) -> Tensor:
 
     Args:
         args: either an equation and its operands, which may be in a list; or operands, each followed by a list of its
-            dimensions. A dimension is a number below 52 or `...`. A list of the dimensions of the result may follow.
+            dimensions. Each dimension is either `...` or an integer from 0 to 51. A list of the dimensions of the result may
+            follow.
 
-    See the operator `einsum` for the equation.
+    See the operator `einsum` for the syntax of the equation.
 
     Shape:
-        - Operands: as in the equation; dimensions with the same letter have the same size, or size 1.
+        - Operands: one dimension for each letter in the equation. Dimensions with the same letter have the same size, or
+            size 1.
 
     Raises:
-        ValueError: there is no operand, or a number is not below 52.
-        TypeError: a list of dimensions is expected, and another object is given.
+        ValueError: there is no operand, or a dimension is not an integer from 0 to 51.
+        TypeError: an operand is followed by an object that is not a list of dimensions.
         RuntimeError: the equation is not valid, or does not match the operands.
 
     Example:
@@ -70,19 +72,20 @@ def _subscripts(dims: Any) -> str:
 def tensordot(
     a: Tensor, b: Tensor, dims: int | Sequence[Sequence[int]] | Tensor = 2, out: Tensor | None = None
 ) -> Tensor:
-    """Multiply `a` by `b`, and sum the products over several dimensions.
+    """Multiply the elements of `a` and `b`, and sum the products over several dimensions.
 
     Args:
         a: a tensor.
         b: a tensor.
-        dims: a number n, to sum over the last n dimensions of `a` and the first n dimensions of `b`; or two lists, with
-            dimensions of `a` and of `b`; or a tensor that holds the number or the lists.
+        dims: a number n, to sum over the last n dimensions of `a` and the first n dimensions of `b`; or a list of dimensions
+            of `a` and a list of the corresponding dimensions of `b`; or a tensor that holds the number or both lists.
         out: the tensor to which the result is written.
 
     Returns: A tensor with the remaining dimensions of `a`, followed by the remaining dimensions of `b`.
 
     Raises:
-        RuntimeError: `dims` is not valid for the shapes, or the dimensions that are summed over differ in size.
+        RuntimeError: `dims` is not valid for the shapes, or a dimension of `a` and the corresponding dimension of `b` differ
+            in size.
 
     Example:
         >>> torch.tensordot(torch.ones(3, 4, 5), torch.ones(4, 5, 2), dims=2).shape

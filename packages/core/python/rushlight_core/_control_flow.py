@@ -28,9 +28,9 @@ def cond(
 ) -> Any:
     """Call `true_fn(*operands)` if `pred` is true, else `false_fn(*operands)`, and return the result.
 
-    While a program is captured (`export`), both functions are called once and become branches of the program. Each run
-    executes one of them. Inside `vmap`, where `pred` has a value for each example, both functions are called and `where`
-    selects the results.
+    While a program is captured (`export`), both functions are called once and become branches of the program. Each run of
+    the program executes one of the branches. Inside `vmap`, where `pred` has a value for each example, both functions are
+    called and `where` selects the results.
 
         >>> import rushlight_core as core
         >>> x = core.tensor([3.0])
@@ -38,10 +38,10 @@ def cond(
         tensor([4.])
 
     Args:
-        pred: a tensor of one element, or a number. A number selects a branch immediately, so that a captured program has
-            only this branch.
-        true_fn, false_fn: functions of the operands. In a program they must return tensors of the same dtypes, shapes and
-            devices, and must not write to tensors that are made outside of the function.
+        pred: a tensor of one element, or a number. If `pred` is a number, a captured program contains only the branch that
+            the number selects.
+        true_fn, false_fn: functions of the operands. While a program is captured, both functions must return tensors of the
+            same dtypes, shapes and devices, and must not write to tensors that are made outside of the function.
         operands: tensors, or tuples, lists and dicts of tensors.
 
     Returns: The result of the function. It does not share memory with an operand.
@@ -110,8 +110,8 @@ def while_loop(
     Args:
         cond_fn: a function of the carried values, which returns a bool tensor without dimensions, or a bool.
         body_fn: a function of the carried values, which returns a tuple of the next carried values, of the same dtypes,
-            shapes and devices. In a program it must not write to tensors that are made outside of the function, and
-            gradients do not pass through the loop.
+            shapes and devices. While a program is captured, `body_fn` must not write to tensors that are made outside of it.
+            In the program, gradients do not pass through the loop.
         carried_inputs: tensors or ints, or tuples, lists and dicts of them. Ints cannot be carried in a program.
 
     Returns:
@@ -197,17 +197,17 @@ def scan(
         (tensor(6.), tensor([0., 1., 3., 6.]))
 
     Args:
-        combine_fn: a function of the carried value and a slice. It returns the next carried value, which has the same
-            container, dtypes and shapes, and a result of tensors and None.
+        combine_fn: a function of the carried value and a slice. It returns two values: the next carried value, with the same
+            containers, dtypes and shapes as `init`, and a result that consists of tensors and None.
         init: a tensor, or a container of tensors.
-        xs: a tensor, or a container of tensors, which have the same size, at least 1, along `dim`.
-        dim: the dimension.
+        xs: a tensor, or a container of tensors. All tensors must have the same size along `dim`, at least 1.
+        dim: the dimension along which `xs` is divided into slices.
         reverse: whether to begin with the last slice.
 
-    Returns: The last carried value, and the results stacked along `dim`. If `xs` has no tensors: `init` and an empty list.
+    Returns: The last carried value and the stacked results. If `xs` contains no tensor, these are `init` and an empty list.
 
     Raises:
-        RuntimeError: an argument has another type, a tensor of `xs` has no slices, or `combine_fn` returns a result of the
+        RuntimeError: an argument has a wrong type, a tensor of `xs` has no slices, or `combine_fn` returns a result of the
             wrong type.
         IndexError: there is no dimension `dim`.
     """

@@ -33,7 +33,8 @@ def tensor(
 
 
 def as_tensor(data: Any, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """Return `data` as a tensor that shares its memory if possible. The result stays in the autograd graph of `data`."""
+    """Return `data` as a tensor that shares the memory of `data` if possible. The result stays in the autograd graph of
+    `data`."""
     device = _C._default_device() if device is None else device
     if isinstance(data, Tensor):
         return _convert(data, dtype, device)
@@ -134,7 +135,7 @@ def _convert(t: Tensor, dtype: dtype | None, device: Any) -> Tensor:
 
 
 def _from_protocol(data: Any) -> Tensor | None:
-    """Return a tensor over the memory of an array-like object, or None if the object does not expose its memory."""
+    """Return a tensor that shares the memory of an array-like object, or None if the object does not expose its memory."""
     kind = type(data)
     if _is_number(data) or isinstance(data, (list, tuple, str)):
         return None
@@ -188,6 +189,6 @@ def _is_array(data: Any) -> bool:
 
 
 def _is_number(data: Any) -> bool:
-    """Return whether an object is a scalar of NumPy, which has a buffer like an array."""
+    """Return whether an object is a NumPy scalar. Such a scalar exposes a buffer, as an array does."""
     numpy = sys.modules.get("numpy")
     return isinstance(data, (int, float, complex)) or (numpy is not None and isinstance(data, numpy.generic))

@@ -21,12 +21,12 @@ def from_file(
     pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return a tensor over the memory to which a file is mapped.
+    """Return a tensor whose memory is a mapped file.
 
     Args:
         filename: the name of the file.
         shared: whether writes to the tensor go to the file, which is then created or extended if necessary. Otherwise the
-            file is opened for reading only, and must be long enough.
+            file is opened for reading only, and must already contain `size` elements.
         size: the number of elements.
         dtype: dtype of the elements; the default dtype if it is omitted.
         layout: must be `strided`.

@@ -1,8 +1,8 @@
 """Operators on lists of tensors: `_foreach_add_(params, grads, alpha=-lr)`, as optimizers of other libraries call them.
 
-`torch._foreach_NAME` applies the operator NAME to each tensor in turn. The operand is one scalar for all tensors, or a list
-of the same length with a scalar or tensor for each of them. A name that ends in `_` writes to the tensors and returns the
-list that it was given; other names return a new list. The fused steps of `rushlight.optim` are separate operators.
+`torch._foreach_NAME` applies the operator NAME to each tensor in turn. The second argument is one scalar for all tensors, or
+a list with one scalar or tensor for each tensor. A function whose name ends in `_` writes to the tensors and returns the
+list that was passed; the other functions return a new list. The fused steps of `rushlight.optim` are separate operators.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _OPERANDS = ("other", "scalar", "scalars", "tensors1", "weight", "tensors2", "va
 
 
 def _of_each(name: str, operand: Any, count: int) -> Sequence[Any]:
-    """Return the list of operands, one for each tensor."""
+    """Return a list with the second operand for each tensor."""
     if not isinstance(operand, (list, tuple)):
         return [operand] * count
     if len(operand) != count:
@@ -76,7 +76,7 @@ _WRITTEN_OUT: dict[str, Callable[..., Tensor]] = {
 
 
 def _one(name: str) -> Callable[..., Tensor]:
-    """Return the operator on one tensor and its operands."""
+    """Return the function that applies the operator to one tensor and its operands."""
     base = name.removesuffix("_")
     if name in ("copy_", "zero_") or (base not in _WRITTEN_OUT and name.endswith("_")):
         return getattr(Tensor, name)
@@ -87,7 +87,7 @@ def _one(name: str) -> Callable[..., Tensor]:
 
 
 def _norm(self: Sequence[Tensor], ord: Any = 2, dtype: Any = None) -> list[Tensor]:
-    """Return the norm of each tensor, as a vector."""
+    """Return the norm of each tensor, whose elements are treated as one vector."""
     return [_C.linalg_vector_norm(x, ord, dtype=dtype) for x in self]
 
 

@@ -25,7 +25,7 @@ class _Mode(_C._ModeScope):
     __exit__: Callable[..., None] = _C._ModeScope._restore
 
     def _fresh(self) -> _Mode:
-        """Return a copy of this context manager, because a decorated function may be called again before it returns."""
+        """Return a copy of this context manager, because calls of a decorated function may overlap."""
         return type(self)()
 
     def __call__(self, function: F) -> F:

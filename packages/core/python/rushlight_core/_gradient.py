@@ -18,13 +18,14 @@ def gradient(
     """Return the derivatives of samples along dimensions, as one tensor for each dimension.
 
     The derivative at an inner sample is computed from both neighbours. It is accurate to second order, even if the distances
-    are unequal. The derivative at an end is computed from neighbours on one side, and is accurate to the order `edge_order`.
+    are unequal. The derivative at the first or last sample is computed from neighbours on one side, and is accurate to the
+    order `edge_order`.
 
     Args:
         input: samples of any dtype except uint8 and bool.
         spacing: the distance between samples: one number, a number for each dimension, or 1-d tensors of coordinates. The
             default is 1.
-        dim: the dimensions, by default all of them.
+        dim: the dimensions along which to differentiate; by default all dimensions.
         edge_order: 1 or 2.
 
     Raises:
@@ -34,7 +35,7 @@ def gradient(
     Source: B. Fornberg, "Generation of finite difference formulas on arbitrarily spaced grids", 1988.
 
     Shape:
-        - Input: (*). Outputs: (*), one for each dimension of `dim`.
+        - Input: (*). Outputs: (*), one for each dimension in `dim`.
 
     Example:
         >>> torch.gradient(torch.tensor([1.0, 4.0, 9.0, 16.0]))

@@ -1,4 +1,4 @@
-"""Graphs: work of a device that is recorded once. The host replays it with one call."""
+"""Graphs: sequences of operations of a device that are recorded once, and that the host replays with one call."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _MODES = ("global", "thread_local", "relaxed")
 
 
 class Graph:
-    """Work of a device that is recorded once and replayed.
+    """A sequence of operations of a device that is recorded once and can be replayed with one call.
 
-    Tensors that recorded operators read or write keep their addresses. Copy new inputs into these tensors by `copy_`,
-    replay the graph, and read the results from the tensors of the capture. Each replay draws different random numbers.
-    Calls that wait for the device (`item`, `nonzero`, copies to the host) cannot be recorded and raise RuntimeError. The
-    memory that the recorded work uses is kept as long as the graph exists.
+    Tensors that recorded operators read or write keep their addresses. Copy new inputs into the recorded input tensors by
+    `copy_`, replay the graph, and read the results from the tensors that were computed during the capture. Each replay draws
+    different random numbers. Calls that wait for the device (`item`, `nonzero`, copies to the host) cannot be recorded and
+    raise RuntimeError. The memory that the recorded operations use is kept as long as the graph exists.
 
     Args:
-        device: the device whose work is recorded; by default the current device of the attached backend.
+        device: the device whose operations are recorded; by default the current device of the attached backend.
 
     Raises:
         NotImplementedError: the backend cannot record graphs, or uses its own allocator.
@@ -50,9 +50,10 @@ class Graph:
         """Start to record the current stream, which must not be the default stream.
 
         Args:
-            pool: memory to share with other graphs, which must not be replayed at the same time. It is the result of
-                `Graph.pool()` of one of these graphs, or of `new_graph_pool()`.
-            capture_error_mode: "global", "thread_local" or "relaxed". Calls that cannot be recorded raise in every mode.
+            pool: the pool of memory that this graph shares with other graphs: the result of `Graph.pool()` of one of the
+                other graphs, or of `new_graph_pool()`. Graphs that share a pool must not be replayed at the same time.
+            capture_error_mode: "global", "thread_local" or "relaxed". In every mode, a call that cannot be recorded raises
+                an error.
         """
         if capture_error_mode not in _MODES:
             raise ValueError(
@@ -66,26 +67,27 @@ class Graph:
         _C._end_capture(self._graph)
 
     def replay(self) -> None:
-        """Queue the recorded work on the current stream."""
+        """Enqueue the recorded operations on the current stream."""
         _C._replay(self._graph)
 
     def reset(self) -> None:
-        """Discard the recorded work, and release its memory."""
+        """Discard the recorded operations, and release their memory."""
         _C._reset_graph(self._graph)
 
     def pool(self) -> tuple[int, int]:
-        """Return the memory of the graph, for `capture_begin` of another graph. Raises RuntimeError before a capture."""
+        """Return the graph's pool of memory, to pass to `capture_begin` of another graph. Raises RuntimeError before a
+        capture."""
         return (0, _C._graph_pool(self._graph))
 
 
 class Capture:
-    """A block whose work is recorded in a graph, on a separate stream.
+    """A context manager that records the device's operations inside of its block in a graph, on a separate stream.
 
     If the block raises an exception, the recording ends and the graph stays empty.
 
     Args:
-        cuda_graph: the graph that records the work.
-        pool: memory to share with other graphs; see `Graph.capture_begin`.
+        cuda_graph: the graph that records the operations.
+        pool: the pool of memory that the graph shares with other graphs; see `Graph.capture_begin`.
         stream: the stream to record; by default a stream that all captures of the device use, so that graphs of one pool
             share memory.
         capture_error_mode: "global", "thread_local" or "relaxed".

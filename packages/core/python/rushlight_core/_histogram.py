@@ -23,7 +23,7 @@ def histogram(
     density: bool = False,
     out: tuple[Tensor, Tensor] | None = None,
 ) -> Any:
-    """Return the number of elements in each bin of a range, as a named tuple (hist, bin_edges).
+    """Count the elements in each bin of a range, and return a named tuple (hist, bin_edges).
 
     The last bin includes its upper edge. Elements outside of the range, and NaN, are not counted.
 
@@ -32,7 +32,7 @@ def histogram(
         bins: the number of bins of equal width, or a 1-d tensor of their edges in ascending order, of the dtype of `input`.
         range: (min, max) of the bins of equal width; by default the smallest and the largest element.
         weight: the weight of each element, a tensor of the shape of `input`.
-        density: whether to divide by the total and by the widths of the bins.
+        density: whether to divide the value of each bin by the total of all bins and by the width of the bin.
 
     Raises:
         RuntimeError: `bins` or `weight` has a wrong shape or dtype, or the range is not finite.

@@ -21,25 +21,25 @@ def histogramdd(
     weight: Tensor | None = None,
     density: bool = False,
 ) -> Any:
-    """Return the number of points in each cell of a grid, as a named tuple (hist, bin_edges).
+    """Count the points in each cell of a grid, and return a named tuple (hist, bin_edges).
 
     A cell includes its lower side; the last cell along a dimension also includes its upper side. Points outside of the grid
     are not counted.
 
     Args:
         input: points (..., D), float32 or float64.
-        bins: the number of bins of equal width along all dimensions, or a list with one entry for each dimension: numbers of
-            bins, or tensors of ascending bin edges.
+        bins: the number of bins of equal width along every dimension, or a list with one entry for each dimension. The
+            entries are numbers of bins, or tensors of ascending bin edges.
         range: min and max of the bins along each dimension, as one list of 2 · D numbers; by default the range of the
             points.
         weight: the weight of each point, (...).
-        density: whether to divide by the total and by the volumes of the cells.
+        density: whether to divide the value of each cell by the total of all cells and by the volume of the cell.
 
-    Returns:
-        `hist`, whose D dimensions have one element for each bin, and `bin_edges`, D tensors.
+    Returns: `hist`, with one element for each cell of the grid, and `bin_edges`, with one tensor for each dimension.
 
     Raises:
-        RuntimeError: `bins`, `range` or `weight` does not match the number of points or of dimensions.
+        RuntimeError: `bins` or `range` does not match the number of dimensions, or `weight` does not match the number of
+            points.
         NotImplementedError: the dtype is neither float32 nor float64.
 
     Shape:

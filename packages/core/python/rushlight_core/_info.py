@@ -194,7 +194,7 @@ def is_tensor(obj: Any) -> bool:
 
 
 def typename(obj: Any) -> str:
-    """Return the qualified name of an object's type; for a tensor, a name for its dtype, such as "torch.FloatTensor".
+    """Return the qualified name of an object's type. For a tensor, the name depends on the dtype, as in "torch.FloatTensor".
 
     Example:
         >>> torch.typename(torch.ones(1)), torch.typename(1)

@@ -9,10 +9,10 @@ import sys
 
 
 def find() -> str:
-    """Return the paths of libraries with LAPACK, one on each line, in order of preference.
+    """Return the paths of libraries that contain LAPACK, one path on each line, in order of preference.
 
-    NumPy's wheels contain a complete OpenBLAS in a folder next to the package; it is found without importing NumPy. An
-    environment of conda has its libraries below the interpreter's prefix.
+    NumPy's wheels contain a complete OpenBLAS in a folder next to the package; this function finds the folder without
+    importing NumPy. In a conda environment, libraries are below the interpreter's prefix.
     """
     paths: list[str] = []
     spec = importlib.util.find_spec("numpy")

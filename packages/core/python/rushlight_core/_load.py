@@ -14,12 +14,14 @@ _LIBRARY = "librushlight.so"
 
 
 def load_native(package: str, folders: Sequence[str]) -> ModuleType:
-    """Import `package._C`, after loading this package's own library.
+    """Load this package's own copy of the native library, then import `package._C`.
 
-    Without this, the linker might use another copy of the library that is loaded already or found through LD_LIBRARY_PATH.
+    Without this order, the linker might use another copy of the library, which is already loaded or is found through
+    LD_LIBRARY_PATH.
 
-    Raises ImportError if this is impossible. The message names the reason, for example that the library was not built, was
-    built for another Python, is loaded as a second copy, or needs instructions that the processor does not have.
+    Raises ImportError if this is impossible. The message names the reason, for example that the library was not built, that
+    it was built for another Python, that another copy of it is already loaded, or that it needs instructions that the
+    processor does not have.
     """
     library = next((path for f in folders if os.path.exists(path := os.path.join(f, "lib", _LIBRARY))), None)
     try:

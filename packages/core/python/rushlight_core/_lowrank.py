@@ -44,7 +44,7 @@ def svd_lowrank(
     Args:
         A: matrices of shape (..., m, n).
         q: the number of singular values, which should be somewhat larger than the rank.
-        niter: iterations that improve the result, 0 or more.
+        niter: the number of iterations that improve the result, at least 0.
         M: a matrix that is subtracted from A. Its shape broadcasts to the shape of A. The difference itself is not computed.
 
     Example:
@@ -70,13 +70,14 @@ def svd_lowrank(
 def pca_lowrank(
     A: Tensor, q: int | None = None, center: bool = True, niter: int = 2
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return approximate principal components: the singular value decomposition (U, S, V) of the centred matrix.
+    """Return approximate principal components: the singular value decomposition (U, S, V) of `A`, centred if `center` is
+    set.
 
     Args:
         A: matrices of shape (..., m, n): m samples of n features.
         q: the number of components; by default 6, or fewer if the shape requires it.
         center: whether each column's mean is subtracted first.
-        niter: iterations that improve the result, 0 or more.
+        niter: the number of iterations that improve the result, at least 0.
 
     Example:
         >>> U, S, V = torch.pca_lowrank(torch.randn(20, 5), q=2)

@@ -1,4 +1,4 @@
-"""torch.lu, which PyTorch keeps for old programs. The number of its results depends on an argument."""
+"""torch.lu, which PyTorch keeps for old programs. The number of results depends on the argument `get_infos`."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class _Message:
-    """The text of an error. It searches for a similar name only when the text is shown, so that `hasattr` stays fast."""
+    """The text of an error. A similar name is searched for only when the text is shown, so that `hasattr` stays fast."""
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 class OtherDtype:
-    """A dtype that no tensor has. Operators that receive it raise TypeError."""
+    """A dtype that no tensor can have. Operators raise TypeError if this dtype is passed."""
 
     def __init__(
         self, name: str, itemsize: int, is_floating_point: bool, is_complex: bool, is_signed: bool

@@ -16,7 +16,7 @@ from ._C import Tensor, UntypedStorage
 
 
 def reduce_tensor(self: Tensor, protocol: Any) -> tuple[Any, ...]:
-    """Return the form in which pickle stores a tensor; this is `Tensor.__reduce_ex__`."""
+    """Return the form in which pickle stores a tensor. This function is `Tensor.__reduce_ex__`."""
     with _C.DisableTorchFunctionSubclass():
         plain = self.detach()
     state = dict(self._attributes() or {})
@@ -36,7 +36,7 @@ def reduce_tensor(self: Tensor, protocol: Any) -> tuple[Any, ...]:
 
 
 def reduce_storage(self: UntypedStorage, protocol: int) -> tuple[Any, ...]:
-    """Return the form in which pickle stores a storage; this is `UntypedStorage.__reduce_ex__`."""
+    """Return the form in which pickle stores a storage. This function is `UntypedStorage.__reduce_ex__`."""
     data = pickle.PickleBuffer(self) if protocol >= 5 else bytes(self)
     return _rebuild_storage, (data,)
 
@@ -90,7 +90,7 @@ def _rebuild_subclass(kind: type, made: tuple[Any, Any], state: dict[str, Any]) 
 
 
 def deepcopy_tensor(self: Tensor, memo: dict[int, Any]) -> Tensor:
-    """Return a copy of a leaf in new memory, with copies of its attributes and its grad; this is `Tensor.__deepcopy__`.
+    """Return a copy of a leaf in new memory, with copies of its attributes and its grad. This is `Tensor.__deepcopy__`.
 
     Raise RuntimeError for a tensor that was computed in a graph, because a copy would not be connected to the graph.
     """

@@ -55,7 +55,7 @@ def is_signed(input: Tensor) -> bool:
 
 @overridable
 def is_nonzero(input: Tensor) -> bool:
-    """Return whether the only element of a tensor is not zero.
+    """Return whether the element of a one-element tensor differs from zero.
 
     Args:
         input: a tensor with one element, of any shape.

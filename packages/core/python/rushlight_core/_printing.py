@@ -254,7 +254,7 @@ def _layout(values: Any, ndim: int, indent: int, format: _Format | _ComplexForma
 
 
 class _Format:
-    """The notation and width that all numbers of a tensor share."""
+    """The notation and width in which all numbers of a tensor are printed."""
 
     def __init__(self, values: list[Any], floating: bool) -> None:
         self.width = 1

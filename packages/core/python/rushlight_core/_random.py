@@ -97,8 +97,9 @@ class stream:  # noqa: N801
             numbers as PyTorch's CPU generator (MT19937) for the same seed and the same calls; they use one thread. Other
             functions (`poisson`, `binomial`, gamma samples) and other devices use `"philox"`.
 
-    States of both streams can be saved and set. PyTorch accepts the result of `get_rng_state()` in the stream `"torch"`.
-    `set_rng_state` accepts such states, and states that PyTorch saved, and then continues in the stream `"torch"`.
+    States of both streams can be saved and set. In the stream `"torch"`, `get_rng_state()` returns a state that PyTorch
+    accepts. `set_rng_state` accepts such states and the states that PyTorch saved, and then switches to the stream
+    `"torch"`.
 
     Raises:
         ValueError: `name` is neither "philox" nor "torch".

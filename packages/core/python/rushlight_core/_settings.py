@@ -55,13 +55,13 @@ def get_float32_matmul_precision() -> str:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Set whether only deterministic operators may run, which always return the same result for the same input.
+    """Set whether an operator raises an error if its results for the same input may differ from run to run.
 
     On the CPU all operators are deterministic for a given number of threads, so the setting has no effect there.
 
     Args:
         mode: whether only deterministic operators may run.
-        warn_only: warn instead of raising an error.
+        warn_only: whether to warn instead of raising an error.
 
     Example:
         >>> torch.use_deterministic_algorithms(True)
@@ -94,7 +94,7 @@ def is_deterministic_algorithms_warn_only_enabled() -> bool:
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
-    """Set the mode of `use_deterministic_algorithms` by a number or a name.
+    """Set the mode of `use_deterministic_algorithms`, as a number or a name.
 
     Args:
         debug_mode: 0 or "default", 1 or "warn", 2 or "error".

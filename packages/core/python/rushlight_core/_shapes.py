@@ -10,10 +10,10 @@ from ._C import Size, Tensor, overridable
 
 
 def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
-    """Return the shape to which tensors of these shapes broadcast; an int is the shape of a vector.
+    """Return the shape to which tensors of these shapes broadcast. An int n stands for the shape (n,).
 
     Raises:
-        RuntimeError: the shapes do not broadcast, or have a negative size.
+        RuntimeError: the shapes do not broadcast, or a size is negative.
 
     Example:
         >>> torch.broadcast_shapes((2, 1), (3,))
@@ -43,8 +43,8 @@ def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str | None = None) -
 
     Args:
         tensors: vectors, one by one or in a list.
-        indexing: "ij": dimension i belongs to vector i. "xy": the first two dimensions are exchanged. PyTorch plans to
-            change the default from "ij" to "xy", so a call without `indexing` issues a warning.
+        indexing: "ij": dimension i of the grid belongs to vector i. "xy": the first two dimensions are exchanged. PyTorch
+            plans to change the default from "ij" to "xy", so a call without `indexing` issues a warning.
 
     Raises:
         RuntimeError: a tensor has more than one dimension, or dtypes differ.

@@ -63,8 +63,9 @@ def sparse_coo_tensor(
     """Return a tensor in coordinate format, with `values[k]` at the coordinates `indices[:, k]` and zeros elsewhere.
 
     Args:
-        indices: int64 numbers (sparse_dim, nnz), as a tensor or a nested list.
-        values: the values (nnz, ...). Dimensions after the first are dense. Gradients flow to `values`.
+        indices: int64 numbers (sparse_dim, nnz), where nnz is the number of values, as a tensor or a nested list.
+        values: the values (nnz, ...). The dimensions after the first are dense dimensions of the result. Gradients flow to
+            `values`.
         size: the shape; by default the smallest shape that contains all indices.
         dtype, device: the dtype and the device of the result; by default the dtype and device of `values`.
         requires_grad: whether operators on the result are recorded for gradients.
@@ -138,14 +139,14 @@ def sparse_csr_tensor(
         crow_indices: int32 or int64 numbers (rows + 1).
         col_indices: numbers of the same dtype (nnz), in ascending order within each row.
         values: the values (nnz). Gradients flow to `values`.
-        size: (rows, columns); by default with the smallest number of columns that contains all indices.
+        size: (rows, columns). By default, the number of columns is the smallest that contains all indices.
         dtype, device: the dtype and the device of the result; by default the dtype and device of `values`.
         requires_grad: whether operators on the result are recorded for gradients.
         check_invariants: see :func:`sparse_coo_tensor`.
 
     Raises:
         RuntimeError: the shapes of the arguments are inconsistent, or an index is out of range.
-        NotImplementedError: the arguments describe a batch of matrices, or `values` has further dimensions.
+        NotImplementedError: the arguments describe a batch of matrices, or `values` has more than one dimension.
 
     Example:
         >>> torch.sparse_csr_tensor([0, 1, 2], [1, 0], [2.0, 3.0], (2, 2)).to_dense()
@@ -179,12 +180,12 @@ def sparse_csc_tensor(
         ccol_indices: int32 or int64 numbers (columns + 1).
         row_indices: numbers of the same dtype (nnz), in ascending order within each column.
         values: the values (nnz). Gradients flow to `values`.
-        size: (rows, columns); by default with the smallest number of rows that contains all indices.
+        size: (rows, columns). By default, the number of rows is the smallest that contains all indices.
         dtype, device, requires_grad, check_invariants: see :func:`sparse_csr_tensor`.
 
     Raises:
         RuntimeError: the shapes of the arguments are inconsistent, or an index is out of range.
-        NotImplementedError: the arguments describe a batch of matrices, or `values` has further dimensions.
+        NotImplementedError: the arguments describe a batch of matrices, or `values` has more than one dimension.
 
     Example::
 
@@ -217,12 +218,12 @@ def sparse_bsr_tensor(
         crow_indices: int32 or int64 numbers (block rows + 1).
         col_indices: numbers of the same dtype (nnz), in ascending order within each row.
         values: the blocks (nnz, rows, columns). Gradients flow to `values`.
-        size: (rows, columns) of the matrix; by default with the smallest number of columns that contains all blocks.
+        size: (rows, columns) of the matrix. By default, the number of columns is the smallest that contains all blocks.
         dtype, device, requires_grad, check_invariants: see :func:`sparse_csr_tensor`.
 
     Raises:
         RuntimeError: the shapes of the arguments are inconsistent, or an index is out of range.
-        NotImplementedError: the arguments describe a batch of matrices, or the blocks have further dimensions.
+        NotImplementedError: the arguments describe a batch of matrices, or `values` has more than three dimensions.
 
     Example::
 
@@ -255,12 +256,12 @@ def sparse_bsc_tensor(
         ccol_indices: int32 or int64 numbers (block columns + 1).
         row_indices: numbers of the same dtype (nnz), in ascending order within each column.
         values: the blocks (nnz, rows, columns). Gradients flow to `values`.
-        size: (rows, columns) of the matrix; by default with the smallest number of rows that contains all blocks.
+        size: (rows, columns) of the matrix. By default, the number of rows is the smallest that contains all blocks.
         dtype, device, requires_grad, check_invariants: see :func:`sparse_csr_tensor`.
 
     Raises:
         RuntimeError: the shapes of the arguments are inconsistent, or an index is out of range.
-        NotImplementedError: the arguments describe a batch of matrices, or the blocks have further dimensions.
+        NotImplementedError: the arguments describe a batch of matrices, or `values` has more than three dimensions.
 
     Example::
 
@@ -287,7 +288,7 @@ def sparse_compressed_tensor(
 ) -> Tensor:
     """Return a matrix in the compressed layout `layout`: `sparse_csr`, `sparse_csc`, `sparse_bsr` or `sparse_bsc`.
 
-    For the other arguments and their shapes, see the function of the layout, such as :func:`sparse_csr_tensor`.
+    For the other arguments and their shapes, see the function for the layout, such as :func:`sparse_csr_tensor`.
 
     Raises:
         RuntimeError: `layout` is not one of these layouts, or the shapes of the arguments are inconsistent.
@@ -336,7 +337,7 @@ def _compressed(
 
 
 def _convert_indices_from_coo_to_csr(self: Tensor, size: int, *, out_int32: bool = False) -> Tensor:
-    """Return the position at which each of `size` rows begins in the sorted row numbers `self`, followed by their count."""
+    """Return the index in the sorted row numbers `self` at which each of `size` rows begins, and the length of `self`."""
     if self.dim() != 1:
         raise RuntimeError(
             f"_convert_indices_from_coo_to_csr(input): must be a vector, got shape {tuple(self.shape)}"
@@ -423,22 +424,22 @@ def values(self: Tensor) -> Tensor:
 
 
 def crow_indices(self: Tensor) -> Tensor:
-    """Return the position in the values at which each row (or block row) begins, followed by their number: (rows + 1)."""
+    """Return the index of each row's (or block row's) first value, followed by the number of values: (rows + 1)."""
     return _parts(self, "crow_indices", _ROWS)[1]
 
 
 def col_indices(self: Tensor) -> Tensor:
-    """Return the column of each value or block, (nnz)."""
+    """Return the column of each value, or the block column of each block: (nnz)."""
     return _parts(self, "col_indices", _ROWS)[2]
 
 
 def ccol_indices(self: Tensor) -> Tensor:
-    """Return the position in the values at which each column (or block column) begins, followed by their number."""
+    """Return the index of each column's (or block column's) first value, followed by the number of values."""
     return _parts(self, "ccol_indices", _COLUMNS)[1]
 
 
 def row_indices(self: Tensor) -> Tensor:
-    """Return the row of each value or block, (nnz)."""
+    """Return the row of each value, or the block row of each block: (nnz)."""
     return _parts(self, "row_indices", _COLUMNS)[2]
 
 
@@ -490,7 +491,7 @@ def to_sparse(
         dense_dim: None or 0, because matrices in compressed layouts have no dense dimensions.
 
     Raises:
-        RuntimeError: an argument is not allowed for the layout, or the blocks do not divide the matrix.
+        RuntimeError: an argument is not allowed for the layout, or the matrix cannot be divided into blocks of this size.
     """
     if layout is not None and str(layout) == "torch.strided":
         for name, value in (("sparse_dim", sparse_dim), ("blocksize", blocksize), ("dense_dim", dense_dim)):
@@ -557,7 +558,7 @@ def _to_compressed(name: str, self: Tensor, layout: str, blocksize: Any, dense_d
 
 
 def sparse_mask(self: Tensor, mask: Tensor) -> Tensor:
-    """Return the elements at the indices of the sparse tensor `mask` of the same shape, as a sparse tensor."""
+    """Return a sparse tensor with the elements of this tensor at the indices of the sparse tensor `mask`."""
     if _C._sparse_parts(mask) is None:
         raise RuntimeError(f"sparse_mask(mask): must be a sparse tensor, got layout {mask.layout}")
     return _C._with_sparse_values(_C._sparse_mask_values(self, mask), mask)

@@ -55,7 +55,7 @@ def tensor_of_bytes(storage: UntypedStorage) -> Tensor:
 
 
 def getitem(self: UntypedStorage, index: Any) -> Any:
-    """Return one byte, or for a slice a storage over this part of the memory. The step must be 1."""
+    """Return the byte at an index, or a storage that shares the memory of a slice. The step of the slice must be 1."""
     if not isinstance(index, slice):
         return tensor_of_bytes(self)[index].item()
     start, stop, step = index.indices(self.nbytes())
@@ -72,7 +72,7 @@ def untyped(self: UntypedStorage) -> UntypedStorage:
 
 
 def share_memory_(self: UntypedStorage) -> UntypedStorage:
-    """Move the memory to shared memory, in place, for all tensors over the storage. Return the storage."""
+    """Move the memory to shared memory, in place, for all tensors that use the storage. Return the storage."""
     from ._shared_memory import shared_memory_package
 
     return self if self.device.type == "cuda" else shared_memory_package().share_memory_(self)
@@ -93,12 +93,12 @@ def set_to_storage(
     size: Any = None,
     stride: Any = (),
 ) -> Tensor:
-    """Make the tensor share the memory of a storage; `set_to_tensor` is `set_` of tensors.
+    """Make the tensor use the memory of a storage. `set_to_tensor` is the method `set_`, which accepts only tensors.
 
     Args:
         source: an UntypedStorage, or a TypedStorage of the tensor's dtype.
         storage_offset: the position of the first element, in elements.
-        size: the shape; by default one dimension of all elements of the storage.
+        size: the shape; by default one dimension with all elements of the storage.
         stride: the strides, in elements; row-major by default.
 
     Raises:

@@ -1,7 +1,7 @@
 """Streams of devices, and events, which order and time the work of streams.
 
-A stream runs its work in order. The work of different streams may run at the same time, unless events order it. The CPU has
-one stream, whose work is always complete.
+A stream runs its work in order. The work of different streams may run at the same time, unless events define an order. The
+CPU has one stream, whose work is always complete.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _of(device: DeviceLike | None) -> _device:
-    """Return the given device with its index; without an argument, the current device of the attached backend."""
+    """Return `device` with its index. If `device` is None, return the current device of the attached backend."""
     if device is None:
         for type in ("cuda", _C._plugin_device()):
             if type and _C._device_count(type):
@@ -36,7 +36,7 @@ class Stream:
 
     Args:
         device: the device; by default the current device of the attached backend.
-        priority: a smaller number is more urgent.
+        priority: the priority of the stream's work; a smaller number is more urgent.
 
     Raises:
         NotImplementedError: the backend has one stream only.
@@ -75,12 +75,12 @@ class Stream:
             _C._synchronize_stream(self.device, self.stream_id)
 
     def wait_event(self, event: Event) -> None:
-        """Make work that is queued on this stream from now on wait until the work before the event is done."""
+        """Make all work that is queued on this stream later wait until the work before the event is done."""
         _check("wait_event(event)", event, Event)
         event.wait(self)
 
     def wait_stream(self, stream: Stream) -> None:
-        """Make work that is queued on this stream from now on wait for all work that is already queued on `stream`."""
+        """Make all work that is queued on this stream later wait for the work that is already queued on `stream`."""
         _check("wait_stream(stream)", stream, Stream)
         if stream.device.type != "cpu":
             self.wait_event(stream.record_event())
@@ -169,7 +169,7 @@ class Event:
         )
 
     def record(self, stream: Stream | None = None) -> None:
-        """Set the event's position after all work that has been queued on a stream.
+        """Set the event's position to the end of the work that is already queued on a stream.
 
         Args:
             stream: the stream; by default the current stream of the current device.
@@ -198,7 +198,7 @@ class Event:
             _C._synchronize_event(self._event)
 
     def elapsed_time(self, end_event: Event) -> float:
-        """Return the time in milliseconds from this event to `end_event`. Both must be made with `enable_timing`.
+        """Return the time in milliseconds from this event to `end_event`. Both events must be made with `enable_timing`.
 
         Raises:
             ValueError: an event was made without timing, or was not recorded.

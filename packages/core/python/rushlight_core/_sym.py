@@ -10,7 +10,7 @@ from ._C import overridable
 
 
 class SymInt:
-    """PyTorch's class of symbolic sizes, for `isinstance`; it has no instances here.
+    """PyTorch's class of symbolic sizes, which programs pass to `isinstance`. In rushlight, no object is an instance.
 
     Raises:
         TypeError: the class is called.
@@ -27,7 +27,7 @@ class SymInt:
 
 
 class SymFloat(SymInt):
-    """PyTorch's class of symbolic numbers, for `isinstance`; it has no instances here.
+    """PyTorch's class of symbolic numbers, which programs pass to `isinstance`. In rushlight, no object is an instance.
 
     Example:
         >>> isinstance(1.0, torch.SymFloat)
@@ -36,7 +36,7 @@ class SymFloat(SymInt):
 
 
 class SymBool(SymInt):
-    """PyTorch's class of symbolic bools, for `isinstance`; it has no instances here.
+    """PyTorch's class of symbolic bools, which programs pass to `isinstance`. In rushlight, no object is an instance.
 
     Example:
         >>> isinstance(True, torch.SymBool)
@@ -65,7 +65,7 @@ def sym_int(a: Any) -> int:
 
 
 def sym_max(a: Any, b: Any) -> Any:
-    """Return the larger number, as a float if one of them is a float.
+    """Return the larger of two numbers, as a float if at least one of the two is a float.
 
     Example:
         >>> torch.sym_max(2, 3)
@@ -75,7 +75,7 @@ def sym_max(a: Any, b: Any) -> Any:
 
 
 def sym_min(a: Any, b: Any) -> Any:
-    """Return the smaller number, as a float if one of them is a float.
+    """Return the smaller of two numbers, as a float if at least one of the two is a float.
 
     Example:
         >>> torch.sym_min(2, 3.0)
@@ -149,6 +149,6 @@ def _check(cond: Any, message: Any = None) -> None:
 
 
 def _assert_async(condition: Any, message: str = "") -> None:
-    """Raise RuntimeError if a tensor of one element is false. The host waits for the tensor."""
+    """Raise RuntimeError if the only element of a tensor is 0 or False. The host waits until the tensor is computed."""
     if not bool(condition):
         raise RuntimeError(message or "_assert_async(condition): must be true, got False")

@@ -52,8 +52,8 @@ def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
 
     Args:
         ambiguity_check: whether to raise RuntimeError if several orders are possible, because a dimension has size 1 or
-            two dimensions have the same stride. If it is a list of memory formats, a tensor with several possible orders
-            is accepted if it is contiguous in exactly one of the formats.
+            two dimensions have the same stride. With a list of memory formats, a tensor with several possible orders is
+            accepted if the tensor is contiguous in exactly one of these formats.
     """
     if ambiguity_check is not False:
         strides = self.stride()
@@ -96,7 +96,7 @@ def apply_(self: Tensor, callable: Any) -> Tensor:
 
 
 def map_(self: Tensor, other: Tensor, callable: Any) -> Tensor:
-    """Replace each element x by `callable(x, y)`, in place, with the element y of `other`, which is broadcast.
+    """Replace each element x by `callable(x, y)`, in place, where y is the element of the broadcast `other` at its position.
 
     Raises:
         RuntimeError: one of the tensors requires grad, or the tensors do not broadcast.
@@ -105,7 +105,7 @@ def map_(self: Tensor, other: Tensor, callable: Any) -> Tensor:
 
 
 def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Any) -> Tensor:
-    """Replace each element z by `callable(z, x, y)`, in place, with the elements x and y of two broadcast tensors.
+    """Replace each element z by `callable(z, x, y)`, in place. x and y are the elements of two broadcast tensors there.
 
     Raises:
         RuntimeError: one of the tensors requires grad, or the tensors do not broadcast.
@@ -134,7 +134,7 @@ def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
 
 
 def storage(self: Tensor) -> Any:
-    """Return the memory of the tensor as elements of its dtype; `untyped_storage()` returns its bytes."""
+    """Return the tensor's memory as elements of the tensor's dtype; `untyped_storage()` returns the memory as bytes."""
     from ._typed_storage import TypedStorage
 
     return TypedStorage(self)

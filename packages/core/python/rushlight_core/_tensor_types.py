@@ -42,7 +42,7 @@ class _TensorType(type):
         return isinstance(instance, Tensor) and instance.dtype is cls.dtype and instance.device.type == "cpu"
 
     def __call__(cls, *args: Any, device: Any = None) -> Tensor:
-        """Return a copy of data (`FloatTensor([1.0])`), or an uninitialised tensor of sizes (`FloatTensor(2, 3)`)."""
+        """Return a copy of data (`FloatTensor([1.0])`), or an uninitialised tensor of given sizes (`FloatTensor(2, 3)`)."""
         if device is not None and str(device) != "cpu":
             raise RuntimeError(
                 f"{cls.__name__}(device): must be 'cpu', got {device!r}\nhint: use tensor(..., device=...)"
@@ -108,7 +108,7 @@ def dtype_of_type(kind: Any) -> Any:
 
 
 def type_of(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
-    """Return the name of the tensor's type, such as "torch.FloatTensor", or the tensor converted to `dtype`.
+    """Convert the tensor to `dtype`; without `dtype`, return the name of the tensor's type, such as "torch.FloatTensor".
 
     Raises:
         TypeError: `dtype` is neither a dtype nor a str.

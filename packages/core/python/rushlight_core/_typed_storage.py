@@ -39,7 +39,7 @@ class TypedStorage:
         return self._untyped.device
 
     def untyped(self) -> Any:
-        """Return the same memory as bytes."""
+        """Return the `UntypedStorage`, which represents the same memory as bytes."""
         return self._untyped
 
     def data_ptr(self) -> int:

@@ -20,13 +20,13 @@ def unique(
 ) -> Any:
     """Return the distinct elements of a tensor, or its distinct slices along `dim`, in ascending order.
 
-    Every NaN is a distinct element, and comes last.
+    Each NaN counts as a distinct element, and all NaNs come last.
 
     Args:
         sorted: ignored; the result is always sorted.
-        return_inverse: also return the position of each element, in the shape of `input`, or of each slice, among the
-            distinct elements or slices.
-        return_counts: also return the number of occurrences of each distinct element or slice.
+        return_inverse: whether to also return, for each element or slice, its position among the distinct elements or
+            slices. The positions of elements have the shape of `input`.
+        return_counts: whether to also return the number of occurrences of each distinct element or slice.
 
     Raises:
         IndexError: there is no dimension `dim`.
@@ -46,8 +46,9 @@ def unique_consecutive(
     """Return the elements of a tensor, or its slices along `dim`, with runs of equal neighbours merged into one.
 
     Args:
-        return_inverse: also return the position in the result of each element, in the shape of `input`, or of each slice.
-        return_counts: also return the length of each run.
+        return_inverse: whether to also return, for each element or slice, its position in the result. The positions of
+            elements have the shape of `input`.
+        return_counts: whether to also return the length of each run.
 
     Example:
         >>> torch.unique_consecutive(torch.tensor([1, 1, 2, 1]))

@@ -25,7 +25,7 @@ def _window(
     requires_grad: bool,
     shape: Callable[[Tensor], Tensor],
 ) -> Tensor:
-    """Apply `shape` to positions from 0 to 1. Position 1 is the last element, or one element further if `periodic`."""
+    """Return the values of `shape` at `length` positions from 0 to 1. Position 1 is left out if `periodic` is set."""
     dtype = _C.get_default_dtype() if dtype is None else dtype
     if not dtype.is_floating_point:
         raise RuntimeError(f"{name}(dtype): must be a floating-point dtype, got {dtype}")
@@ -47,7 +47,7 @@ def bartlett_window(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return the triangular window ``1 - |2x - 1|`` over x from 0 to 1.
+    """Return the triangular window ``1 - |2x - 1|`` for x from 0 to 1.
 
     Args:
         window_length: the number of elements.
@@ -77,7 +77,7 @@ def hamming_window(
     window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *,
     dtype: Any = None, device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return the window ``alpha - beta · cos(2πx)`` over x from 0 to 1.
+    """Return the window ``alpha - beta · cos(2πx)`` for x from 0 to 1.
 
     Args:
         alpha, beta: the coefficients.
@@ -105,7 +105,7 @@ def hann_window(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return the window ``sin²(πx)`` over x from 0 to 1.
+    """Return the window ``sin²(πx)`` for x from 0 to 1.
 
     Args:
         window_length, periodic, dtype, device, requires_grad: see :func:`bartlett_window`.
@@ -136,7 +136,7 @@ def blackman_window(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return the window ``0.42 - 0.5 · cos(2πx) + 0.08 · cos(4πx)`` over x from 0 to 1.
+    """Return the window ``0.42 - 0.5 · cos(2πx) + 0.08 · cos(4πx)`` for x from 0 to 1.
 
     Args:
         window_length, periodic, dtype, device, requires_grad: see :func:`bartlett_window`.
@@ -159,7 +159,7 @@ def kaiser_window(
     window_length: int, periodic: bool = True, beta: float = 12.0, *,
     dtype: Any = None, device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return the window ``I0(beta · sqrt(1 - (2x - 1)²)) / I0(beta)`` over x from 0 to 1.
+    """Return the window ``I0(beta · sqrt(1 - (2x - 1)²)) / I0(beta)`` for x from 0 to 1.
 
     I0 is the modified Bessel function of the first kind of order 0.
 

@@ -1,11 +1,11 @@
-"""autocast, which computes matrix products in a smaller dtype, and operators that need more precision in float32.
+"""autocast: matrix products are computed in a smaller dtype, and operators that need more precision in float32.
 
 Note [Autocast]
-The stage "autocast" comes before the stages that record gradients. While it is on, it handles every call of an operator in
-the thread that turned it on. float32 arguments of the operators in the list `SMALLER` are converted to the
-smaller dtype, and smaller arguments of the operators in `FLOAT32` to float32. All other operators compute as usual. The
-conversions are operators, too: gradients flow back through them, and the gradient of a weight has the dtype of the weight. A
-weight is converted once in each outermost block, even if it is used several times.
+The stage "autocast" comes before the stages that record gradients. While the stage is on, it handles every call of an
+operator in the thread that turned it on. For the operators in the list `SMALLER`, float32 arguments are converted to the
+smaller dtype. For the operators in the list `FLOAT32`, arguments of smaller dtypes are converted to float32. All other
+operators compute as usual. The conversions are operators, too: gradients flow back through them, and the gradient of a
+weight has the dtype of the weight. A weight is converted once in each outermost block, even if it is used several times.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _provide() -> None:
 
 
 def _policy(name: str) -> bool | None:
-    """Return True if an operator's arguments are converted to the smaller dtype, False if to float32, None if neither."""
+    """Return True if arguments of the operator become the smaller dtype, False if they become float32, None if neither."""
     base, _, overload = name.partition(".")
     if overload == "out" or base.endswith("_"):
         return None  # the caller has chosen the dtype of the result
@@ -115,7 +115,7 @@ def _converted(value: Any, smaller: bool) -> Any:
 
 
 class _Block:
-    """The base of context managers within which this thread has other settings of autocast."""
+    """The base class of context managers that change this thread's settings of autocast inside of their block."""
 
     def __init__(self) -> None:
         self._before: list[tuple[dict[str, Any], bool, Any]] = []
@@ -257,7 +257,7 @@ def is_autocast_enabled(device_type: str | None = None) -> bool:
 
 
 def get_autocast_dtype(device_type: str) -> Any:
-    """Return the dtype to which autocast converts in this thread: the dtype of the enclosing block, or the default dtype.
+    """Return the dtype to which autocast converts in this thread: the enclosing block's dtype, or autocast's default.
 
     Args:
         device_type: the type of device.
@@ -350,7 +350,7 @@ def _to(value: Any, dtype: Any, device_type: str) -> Any:
 
 
 def custom_bwd(bwd: Any = None, *, device_type: str) -> Any:
-    """Decorate `backward` of a Function so that it runs with the autocast settings of a :func:`custom_fwd` forward.
+    """Decorate `backward` of a Function so that it runs with the autocast settings of `forward` (see :func:`custom_fwd`).
 
     Args:
         bwd: the function; without it, a decorator is returned.

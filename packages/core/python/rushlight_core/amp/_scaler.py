@@ -31,13 +31,13 @@ class GradScaler:
     Args:
         device: the type of device, "cuda" or "cpu". The scaler is disabled if there is no such device.
         init_scale: the initial scale.
-        growth_factor: the factor by which the scale grows after `growth_interval` successive steps.
+        growth_factor: the factor by which the scale is multiplied after `growth_interval` successive steps.
         growth_interval: the number of successive steps after which the scale grows. A skipped step restarts the count.
-        backoff_factor: the factor by which the scale shrinks.
+        backoff_factor: the factor by which the scale is multiplied after a skipped step.
         enabled: if False, the scaler does nothing.
 
     Raises:
-        ValueError: `growth_factor` is not above 1, or `backoff_factor` is not below 1.
+        ValueError: `growth_factor` is not above 1, or `backoff_factor` is not between 0 and 1.
     """
 
     def __init__(
@@ -181,19 +181,19 @@ class GradScaler:
         return self._scale if self._enabled else 1.0
 
     def get_growth_factor(self) -> float:
-        """Return the factor by which the scale grows."""
+        """Return the factor by which the scale is multiplied after successful steps."""
         return self._growth_factor
 
     def set_growth_factor(self, new_factor: float) -> None:
-        """Set the factor by which the scale grows."""
+        """Set the factor by which the scale is multiplied after successful steps."""
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> float:
-        """Return the factor by which the scale shrinks."""
+        """Return the factor by which the scale is multiplied after a skipped step."""
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor: float) -> None:
-        """Set the factor by which the scale shrinks."""
+        """Set the factor by which the scale is multiplied after a skipped step."""
         self._backoff_factor = new_factor
 
     def get_growth_interval(self) -> int:
@@ -220,7 +220,7 @@ class GradScaler:
         """Load a state that `state_dict` returned.
 
         Raises:
-            RuntimeError: the state is empty, because the scaler was disabled.
+            RuntimeError: the state is empty, because the scaler that returned it was disabled.
         """
         if not self._enabled:
             return

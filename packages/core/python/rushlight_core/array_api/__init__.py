@@ -1,6 +1,6 @@
 """`rushlight.array_api`: the namespace of the Python array API standard, version 2024.12, over tensors.
 
-`Tensor.__array_namespace__()` returns it, so that code written for the standard runs unchanged:
+`Tensor.__array_namespace__()` returns this namespace, so that code written for the standard runs unchanged:
 
     def softmax(x):
         xp = x.__array_namespace__()

@@ -52,7 +52,7 @@ def arange(
 def asarray(
     obj: Any, /, *, dtype: dtype | None = None, device: Any = None, copy: bool | None = None
 ) -> Tensor:
-    """Return a number, nested sequences of numbers, a tensor or an array as a tensor.
+    """Convert a number, nested sequences of numbers, a tensor or an array to a tensor.
 
     The result shares the memory of `obj` if possible, unless `copy` is True.
 
@@ -150,7 +150,7 @@ def eye(
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """Return an object with `__dlpack__` as a tensor that shares its memory, unless `copy` is True.
+    """Convert an object with `__dlpack__` to a tensor, which shares the object's memory unless `copy` is True.
 
     Shape:
         - Output: the shape of `x`.
@@ -256,7 +256,7 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
             "ij": vector i varies along dimension i.
 
     Shape:
-        - Outputs: (n_1, n_2, ...) each with "ij", (n_2, n_1, ...) each with "xy".
+        - Outputs: with "ij", each has shape (n_1, n_2, ...). With "xy", each has shape (n_2, n_1, ...).
 
     Example:
         >>> import rushlight.array_api as xp

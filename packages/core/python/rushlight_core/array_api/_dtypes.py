@@ -36,7 +36,7 @@ class IInfo:
 def finfo(type: dtype | Tensor, /) -> FInfo:
     """Return the limits of a floating-point dtype, or of a tensor's dtype.
 
-    For a complex dtype, return the limits of the dtype of its parts.
+    For a complex dtype, return the limits of the real part's dtype.
 
     Args:
         type: a dtype or a tensor of any shape.
@@ -104,7 +104,7 @@ def astype(x: Tensor, dtype: dtype, /, *, copy: bool = True, device: Any = None)
 def can_cast(from_: dtype | Tensor, to: dtype, /) -> bool:
     """Return whether a dtype can be promoted to another one.
 
-    PyTorch's `can_cast` also returns True for int64 and int8.
+    For int64 and int8, the result is False, but PyTorch's `can_cast` returns True.
 
     Args:
         from_: a dtype or a tensor of any shape.
@@ -163,12 +163,12 @@ def result_type(*arrays_and_dtypes: Tensor | dtype | Scalar) -> dtype:
     """Return the dtype to which tensors, dtypes and Python scalars promote.
 
     Args:
-        arrays_and_dtypes: tensors, dtypes and Python scalars; at least one is not a scalar. A scalar changes the dtype
-            only if it is of a higher kind.
+        arrays_and_dtypes: tensors, dtypes and Python scalars; at least one is not a scalar. A scalar changes the dtype only
+            if the scalar is of a higher kind, such as a float among integers.
 
     Raises:
         ValueError: all arguments are Python scalars.
-        RuntimeError: no dtype can represent the values of all of them, for example uint64 and int8.
+        RuntimeError: no dtype can represent the values of all arguments, for example uint64 and int8.
 
     Example:
         >>> import rushlight.array_api as xp

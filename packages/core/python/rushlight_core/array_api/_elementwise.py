@@ -173,7 +173,7 @@ def clip(x: Tensor, /, min: Tensor | Scalar | None = None, max: Tensor | Scalar 
         max: the upper bounds: a scalar, a tensor, or None for no bound.
 
     Shape:
-        - Input: (*); bounds that are tensors broadcast with it.
+        - Input: (*). Bounds that are tensors broadcast with the input.
         - Output: the shape to which the tensors broadcast.
 
     Example:

@@ -68,7 +68,7 @@ def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
 
     Shape:
         - Input: equal sizes except along `axis`.
-        - Output: the sum of the sizes along `axis`; with `axis=None` (n), the number of all elements.
+        - Output: the size along `axis` is the sum of the inputs' sizes. With `axis=None`: (n), the total number of elements.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -264,7 +264,8 @@ def tile(x: Tensor, repetitions: Sequence[int], /) -> Tensor:
     """Repeat `x` along each dimension.
 
     Shape:
-        - Output: each size of `x` times its number in `repetitions`. The shorter of the two is extended by ones in front.
+        - Output: each size of `x` times the corresponding number in `repetitions`. If the two differ in length, the shorter
+            one is padded with ones in front.
 
     Example:
         >>> import rushlight.array_api as xp

@@ -13,7 +13,7 @@ _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 
 
 def array_namespace(self: Tensor, *, api_version: str | None = None) -> ModuleType:
-    """Return `rushlight.array_api`; this is `Tensor.__array_namespace__`.
+    """Return `rushlight.array_api`. This function is `Tensor.__array_namespace__`.
 
     Raises:
         ValueError: the version `api_version` of the standard is not supported.
@@ -28,14 +28,14 @@ def array_namespace(self: Tensor, *, api_version: str | None = None) -> ModuleTy
 
 
 def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
-    """Return a copy on `device`, or the tensor itself if it is there already; this is `Tensor.to_device`."""
+    """Return a copy on `device`, or the tensor itself if it is on `device` already. This function is `Tensor.to_device`."""
     if stream is not None:
         raise NotImplementedError(f"to_device(stream): must be None, got {stream!r}")
     return self.to(device)
 
 
 class _Information:
-    """The standard's information about a namespace."""
+    """The information about the namespace that the standard defines."""
 
     def capabilities(self) -> dict[str, Any]:
         """Return which optional parts of the standard are supported, and the largest number of dimensions."""
