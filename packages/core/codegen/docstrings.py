@@ -105,8 +105,7 @@ def heads(op: Op, name: str, method: bool) -> list[str]:
 
 
 def facts(name: str, group: list[Op], method: bool) -> dict[str, list[str]]:
-    """Return a dict from title to lines, for the parts that docstrings and pages share: arguments, results, dtypes,
-    errors."""
+    """Return a dict from title to lines, for parts that docstrings and pages share: arguments, results, dtypes, errors."""
     inplace = name != group[0].base
     found = {
         "Arguments": _arguments(name, group, method),

@@ -77,8 +77,7 @@ _LIST_OF = {dtypes_of(text): name for text, name in _LISTS.items()}
 
 
 def element_types(text: str, result: str) -> str:
-    """Return the name of the list of C++ types for which a functor or reducer with these `dtypes` and `result` is
-    compiled."""
+    """Return the name of the list of C++ types for which a functor with these `dtypes` and this `result` is compiled."""
     compiled = dtypes_of(text) - _TURNED.get(result, frozenset()) - frozenset(FLOAT8)
     if compiled not in _LIST_OF:
         raise DTypesError(

@@ -27,8 +27,7 @@ def body_header(op: Op) -> str:
 
 
 def body_schema(op: Op) -> Schema:
-    """Return the schema of an operator's body. It lacks `requires_grad` for kind create, because these bodies do not need
-    it."""
+    """Return the schema of an operator's body. Bodies of kind create do not need the argument `requires_grad`."""
     if op.kind != "create":
         return op.schema
     seen = tuple(a for a in op.schema.arguments if a.name != "requires_grad")

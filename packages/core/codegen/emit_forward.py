@@ -98,8 +98,7 @@ class ForwardEmitter(DerivativeEmitter):
         ]
 
     def _forward_by_aux(self, form: Form, aux: Form) -> list[str]:
-        """Return a stage function of Dual that calls the form with auxiliary results, because the rule reads these
-        results."""
+        """Return a stage function of Dual that calls the form with auxiliary results, which the rule reads."""
         given = ", ".join(cpp_name(a.name) for a in form.schema.arguments)
         count = len(self.op.schema.returns)
         results = ", ".join(f"std::move(std::get<{i}>(all))" for i in range(count))

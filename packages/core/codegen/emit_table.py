@@ -350,8 +350,7 @@ def _kernel_params(op: Op) -> list[Argument]:
 
 
 def _kernel_declarations(op: Op) -> list[str]:
-    """Return C++ declarations of an operator's CPU kernel, and of the function that checks its arguments or counts its
-    results."""
+    """Return C++ declarations of a CPU kernel, and of the function that checks its arguments or counts its results."""
     kernel = op.kernel or op.body_name
     outputs = ["const View&"] * _num_outputs(op)
     inputs = ["Views" if a.type.name.endswith("[]") else "const View&" for a in op.tensors]
@@ -449,8 +448,7 @@ def _custom(op: Op) -> list[str]:
 
 
 def _overwriting(op: Op) -> list[str]:
-    """Return the body of the in-place form of an operator whose kernel may write its result to the memory of its first
-    tensor."""
+    """Return the body of an in-place form whose kernel writes the result to the memory of the first tensor."""
     first = cpp_name(op.tensors[0].name)
     return [
         *_expecting(op)[1],

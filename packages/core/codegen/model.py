@@ -132,8 +132,7 @@ class Op:
 
     @property
     def body_file(self) -> str:
-        """The path of the body's source below packages/core. The kind determines the folder, and the family the file
-        name."""
+        """The path of the body's source below packages/core: the folder of the kind, and a file of the family."""
         folder, suffix = FOLDERS[self.kind]
         return f"src/ops/{folder}/{self.family}{suffix}"
 

@@ -33,8 +33,7 @@ def tensor(
 
 
 def as_tensor(data: Any, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """Return `data` as a tensor that shares the memory of `data` if possible. The result stays in the autograd graph of
-    `data`."""
+    """Return a tensor that shares the memory of `data` if possible, and stays in the autograd graph of `data`."""
     device = _C._default_device() if device is None else device
     if isinstance(data, Tensor):
         return _convert(data, dtype, device)

@@ -75,8 +75,7 @@ class Graph:
         _C._reset_graph(self._graph)
 
     def pool(self) -> tuple[int, int]:
-        """Return the graph's pool of memory, to pass to `capture_begin` of another graph. Raises RuntimeError before a
-        capture."""
+        """Return the graph's pool of memory, for `capture_begin` of another graph. Raises RuntimeError before a capture."""
         return (0, _C._graph_pool(self._graph))
 
 

@@ -70,13 +70,12 @@ def svd_lowrank(
 def pca_lowrank(
     A: Tensor, q: int | None = None, center: bool = True, niter: int = 2
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return approximate principal components: the singular value decomposition (U, S, V) of `A`, centred if `center` is
-    set.
+    """Return approximate principal components: the singular value decomposition (U, S, V) of the centred matrix `A`.
 
     Args:
         A: matrices of shape (..., m, n): m samples of n features.
         q: the number of components; by default 6, or fewer if the shape requires it.
-        center: whether each column's mean is subtracted first.
+        center: whether to subtract each column's mean first. Pass False if the columns of `A` already have mean 0.
         niter: the number of iterations that improve the result, at least 0.
 
     Example:

@@ -2,7 +2,7 @@
 
 A backend is a shared library that implements the interface of `rushlight/backend.h`. `load_backend` attaches a backend by
 its path. An installed package can provide a backend in the entry point group `rushlight.backends`; the backend is attached
-when its device is first named. The entry point is named after the device type ("cuda"). It refers to the path of the
+when its device is first named. The entry point is named after the device type ("cuda"). Its value refers to the path of the
 library, or to a function that returns the path.
 """
 
@@ -86,7 +86,7 @@ def find_backend(name: str) -> bool:
 
 
 def device_count(type: DeviceLike) -> int:
-    """Return the number of devices of a type ("cpu", "cuda", the name of a backend), or 0 if its backend is not attached.
+    """Return the number of devices of a type, such as "cpu", "cuda" or a backend's name; 0 if the backend is not attached.
 
     Example:
         >>> device_count("cpu")
@@ -106,7 +106,8 @@ def current_device(type: DeviceLike) -> _device:
 
 
 def set_device(device: DeviceLike) -> None:
-    """Set the current device of a type on this thread. It is used where only the type is given, such as "cuda".
+    """Make a device the current device on this thread. A device type without an index, such as "cuda", then means this
+    device.
 
     Args:
         device: the device.
@@ -156,15 +157,15 @@ def get_device_properties(device: DeviceLike) -> DeviceProperties:
 
 
 class DeviceProperties:
-    """The properties of a device, with PyTorch's names; 0 for unknown values. Sizes are in bytes.
+    """The properties of a device, under PyTorch's names. Unknown values are 0, and sizes are in bytes.
 
     Attributes:
         name: the name given by the manufacturer.
         major, minor: the version of the compute capability. total_memory, multi_processor_count,
             max_threads_per_multi_processor, warp_size, regs_per_multiprocessor: see
             the properties of the same names in CUDA.
-        L2_cache_size, shared_memory_per_block, shared_memory_per_block_optin, shared_memory_per_multiprocessor: the
-            sizes of the caches.
+        L2_cache_size, shared_memory_per_block, shared_memory_per_block_optin, shared_memory_per_multiprocessor: the sizes of
+            the L2 cache and of shared memory.
         is_integrated: whether the GPU shares the memory of the host.
         is_multi_gpu_board: whether the board has several GPUs.
         uuid: a `uuid.UUID`.
@@ -217,7 +218,7 @@ def mem_get_info(device: DeviceLike) -> tuple[int, int]:
 
 
 def memory_stats(device: DeviceLike) -> dict[str, int]:
-    """Return statistics of a device's allocator: bytes in use and reserved, their peaks, and counts of calls.
+    """Return statistics of a device's allocator: bytes in use, reserved bytes, the peaks of both, and counts of calls.
 
     Args:
         device: the device.
@@ -271,7 +272,7 @@ def memory_snapshot(device: DeviceLike) -> str:
 
 
 def empty_cache(device: DeviceLike) -> None:
-    """Free the cached memory of a device. Wait first for streams whose work still uses this memory.
+    """Wait for the streams whose work still uses cached memory of a device, then free the cached memory.
 
     Args:
         device: the device.

@@ -132,7 +132,7 @@ def collect_all(futures: Sequence[Future[Any]]) -> Future[list[Future[Any]]]:
 
 
 def wait_all(futures: Sequence[Future[Any]]) -> list[Any]:
-    """Wait for all futures, and return their results. Raises the first exception among them.
+    """Wait for all futures, and return their results. If futures have exceptions, the first exception is raised.
 
     Example:
         >>> a, b = torch.futures.Future(), torch.futures.Future()

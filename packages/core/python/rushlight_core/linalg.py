@@ -1,4 +1,5 @@
-"""Linear algebra: `rushlight.linalg`. Functions apply to the last dimensions of tensors; other dimensions are batches."""
+"""Linear algebra: `rushlight.linalg`. Functions work on the last one or two dimensions of tensors; the other dimensions are
+batch dimensions."""
 
 from __future__ import annotations
 

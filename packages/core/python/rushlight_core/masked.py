@@ -56,7 +56,7 @@ def sum(
 
     Args:
         input: a tensor of any shape and dtype.
-        dim: the dimensions to reduce; None or () reduces all.
+        dim: the dimensions to reduce; None or () reduces all dimensions.
         keepdim: whether the result keeps the reduced dimensions, with size 1.
         dtype: the dtype of the result. By default the dtype of `input`, or int64 for smaller integers and bool.
         mask: a bool tensor that is True for the elements to keep and broadcasts to the shape of `input`; None keeps all.
@@ -445,7 +445,7 @@ def norm(
     Args:
         input: a tensor of a floating-point or complex dtype.
         ord: the order, see `linalg.vector_norm`.
-        dim: the dimensions to reduce; None or () reduces all.
+        dim: the dimensions to reduce; None or () reduces all dimensions.
         keepdim: whether the result keeps the reduced dimensions, with size 1.
         dtype: the dtype to compute in, by default the dtype of `input`. The norm of complex numbers is real.
         mask: see :func:`sum`.
@@ -485,7 +485,7 @@ def var(
 
     Args:
         input: a tensor of any dtype; integers are converted to float32.
-        dim: the dimensions to reduce; None or () reduces all.
+        dim: the dimensions to reduce; None or () reduces all dimensions.
         unbiased: True for a `correction` of 1, False for 0.
         correction: the number that is subtracted from the number of kept elements, by default 1. Only one of `correction`
             and `unbiased` may be given.
@@ -688,7 +688,7 @@ def _mask(name: str, input: Tensor, mask: Tensor) -> Tensor:
 
 
 def _dims(name: str, dim: Dims, input: Tensor) -> tuple[int, ...]:
-    """Return the dimensions to reduce, in order, counted from 0. A tensor without dimensions has the dimension 0, too."""
+    """Return the dimensions to reduce, in order, counted from 0. For a 0-d tensor, dimension 0 is accepted, too."""
     rank = input.dim()
     given = () if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     if not given:

@@ -59,7 +59,7 @@ def handle_torch_function(
 
     Args:
         public_api: the function.
-        relevant_args: the arguments whose classes are called, in order.
+        relevant_args: the arguments whose classes define `__torch_function__`, in the order of the calls.
         args, kwargs: all arguments of the call.
 
     Raises TypeError if all of these classes return NotImplemented.
@@ -115,7 +115,7 @@ def _call(func: Any, overloaded: list[Any], args: tuple[Any, ...], kwargs: dict[
 
 
 def _ask(func: Any, o: Any, types: tuple[type, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return the result of the override of `o`, which is not a Tensor, or NotImplemented if it only calls `func` again.
+    """Return the result of the override by `o`'s class (not Tensor), or NotImplemented if the override only calls `func`.
 
     The default override of another library's tensors does this: it calls the function that it receives.
     """
@@ -130,7 +130,7 @@ def _ask(func: Any, o: Any, types: tuple[type, ...], args: tuple[Any, ...], kwar
 
 
 def _call_by_name(name: str, candidates: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Handle a call that only an override can handle; the argument parser calls this function."""
+    """Compute a call whose arguments only an override accepts. The argument parser calls this function."""
     return handle_torch_function(_function(name), candidates, *args, **kwargs)
 
 

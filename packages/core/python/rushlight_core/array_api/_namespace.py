@@ -38,11 +38,11 @@ class _Information:
     """The information about the namespace that the standard defines."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Return which optional parts of the standard are supported, and the largest number of dimensions."""
+        """Return a dict of the standard's optional features (True if supported), with the largest number of dimensions."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> _C.device:
-        """Return the device on which tensors are made unless another is given."""
+        """Return the device on which tensors are made unless another device is given."""
         return _C.device("cpu")
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, _C.dtype]:

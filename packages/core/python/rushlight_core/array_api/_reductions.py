@@ -13,7 +13,7 @@ Axis = int | tuple[int, ...] | None
 
 
 def _over(x: Tensor, axis: Axis, keepdims: bool) -> tuple[Tensor, Axis, bool]:
-    """Return the tensor and the dimensions to reduce. If there are none, add a dimension of size 1 and reduce it."""
+    """Return the tensor and the dimensions to reduce. If no dimension is to be reduced, add one of size 1."""
     return (x.unsqueeze(0), 0, False) if axis == () else (x, axis, keepdims)
 
 
@@ -48,7 +48,7 @@ def any(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 
 def max(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Return the greatest elements along `axis`; NaN where an element is NaN.
+    """Return the greatest elements along `axis`. A result is NaN if one of its elements is NaN.
 
     Shape:
         - Output: the shape of `x` without the dimensions `axis`. With `keepdims`, these dimensions remain, with size 1. If
@@ -64,7 +64,7 @@ def max(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 
 def min(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Return the least elements along `axis`; NaN where an element is NaN.
+    """Return the least elements along `axis`. A result is NaN if one of its elements is NaN.
 
     Shape:
         - Output: the shape of `x` without the dimensions `axis`. With `keepdims`, these dimensions remain, with size 1. If
@@ -243,10 +243,10 @@ def diff(
 ) -> Tensor:
     """Return the differences of neighbouring elements along `axis`, computed `n` times in succession.
 
-    `prepend` and `append` are joined to `x` first.
+    First, `prepend` is joined to the beginning of `x`, and `append` to the end.
 
     Shape:
-        - Output: the shape of `x` joined with `prepend` and `append`, with `n` elements fewer along `axis`.
+        - Output: the shape of the joined tensor, with `n` elements fewer along `axis`.
 
     Example:
         >>> import rushlight.array_api as xp

@@ -98,7 +98,7 @@ def count_nonzero(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) ->
 
 
 def isin(x1: Tensor | Scalar, x2: Tensor | Scalar, /, *, invert: bool = False) -> Tensor:
-    """Return whether each element of `x1` is in `x2`, or the negated result if `invert` is true.
+    """Return, for each element of `x1`, whether `x2` contains it. If `invert` is true, the result is negated.
 
     Shape:
         - Output: the shape of `x1`; `x2` has any shape.
@@ -117,7 +117,7 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     PyTorch's `nonzero` returns the indices as one matrix.
 
     Shape:
-        - Outputs: (k) each, where k elements are not zero.
+        - Outputs: (k) each, where k is the number of elements that are not zero.
 
     Raises:
         ValueError: `x` has no dimensions.
@@ -138,10 +138,10 @@ def searchsorted(
     """Return the positions at which the elements of `x2` can be inserted into the sorted vector `x1`.
 
     Args:
-        x1: a vector in ascending order, or in the order that `sorter` gives.
+        x1: a vector in ascending order, or any vector if `sorter` is given.
         x2: the elements: a tensor or a scalar.
         side: "left" for the positions before equal elements, "right" for the positions after equal elements.
-        sorter: the indices that sort `x1`.
+        sorter: the indices that sort `x1` in ascending order.
 
     Shape:
         - Input: `x1` and `sorter` (n), `x2` (*).
@@ -176,9 +176,9 @@ def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool
 
 @overridable
 def unique_all(x: Tensor, /) -> UniqueAll:
-    """Return the distinct elements in order, their first positions, the inverse and the counts, as a named tuple.
+    """Return the distinct elements in order, their first positions, the inverse, and their counts, as a named tuple.
 
-    For each element of `x`, the inverse holds its position among the distinct elements.
+    For each element of `x`, the inverse contains the element's position among the distinct elements.
 
     Args:
         x: the tensor.

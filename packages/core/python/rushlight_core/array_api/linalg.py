@@ -44,7 +44,7 @@ __all__ = [
 
 
 def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
-    """Return the triangular factor L of each positive-definite matrix L L^H.
+    """Return the lower triangular factor L of each positive-definite matrix L L^H.
 
     If `upper` is true, return the conjugate transpose of L.
 
@@ -218,7 +218,7 @@ def matrix_norm(
 
     Args:
         x: the matrices.
-        keepdims: keep the two dimensions with size 1.
+        keepdims: whether to keep the two reduced dimensions, with size 1.
         ord: "fro" or None for the Frobenius norm, "nuc" for the nuclear norm, 1, -1, 2, -2, inf or -inf.
 
     Shape:
@@ -271,7 +271,7 @@ def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
 
 
 def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """Return the product of each element of one vector and each element of the other.
+    """Return the outer product of two vectors: the products of each element of `x1` and each element of `x2`.
 
     Shape:
         - Inputs: (n) and (m).
@@ -308,7 +308,7 @@ def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
 
 
 def qr(x: Tensor, /, *, mode: Literal["reduced", "complete"] = "reduced") -> Any:
-    """Return `Q` with orthonormal columns and the upper triangular `R` of `x = Q R`.
+    """Return the decomposition `x = Q R`, where `Q` has orthonormal columns and `R` is upper triangular.
 
     Shape:
         - Input: (*, n, m).
@@ -324,7 +324,7 @@ def qr(x: Tensor, /, *, mode: Literal["reduced", "complete"] = "reduced") -> Any
 
 
 def slogdet(x: Tensor, /) -> Any:
-    """Return the signs of determinants and the logarithms of their absolute values.
+    """Return the signs of determinants, and the logarithms of the determinants' absolute values.
 
     Shape:
         - Input: (*, n, n).
@@ -420,8 +420,8 @@ def vector_norm(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False, ord:
 
     Args:
         x: the tensor.
-        axis: the dimensions of a vector; None for all.
-        keepdims: keep the reduced dimensions with size 1.
+        axis: the dimensions along which a vector's elements lie; None treats the whole tensor as one vector.
+        keepdims: whether to keep the reduced dimensions, with size 1.
         ord: the order of the norm, such as 1, 2 or inf; 0 counts the elements that are not zero.
 
     Shape:
