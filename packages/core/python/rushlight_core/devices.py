@@ -106,8 +106,7 @@ def current_device(type: DeviceLike) -> _device:
 
 
 def set_device(device: DeviceLike) -> None:
-    """Make a device the current device on this thread. A device type without an index, such as "cuda", then means this
-    device.
+    """Set the current device on this thread: the device that a type without an index, such as "cuda", refers to.
 
     Args:
         device: the device.

@@ -1,5 +1,4 @@
-"""Linear algebra: `rushlight.linalg`. Functions work on the last one or two dimensions of tensors; the other dimensions are
-batch dimensions."""
+"""Linear algebra: `rushlight.linalg`. Functions work on the last dimensions of tensors; the others are batch dimensions."""
 
 from __future__ import annotations
 

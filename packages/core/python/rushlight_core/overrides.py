@@ -191,7 +191,7 @@ def _call_operator(name: str, schema: str, overloaded: list[Any], values: tuple[
 
 
 def _split(text: str) -> list[str]:
-    """Split a text at commas outside of brackets."""
+    """Split a text at the commas that are not inside brackets."""
     parts, depth, start = [], 0, 0
     for i, c in enumerate(text + ","):
         depth += (c in "([") - (c in ")]")

@@ -17,7 +17,7 @@ Context = Any
 
 @dataclass(frozen=True)
 class SequenceKey:
-    """The position of a part in a sequence; its attribute `idx` is the index.
+    """The key of a part of a sequence. The attribute `idx` is the part's index.
 
     Example:
         >>> tree_flatten_with_path([5])[0]
@@ -36,7 +36,7 @@ class SequenceKey:
 
 @dataclass(frozen=True)
 class MappingKey:
-    """The position of a part in a mapping; its attribute `key` is the key.
+    """The key of a part of a mapping. The attribute `key` is the part's key in the mapping.
 
     Example:
         >>> tree_flatten_with_path({"a": 5})[0]
@@ -55,7 +55,7 @@ class MappingKey:
 
 @dataclass(frozen=True)
 class GetAttrKey:
-    """The position of a part that is an attribute of an object; `name` is the name of the attribute.
+    """The key of a part that is an attribute of an object; `name` is the name of that attribute.
 
     Example:
         >>> GetAttrKey("weight").name
@@ -194,9 +194,9 @@ def register_pytree_node(
 
     Args:
         cls: the class.
-        flatten_fn: returns the parts of an instance, in a list, and a context of any type.
-        unflatten_fn: returns an instance made of parts and a context.
-        flatten_with_keys_fn: like `flatten_fn`, with a pair of key and part for each part.
+        flatten_fn: a function that returns a list of the parts of an instance, and a context of any type.
+        unflatten_fn: a function that makes an instance from parts and a context.
+        flatten_with_keys_fn: like `flatten_fn`, but the list contains a pair (key, part) for each part.
         options: ignored; PyTorch uses them to serialize trees.
 
     Raises:
@@ -241,7 +241,7 @@ def _is_leaf(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> b
 class TreeSpec:
     """The structure of a container: its class, a context, and the structures of its parts.
 
-    `LeafSpec()` is the structure of a leaf. Keys of a dict are the context of its structure.
+    `LeafSpec()` is the structure of a leaf. For a dict, the context consists of the keys.
 
     Example:
         >>> leaves, spec = tree_flatten({"a": 1, "b": (2, 3)})
@@ -274,7 +274,7 @@ class TreeSpec:
         return tree_unflatten(leaves, self)
 
     def __str__(self) -> str:
-        """Return the text of the container as Python writes it, with a star for each leaf."""
+        """Return the text of the container as Python prints it, with a star in place of each leaf."""
         if self.is_leaf():
             return "*"
         parts = [str(child) for child in self.children_specs]
@@ -342,7 +342,7 @@ def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> PyTree:
         treespec: the structure.
 
     Raises:
-        ValueError: the number of leaves is not the number of leaves of the structure.
+        ValueError: the length of `leaves` differs from the number of leaves of the structure.
 
     Example:
         >>> leaves, spec = tree_flatten({"a": [1, 2]})
@@ -502,7 +502,7 @@ def tree_map(
 
 
 def _up_to(spec: TreeSpec, tree: PyTree) -> list[Any]:
-    """Return the parts of a container at the positions of the leaves of `spec`. `spec` may have fewer levels."""
+    """Return the parts of a container at the positions of the leaves of `spec`, which may have fewer levels."""
     if spec.is_leaf():
         return [tree]
     kind = _get_node_type(tree)
@@ -520,7 +520,8 @@ def _up_to(spec: TreeSpec, tree: PyTree) -> list[Any]:
 def broadcast_prefix(prefix: PyTree, spec: TreeSpec) -> list[Any] | None:
     """Expand `prefix`, a container with fewer levels, to a list of values: one for each leaf of the structure `spec`.
 
-    Each leaf of `prefix` is the value of all leaves below its position. A list is accepted in place of a tuple.
+    Each leaf of `prefix` becomes the value of all leaves of the structure at or below the same position. A list is accepted
+    in place of a tuple.
 
     Args:
         prefix: the container with fewer levels, or one value for all leaves.
@@ -561,7 +562,7 @@ def broadcast_prefix(prefix: PyTree, spec: TreeSpec) -> list[Any] | None:
 def tree_map_(
     func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: Callable[[PyTree], bool] | None = None
 ) -> PyTree:
-    """Call a function as :func:`tree_map` does, and return `tree` itself.
+    """Call a function for each leaf, as :func:`tree_map` does, but ignore the results and return `tree` itself.
 
     Example:
         >>> tree_map_(print, [1, 2])
@@ -593,7 +594,7 @@ def map_only(kind: Any, /) -> Callable[[Callable[[Any], Any]], Callable[[Any], A
 def tree_map_only(
     kind: Any, /, func: Callable[[Any], Any], tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None
 ) -> PyTree:
-    """Return nested containers in which `func(leaf)` replaces each leaf of a class.
+    """Return nested containers in which `func(leaf)` replaces each leaf that matches `kind`.
 
     Args:
         kind: a class, a tuple of classes, or a predicate.
@@ -610,7 +611,7 @@ def tree_map_only(
 def tree_map_only_(
     kind: Any, /, func: Callable[[Any], Any], tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None
 ) -> PyTree:
-    """Call a function as :func:`tree_map_only` does, and return `tree` itself.
+    """Call a function for some leaves, as :func:`tree_map_only` does, but ignore the results and return `tree` itself.
 
     Example:
         >>> tree_map_only_(int, print, [1, "text"])

@@ -30,7 +30,7 @@ def _is_sparse(t: Any) -> bool:
 def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
     """Return the product of two matrices, at least one of which is sparse. The result is sparse if both matrices are sparse.
 
-    The gradient of a sparse matrix is sparse, at the positions of the matrix.
+    The gradient of a sparse matrix is a sparse matrix with elements at the same positions.
 
     Args:
         mat1: the first matrix.
@@ -191,7 +191,8 @@ def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:
     """Return the sum of a sparse tensor over `dim`, or of all elements.
 
     The result is dense if no sparse dimension is left, else sparse. With `dim`, the default of `dtype` is the dtype of
-    `input`, in which small integers may wrap around, as in PyTorch. `torch.sum` adds integers in int64.
+    `input`, so sums of small integers may wrap around, as in PyTorch. `torch.sum` converts integers to int64 before it adds
+    them.
 
     Shape:
         - Input: (*).
@@ -261,7 +262,7 @@ def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
 
 @overridable
 def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) -> Tensor:
-    """Return a sparse matrix whose diagonal `offsets[i]` holds `diagonals[i]`; element j is in column j.
+    """Return a sparse matrix with `diagonals[i]` on the diagonal `offsets[i]`: `diagonals[i][j]` is in column j.
 
     Args:
         diagonals: the diagonals, one in each row.
@@ -353,7 +354,7 @@ class check_sparse_tensor_invariants:  # noqa: N801
 
 
 def as_sparse_gradcheck(gradcheck: Callable[..., bool]) -> Callable[..., bool]:
-    """Return a variant of `gradcheck` for functions of sparse tensors, which varies the stored values.
+    """Return a variant of `gradcheck` that checks functions of sparse tensors, and varies only the stored values.
 
     Args:
         gradcheck: `autograd.gradcheck`, or another function with the same arguments.

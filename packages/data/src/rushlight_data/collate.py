@@ -32,12 +32,12 @@ def allocate_batches_by(allocate: Allocate | None) -> None:
 def default_collate(batch: Sequence[Any]) -> Any:
     """Combine samples into a batch with a new first dimension.
 
-    Tensors, NumPy arrays and NumPy scalars are stacked into tensors. Ints become an int64 tensor, and floats a
-    float64 tensor; strings and bytes stay in a list. Mappings, named tuples and sequences are collated item by
-    item and keep their type if it can be constructed; a plain tuple becomes a list.
+    Tensors, NumPy arrays and NumPy scalars are stacked into tensors. Ints become an int64 tensor, and floats become a
+    float64 tensor. Strings and bytes stay in a list. Mappings, named tuples and sequences are collated item by item and keep
+    their type if an object of this type can be constructed; a plain tuple becomes a list.
 
     Raises:
-        TypeError: for samples of other types.
+        TypeError: for samples of any other type.
         RuntimeError: for tensors of different shapes or sequences of different lengths.
 
     Example:
@@ -138,7 +138,7 @@ def default_convert(data: Any) -> Any:
 
 
 def tensor_bytes(data: Any) -> int:
-    """Return the size of the tensors in a batch, at any nesting depth."""
+    """Return the total number of bytes of the tensors in a batch, at any nesting depth."""
     if isinstance(data, core.Tensor):
         return data.numel() * data.element_size()
     if isinstance(data, Mapping):
@@ -149,7 +149,7 @@ def tensor_bytes(data: Any) -> int:
 
 
 def stack(tensors: Sequence[core.Tensor]) -> core.Tensor:
-    """Stack tensors along a new first dimension; in a worker, directly into memory that can be sent.
+    """Stack tensors along a new first dimension. In a worker, the result is made in memory that the loader can read.
 
     Arguments:
         tensors: N tensors of one shape (*).

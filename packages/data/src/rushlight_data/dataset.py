@@ -171,7 +171,7 @@ class StackDataset(Dataset[Any]):
 
 
 class ConcatDataset(Dataset[T]):
-    """A concatenation of map-style datasets. Raises ValueError without datasets, and TypeError for an iterable dataset.
+    """A concatenation of map-style datasets. Raises ValueError if there is no dataset, and TypeError for iterable datasets.
 
     Arguments:
         datasets: the datasets.
@@ -302,7 +302,7 @@ def random_split(
             first subsets, one each.
         generator: the generator from which the order is drawn; None selects the default generator.
 
-    Raises ValueError if a fraction is not between 0 and 1, or if the lengths do not add up.
+    Raises ValueError if a fraction is not between 0 and 1, or if the sum of the lengths differs from the dataset's length.
 
     Example:
         >>> train, test = random_split(range(10), [0.8, 0.2])

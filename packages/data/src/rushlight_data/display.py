@@ -18,7 +18,7 @@ class Display:
         epoch: number of the epoch.
         done: number of batches that were already returned; not 0 if the epoch is resumed.
         total: number of batches of the epoch; None if it is not known.
-        bar: whether to show a bar. Without a terminal, only its last state is written.
+        bar: whether to show a bar. Without a terminal, only the last state of the bar is written.
         report: whether to write, at the end of the epoch, a line that names the cause that limited the speed.
         stats: the loader's statistics, which continue to change."""
 
@@ -49,7 +49,7 @@ class Display:
             self._stream.flush()
 
     def finish(self) -> None:
-        """Show the end of the epoch."""
+        """Show that the epoch has ended."""
         if self._bar:
             self._total = self._done
             self._stream.write(f"\r{self._line()}\x1b[K\n" if self._is_terminal else f"{self._line()}\n")

@@ -1,12 +1,12 @@
-"""Prediction of the next epoch, so that its first batches are read before it begins.
+"""Prediction of the next epoch, so that workers can read its first batches before the epoch begins.
 
 Note [Early batches]
-Between two epochs, workers would otherwise be idle. They therefore read the first batches of the next epoch, as predicted
-under the assumption that nothing changes. The order comes from copies of the samplers and generators, so that nothing is
-drawn from the originals. When the next epoch begins, its actual order and seed are determined. The batches that were read
-early are used only if they are the first batches of this epoch and the workers' state has not changed (Note [Snapshots]);
-otherwise they are dropped. If a file that was read for a batch has changed in the meantime, the batch is read again
-(`opened_files.py`). A wrong prediction therefore costs only time.
+Between two epochs, workers would otherwise be idle. They therefore read the first batches of the next epoch, which are
+predicted under the assumption that nothing changes. The order comes from copies of the samplers and generators, so that
+nothing is drawn from the originals. When the next epoch begins, its actual order and seed are determined. The batches that
+were read early are used only if they are the first batches of this epoch and the workers' state has not changed (Note
+[Snapshots]); otherwise they are dropped. If a file that was read for a batch has changed in the meantime, the batch is read
+again (`opened_files.py`). A wrong prediction therefore costs only time.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class EarlyBatches:
 
 
 def predict(loader: DataLoader[Any], count: int) -> EarlyBatches | None:
-    """Return the first `count` batches of the next epoch if nothing changes, or None if they are unknown."""
+    """Return the first `count` batches of the next epoch, provided that nothing changes, or None if they are unknown."""
     generators = _Copies()
     # Draw the seed before the sampler draws its seed, as at the beginning of an epoch.
     if loader.seed is None:
@@ -77,7 +77,7 @@ def predict(loader: DataLoader[Any], count: int) -> EarlyBatches | None:
 
 
 class _Copies:
-    """Copies of generators. Each generator is copied once, since all draws of an epoch share the original."""
+    """Copies of generators. Samplers that share a generator also share its copy, so each generator is copied once."""
 
     def __init__(self) -> None:
         self._copies: dict[int, core.Generator] = {}
@@ -91,7 +91,7 @@ class _Copies:
 
 
 def _copy(sampler: Any, seed: int | None, generators: _Copies) -> Any:
-    """Return a sampler with the order of the next iteration, or None if the order of this class cannot be predicted."""
+    """Return a sampler with the order of the next iteration, or None if the sampler's order cannot be predicted."""
     kind = type(sampler)
     if kind in _FIXED:
         return sampler

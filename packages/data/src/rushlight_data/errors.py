@@ -78,7 +78,7 @@ class Failure:
     """A worker's exception in the form in which it is sent to the loader.
 
     `index` is a tuple with the index of the sample, or empty. The exception itself is in `pickled`, or in
-    `exception` if the transport stays within one process; both are None if it cannot be pickled."""
+    `exception` if the transport stays within one process; both are None if the exception cannot be pickled."""
 
     def __init__(
         self,
@@ -130,8 +130,8 @@ def exited(
 ) -> WorkerExited:
     """Make the error for a worker that has ended.
 
-    `lost` has the number and the indices of each pending batch, and `sample` the batch and the index of the
-    sample that the worker was reading."""
+    `lost` contains the number and the indices of each pending batch. `sample` contains the batch and the index of the sample
+    that the worker was reading."""
     if exitcode is None:
         how, hint = "ended unexpectedly", ""
     elif exitcode < 0:

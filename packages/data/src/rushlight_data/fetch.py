@@ -16,8 +16,8 @@ class Task:
     """A batch to be read.
 
     `number` is the batch's position in the epoch, and `position` is the position of its first sample. `indices` is a
-    list of indices, or a single index if the loader does not batch. For an iterable dataset, `number` and `position`
-    count within the lane of the batch."""
+    list of indices, or a single index if the loader does not batch. For an iterable dataset, `number` and `position` count
+    only the batches and samples of `lane`, the part of the stream that the batch comes from."""
 
     __slots__ = ("indices", "lane", "number", "position")
 

@@ -1,4 +1,4 @@
-"""Let the C library keep the memory that samples free, and use it for the next samples.
+"""Configure the C library to keep the memory of samples that are freed, so that the next samples use this memory again.
 
 Note [Freed memory]
 NumPy and Pillow allocate the arrays and images of samples with `malloc`. The GNU C library maps memory for each block of
@@ -24,7 +24,7 @@ KEPT_BYTES = 8 << 20
 
 @functools.cache
 def keep_freed_memory() -> None:
-    """Let the C library keep freed blocks of up to `KEPT_BYTES` in this process. Calls after the first one do nothing."""
+    """Configure the C library to keep freed blocks of up to `KEPT_BYTES` in this process, at the first call only."""
     try:
         library = ctypes.CDLL(None)
         library.malloc.restype, library.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]

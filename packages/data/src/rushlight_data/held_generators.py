@@ -27,7 +27,7 @@ _CONSTRUCTORS = ("__init__", "__new__", "__post_init__")
 
 
 def warn_of_generators(dataset: Any) -> None:
-    """Warn if a dataset holds generators, which draw the same numbers in every worker."""
+    """Warn if a dataset holds generators, because their copies draw the same numbers in every worker."""
     if not _draws_random(dataset):
         return
     paths = [f"{path} ({type(found).__name__})" for path, found in _find(dataset)]

@@ -1,4 +1,4 @@
-"""Iterators over one epoch of a loader: `SerialIterator` without workers, `WorkersIterator` with them."""
+"""Iterators over one epoch of a loader: `SerialIterator` without workers, and `WorkersIterator` with workers."""
 
 from __future__ import annotations
 
@@ -211,7 +211,8 @@ class WorkersIterator(LoaderIterator):
     """Iterator over an epoch of a loader with workers, which read batches ahead.
 
     Each batch of a map-style dataset is assigned to the worker with the fewest pending tasks; the contents of
-    a batch do not depend on the worker. For an iterable dataset, the batches come from the lanes in turn.
+    a batch do not depend on the worker. For an iterable dataset, the batches come in turn from the dataset's lanes, which
+    are read independently.
 
     An exception of the dataset, the sampler or `collate_fn` in a worker is raised by `next()`. `next()` raises LoaderTimeout
     if no batch arrives within the loader's `timeout`, and WorkerExited if a worker ends unexpectedly.
@@ -305,7 +306,7 @@ class WorkersIterator(LoaderIterator):
         return data
 
     def _take(self, begun: float) -> tuple[Task, Any, Any]:
-        """Wait for the next batch to return."""
+        """Wait for the batch that `next()` returns, and return its task and data."""
         while True:
             if self._in_order:
                 number = self._next_out
@@ -386,7 +387,7 @@ class WorkersIterator(LoaderIterator):
     def _is_short_of_memory(self, busy: int) -> bool:
         """Return whether a memory limit leaves no room for another batch besides the batches that are being read.
 
-        Fewer batches are then read ahead. A batch that does not fit by itself raises OutOfMemoryError."""
+        If so, the loader reads fewer batches ahead. A single batch that does not fit raises OutOfMemoryError."""
         if self._batch_bytes < LARGE_BYTES or self._memory_left is None:
             return False
         left = self._memory_left()

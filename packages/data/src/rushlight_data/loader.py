@@ -69,13 +69,13 @@ class DataLoader(Generic[T_co]):
             starts new workers. True keeps the workers even if changes could go unnoticed. False starts new workers for each
             epoch.
         pin_memory_device: the device for which memory is pinned; "" selects the available device.
-        in_order: whether to return batches in the sampler's order rather than as they arrive.
+        in_order: whether to return batches in the sampler's order, rather than in the order in which the batches arrive.
         seed: makes the order and all random streams a function of (seed, epoch, batch). If None, the seed of
             each epoch is drawn from `generator`. Not in PyTorch.
-        streams: how the random streams of `random`, NumPy and core are seeded while samples are read: per
-            "batch", per "sample" (independent of the batch size; about 10 microseconds per sample), or, with
-            None, once per worker as in PyTorch, so that values depend on the worker. See Note [Streams]. Not
-            in PyTorch.
+        streams: how the random streams of `random`, NumPy and core are seeded while samples are read: "batch" seeds them
+            before each batch. "sample" seeds them before each sample, so that values do not depend on the batch size; this
+            takes about 10 microseconds per sample. None seeds them once per worker, as in PyTorch, so that values depend on
+            the worker. See Note [Streams]. Not in PyTorch.
         transport: how batches are sent: "shared_memory", "pickling", "threads", a
             `rushlight_core.seams.transport.Transport`, or None for the fastest transport that is installed. Not in PyTorch.
         progress: whether to show a progress bar on the standard error stream. Not in PyTorch.
@@ -86,10 +86,10 @@ class DataLoader(Generic[T_co]):
         TypeError: if an argument has the wrong type.
         ValueError: if arguments cannot be combined or are out of range.
 
-    An exception in the dataset is raised by `next()` with its own class. Its notes name the sample, and with
-    workers its `__cause__` is a `WorkerError`; iteration can continue after it. If a worker exits, `next()`
-    raises `WorkerExited` and the iteration ends. If no batch arrives within `timeout` seconds, `next()` raises
-    `LoaderTimeout`.
+    An exception in the dataset is raised by `next()` with its own class. The notes of the exception name the sample. With
+    workers, the `__cause__` of the exception is a `WorkerError`. Iteration can continue after the exception. If a worker
+    exits, `next()` raises `WorkerExited` and the iteration ends. If no batch arrives within `timeout` seconds, `next()`
+    raises `LoaderTimeout`.
 
     Example:
         >>> dataset = torch.utils.data.TensorDataset(torch.arange(10.0).reshape(5, 2), torch.arange(5))
@@ -206,7 +206,7 @@ class DataLoader(Generic[T_co]):
         super().__setattr__(name, value)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the attributes to copy or pickle. Workers are not included: the copy starts its own."""
+        """Return the attributes to copy or pickle. Workers are not included: the copy starts its own workers."""
         return self.__dict__ | {"_pool": None, "_pool_arguments": ()}
 
     def __len__(self) -> int:
@@ -364,7 +364,7 @@ class DataLoader(Generic[T_co]):
         return progress, order
 
     def _skip(self, order: Iterator[Any], batches: int, expected: int) -> Iterator[Any]:
-        """Skip batches and raise ValueError if their indices do not have the expected digest."""
+        """Skip batches. Raise ValueError if the digest of their indices is not the expected digest."""
         digest: int | None = 0
         for indices in itertools.islice(order, batches):
             digest = digest_of(list(indices) if self._batched else indices, digest)
@@ -377,7 +377,7 @@ class DataLoader(Generic[T_co]):
         return order
 
     def _lanes(self) -> int:
-        """Return the number of lanes of an iterable dataset, each of which has its own position. See Note [Lanes]."""
+        """Return the number of lanes of an iterable dataset. Each lane has its own position. See Note [Lanes]."""
         return self.dataset.lanes if isinstance(self.dataset, Stream) else max(self.num_workers, 1)
 
     def _make_fetcher(self) -> Fetcher:

@@ -30,7 +30,7 @@ class Marks:
         return _rebuild, (self.num_workers, DupFd(self._fd))
 
     def set(self, worker: int, batch: int, offset: int) -> None:
-        """Record that a worker reads the sample at `offset` of a batch. The offset is -1 if it reads no sample."""
+        """Record that a worker reads the sample at `offset` of a batch. The offset is -1 if the worker reads no sample."""
         self._words[worker] = batch << _OFFSET_BITS | offset + 1
 
     def get(self, worker: int) -> tuple[int, int] | None:

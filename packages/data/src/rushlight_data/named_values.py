@@ -29,7 +29,7 @@ _ATTRIBUTE = ("LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR")
 
 
 class _Names(NamedTuple):
-    """The names in the code of a function and of the functions in it."""
+    """The names in the code of a function and of the functions that are defined inside of it."""
 
     from_globals: frozenset[tuple[str, ...]]  # chains of a global and attributes
     from_enclosing: frozenset[tuple[str, ...]]  # chains of a variable of an enclosing function and attributes
@@ -37,7 +37,7 @@ class _Names(NamedTuple):
 
 
 class NamedValue(NamedTuple):
-    """A value to which a function refers by name, and whether its state is to be followed."""
+    """A value to which a function refers by name. `followed` is true if snapshots include its state."""
 
     name: str  # the chain of names, joined by dots
     value: Any
@@ -80,7 +80,7 @@ def _chains(function: types.FunctionType) -> Iterator[list[NamedValue]]:
 
 
 def _follow(value: Any, chain: tuple[str, ...]) -> list[NamedValue]:
-    """Return a value and, as long as the values are modules, the attributes of the modules."""
+    """Return the values to which a chain of names refers: `value`, then attributes, up to the first that is not a module."""
     values = [NamedValue(chain[0], value, not isinstance(value, types.ModuleType))]
     for end in range(1, len(chain)):
         if not isinstance(value, types.ModuleType):

@@ -1,8 +1,8 @@
 """Watch which files a worker reads, to find out later whether they have changed. See Note [Early batches].
 
 Python calls audit hooks when it opens a file or lists a folder, but not when it reads the status of a file or the target of
-a link. The functions of `os` that read these are replaced while files are recorded. `os.path` and `pathlib` call these
-functions.
+a link. Therefore, the functions of `os` that read a status or a link are replaced while files are recorded. `os.path` and
+`pathlib` call these functions of `os`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class OpenedFiles:
         self._recording = True
 
     def stop(self) -> Signatures:
-        """End recording and return the signatures of the files, plus one that never matches if other sources were read."""
+        """End recording and return the files' signatures. If other sources were read, add a signature that never matches."""
         self._recording = False
         vars(os).update(self._originals)
         return self._signatures

@@ -13,7 +13,7 @@ def require(module: str, user: str, extra: str) -> Any:
 
     Arguments:
         module: name of the module.
-        user: the name of the caller in the error.
+        user: the name by which the error refers to the caller.
         extra: the extra of this package that installs the module.
 
     Example:

@@ -101,8 +101,8 @@ def _hash(values: core.Tensor, key: int) -> core.Tensor:
 class PermutationSampler(_Seeded):
     """A sampler that yields the indices of `data_source` in random order, in constant memory.
 
-    `RandomSampler` stores its order, 8 bytes per index. This sampler computes the order (see `Permutation`), so that an
-    epoch over billions of indices begins, or is resumed, at once.
+    `RandomSampler` stores its order, which takes 8 bytes per index. This sampler computes the order (see `Permutation`), so
+    that an epoch over billions of indices begins, or is resumed, at once.
 
     Arguments:
         data_source: the dataset.

@@ -20,14 +20,14 @@ def should_pin(loader: Any) -> bool:
 
 
 def memory_can_be_pinned() -> bool:
-    """Return whether a device is available whose copies use page-locked memory."""
+    """Return whether there is a device that copies batches from page-locked memory."""
     return core._C._pinning_device() != ""
 
 
 def pin(data: Any, device: str = "") -> Any:
     """Return the batch with its tensors copied to page-locked memory, at any nesting depth.
 
-    For other objects with a `pin_memory` method, that method is called."""
+    If another object has a method `pin_memory`, this method is called."""
     if isinstance(data, core.Tensor):
         return data.pin_memory(device) if device else data.pin_memory()
     if hasattr(data, "pin_memory"):

@@ -1,16 +1,16 @@
-"""Read batches without seeding random streams if the dataset draws no random numbers, although it does not declare this.
+"""Read batches without seeding random streams if the dataset draws no random numbers, even if it does not declare this.
 
 Note [Quiet datasets]
 Seeding the streams of `random` and NumPy and restoring the streams of the training process takes longer than reading
 a batch of tiny samples, and most samples draw nothing. In that case seeding and restoring are not necessary. So the
 first batch of a loader is read with seeded streams. If their states are unchanged afterwards, the dataset is treated
 as quiet, and later batches are read without seeding. If a later batch draws after all, which is detected in the
-memory of the generators, the streams of the training process are restored. This batch is read again with seeded
-streams, and so is every batch after it. Batches are therefore the same in both cases. The samples of the first batch
-that draws are read twice.
+memory of the generators, the streams of the training process are restored. This batch is then read again with seeded
+streams, and all later batches are also read with seeded streams. Batches are therefore the same in both cases. The samples
+of the first batch that draws are read twice.
 
 The stream of core is seeded and restored for every batch, which takes 0.2 microseconds. While a batch is read,
-NumPy's generator is replaced by a generator of the loader, which also drops the Gaussian that NumPy caches.
+NumPy's generator is replaced by a generator of the loader. The replacement also discards the Gaussian that NumPy caches.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class QuietStreams:
         return QuietStreams, ()  # a loader that is copied or unpickled reads its first batch with seeds again
 
     def fetch(self, fetcher: Fetcher, task: Task, preserved: PreservedStreams) -> Any:
-        """Return the batch of a task. The random streams of this process are unchanged afterwards."""
+        """Return the batch of a task, and leave the random streams of this process unchanged."""
         if self.quiet:
             fetcher.reseed = seed_core
             drawn, data = self._fetch_unseeded(fetcher, task)
@@ -103,7 +103,8 @@ class QuietStreams:
     def _fetch_unseeded(self, fetcher: Fetcher, task: Task) -> tuple[bool, Any]:
         """Return whether samples drew from the streams, and the batch, which is valid only if they did not.
 
-        Streams that were drawn from are restored. An exception of a sample is raised only if nothing was drawn."""
+        Streams from which samples drew numbers are restored. An exception of a sample is raised only if nothing was
+        drawn."""
         before = self._snapshot()
         numpy = imported_numpy()
         if numpy is not None:

@@ -3,11 +3,11 @@
 Note [Streams]
 A dataset draws from the global streams of `random`, NumPy and core. The drawn numbers must not depend on which worker
 reads a sample, on the number of workers, or on the position at which a run was resumed. Therefore the streams are
-seeded before each batch, by a hash of the epoch's seed and the batch's number in the epoch (or, if this is chosen,
-before each sample, by a hash of the epoch's seed and the sample's position). Without workers this happens in the
-training process. Its own streams are saved before each batch and restored after it, so that training also draws the
-same numbers for any number of workers. Note [Quiet datasets] describes how this is avoided if samples draw nothing.
-One value is not restored: the second Gaussian that NumPy's legacy generator caches.
+seeded before each batch, by a hash of the epoch's seed and the batch's number in the epoch (or, with `streams="sample"`,
+before each sample, by a hash of the epoch's seed and the sample's position). Without workers, the streams of the training
+process are seeded. These streams are saved before each batch and restored after it, so that training also draws the same
+numbers for any number of workers. Note [Quiet datasets] describes how seeding is avoided if samples draw nothing. One value
+is not restored: the second Gaussian that NumPy's legacy generator caches.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _MASK = (1 << 64) - 1
 def imported_numpy() -> Any:
     """Return NumPy if the program has imported it, or else None.
 
-    While another thread imports NumPy, `sys.modules` contains a module that lacks some attributes. The function then returns
-    None: the calling thread has not imported NumPy, so its data contains no arrays."""
+    While another thread imports NumPy, `sys.modules` contains a module that lacks some attributes. In that case, the
+    function returns None: the calling thread has not imported NumPy, so its data contains no arrays."""
     numpy = sys.modules.get("numpy")
     if numpy is not None and getattr(numpy.__spec__, "_initializing", False):
         return None
@@ -79,8 +79,8 @@ def give_own_generator(seed: int) -> None:
 def thread_safe_generator() -> Any:
     """Return the generator of the calling worker thread, or None (the default generator) elsewhere.
 
-    Threads share the global streams. Values drawn from this generator depend on the loader's seed and on the
-    batch only, and equal those that a worker process draws from the default generator.
+    Threads share the global streams. Values drawn from this generator depend only on the loader's seed and on the batch, and
+    equal the values that a worker process draws from the default generator.
 
     Example:
         >>> thread_safe_generator() is None  # the calling thread is not a worker
@@ -90,7 +90,7 @@ def thread_safe_generator() -> Any:
 
 
 def seed_streams(seed: int) -> None:
-    """Seed the global streams of `random`, core and, if it is loaded, NumPy; and the thread's own generator."""
+    """Seed the thread's own generator and the global streams of `random`, core and (if it is imported) NumPy."""
     own = thread_safe_generator()
     if own is not None:
         own.manual_seed(seed & (_MASK >> 1))

@@ -6,10 +6,10 @@ indices again. A random order is a function of one 63-bit seed, which is drawn f
 generator of core, when an iteration begins.
 
 Note [Orders of PyTorch]
-In the random stream "torch", samplers have the same orders as in PyTorch. PyTorch's samplers draw directly from a
-generator that is passed to them. SubsetRandomSampler and WeightedRandomSampler also draw directly from the global
-generator. In these cases the whole order is drawn when an iteration begins, and the state of the generator at that
-time replaces the seed.
+If the random stream is "torch", samplers return the same orders as PyTorch's samplers. PyTorch's samplers draw directly from
+a generator that is passed to them. SubsetRandomSampler and WeightedRandomSampler also draw directly from the global
+generator. In these cases the whole order is drawn when an iteration begins, and the state of the generator at that time
+replaces the seed.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def iterate(sampler: Iterable[Any], start: int = 0) -> Iterator[Any]:
 
     Arguments:
         sampler: an iterable of indices.
-        start: number of indices that are skipped.
+        start: number of indices to skip.
 
     Example:
         >>> list(iterate(SequentialSampler("abcd"), 2))
@@ -196,8 +196,8 @@ class RandomSampler(_Seeded):
 
     Arguments:
         data_source: the dataset.
-        replacement: whether to draw each index independently. Otherwise no index is repeated before all have
-            been drawn.
+        replacement: whether to draw each index independently. Otherwise no index is repeated before all indices have been
+            drawn.
         num_samples: number of indices per iteration. Default: the length of `data_source`.
         generator: the generator from which the seed is drawn; None selects the default generator.
 
@@ -347,7 +347,7 @@ class WeightedRandomSampler(_Seeded):
 
 
 def _numbers(tensors: Iterable[core.Tensor]) -> Iterator[int]:
-    """Iterate over the elements of tensors, converting a few to Python ints at a time."""
+    """Iterate over the elements of tensors, converting a few elements at a time to Python ints."""
     return itertools.chain.from_iterable(
         tensor[i : i + _CHUNK].tolist() for tensor in tensors for i in range(0, len(tensor), _CHUNK)
     )
@@ -402,7 +402,7 @@ class BatchSampler(Sampler[list[Any]]):
             self.sampler.reseed(seed)
 
     def state_dict(self) -> dict[str, Any] | None:
-        """Return the state of the wrapped sampler, or None if it has none."""
+        """Return the state of the wrapped sampler, or None if that sampler has no state."""
         return self.sampler.state_dict() if hasattr(self.sampler, "state_dict") else None
 
     def load_state_dict(self, state_dict: dict[str, Any] | None) -> None:
@@ -414,9 +414,9 @@ class BatchSampler(Sampler[list[Any]]):
 class DistributedSampler(Sampler[int]):
     """A sampler of the part of a dataset that one of `num_replicas` processes reads.
 
-    With `shuffle`, the order is a function of `seed` and the epoch, and every process calls
-    `set_epoch(epoch)` before each epoch. All parts have the same length: the first indices are repeated to
-    make the length divisible, or, with `drop_last`, the last indices are dropped.
+    With `shuffle`, the order is a function of `seed` and the epoch, and every process must call `set_epoch(epoch)` before
+    each epoch. All parts have the same length: to make the number of indices divisible by `num_replicas`, the first indices
+    are repeated, or, with `drop_last`, the last indices are dropped.
 
     Arguments:
         dataset: the dataset.

@@ -21,8 +21,8 @@ class SharedList(Sequence[T]):
     """A read-only sequence whose memory is not copied when forked workers read it.
 
     Ints of 64 bits and floats take 8 bytes each. Strings, bytes and other objects take their encoded or pickled size plus 8
-    bytes. Reading an item returns a new object that is equal to the original one, so a change of an item is not kept. Slices
-    share the memory of the list. Workers that are not forked receive a copy.
+    bytes. Reading an item returns a new object that is equal to the original item, so changing this object does not change
+    the list. Slices share the memory of the list. Workers that are not forked receive a copy.
 
     Arguments:
         items: the items, which must be picklable unless they are numbers, strings or bytes.

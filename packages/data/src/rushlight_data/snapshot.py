@@ -1,17 +1,18 @@
 """Snapshots of objects, to detect whether their state has changed.
 
 Note [Snapshots]
-Workers have a copy of the dataset, made when they started. They can be kept for another epoch, and batches of that
-epoch can be read before it begins, only if nothing has changed in between. A snapshot walks over everything that
-is reachable from the dataset, the collate function and the other arguments of workers: attributes, containers,
-the elements of tensors and arrays, closures, the attributes of classes, and the globals that functions use. It keeps
-one entry per mutable object: the object, and references to its parts. A comparison compares the parts of each entry
-by identity. Replacing a value by an equal one therefore counts as a change, which only costs time. The settings of the
-process are compared as well (`process_settings.py`).
+A worker has a copy of the dataset, made when the worker started. Workers can be kept for another epoch, and can read batches
+of that epoch before it begins, only if nothing has changed in between. A snapshot walks over everything that is reachable
+from the dataset, the collate function and the other arguments of workers: attributes, containers, the elements of tensors
+and arrays, closures, the attributes of classes, and the globals that functions use. The snapshot keeps one entry per mutable
+object: the object, and references to its parts. A comparison compares the parts of each entry by identity. Replacing a value
+by an equal one therefore counts as a change, which only costs time. The settings of the process are compared as well
+(`process_settings.py`).
 
 Objects of classes of the standard library and of installed packages are followed, but the functions and classes of these
 libraries are not. A snapshot has `known = False` if it contains an object whose state cannot be read (a file, a lock, shared
-memory of another kind), or too much to compare in a few milliseconds. Changes of such a dataset may not be detected.
+memory of another kind), or if it contains more objects than can be compared in a few milliseconds. Changes of such a dataset
+may not be detected.
 
 The globals of a function are found by the names in its code (`named_values.py`). A snapshot also has `known = False` if it
 contains code that may use other globals: code that calls `eval` or `globals`, for example, or that passes a module to
@@ -80,7 +81,7 @@ class Snapshot:
         self.known = self.known and self._names_all
 
     def changed(self) -> bool:
-        """Return whether anything differs from the time when the snapshot was made."""
+        """Return whether anything has changed since the snapshot was made."""
         try:
             if process_settings() != self._settings:
                 return True

@@ -19,8 +19,8 @@ VERSION = 1
 class Progress:
     """The progress of one epoch.
 
-    It consists of the epoch's number, the seed of its random streams, the sampler's state, and the number of
-    batches and samples returned so far."""
+    The progress consists of the epoch's number, the seed of the epoch's random streams, the sampler's state, and the numbers
+    of batches and samples that were returned so far."""
 
     def __init__(self, epoch: int, seed: int, order: Any, batches: int = 0, samples: int = 0) -> None:
         self.epoch = epoch

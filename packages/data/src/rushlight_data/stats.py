@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class LoaderStats:
-    """Times in seconds, summed over all batches since the loader was created.
+    """The times that a loader and its workers have spent, in seconds, summed over all batches since the loader was created.
 
     Attributes:
         batches: number of batches returned.

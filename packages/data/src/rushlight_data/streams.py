@@ -215,7 +215,7 @@ class _ShuffleIterator(StreamIterator[T]):
         return self._block.pop()
 
     def _read_block(self) -> list[T]:
-        """Return the remaining samples of the block. If the source raises an exception, the next call continues after it."""
+        """Return the remaining samples of the block. After an exception of the source, the next call continues reading."""
         while len(self._samples) < self._size:
             try:
                 self._samples.append(next(self._source))
@@ -248,8 +248,8 @@ class MixStream(Stream[T]):
     Arguments:
         streams: the streams.
         weights: a positive number per stream; a stream is chosen with a probability proportional to its weight.
-        stop: when a lane ends: with "all", after all streams have ended in this lane; with "first", after one stream has
-            ended.
+        stop: "all" ends a lane after all streams have ended in this lane; "first" ends a lane after one stream has ended in
+            it.
 
     The number of lanes is the smallest number of lanes of any stream.
 

@@ -1,4 +1,4 @@
-"""Datasets of the rows of tables: CSV files through pandas, Parquet files through pyarrow."""
+"""Datasets of the rows of tables: CSV files, which pandas reads, and Parquet files, which pyarrow reads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["CSVDataset", "ParquetDataset", "read_parquet"]
 
 
 class _Table(Dataset[dict[str, Any]]):
-    """Base class of datasets whose samples are rows of columns in memory."""
+    """Base class of datasets of the rows of a table, whose columns are in memory."""
 
     draws_random = False
     path: str

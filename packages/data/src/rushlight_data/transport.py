@@ -26,7 +26,7 @@ GROUP = "rushlight.transport"
 def find_transport(choice: str | Transport | None) -> Transport:
     """Return the transport for the `transport` argument of a loader.
 
-    A transport object is returned unchanged and a name is looked up. None selects shared memory if a package
+    A transport object is returned unchanged, and a name selects a transport. None selects shared memory if a package
     that provides it is installed, and pickling otherwise. Raises ValueError for an unknown name."""
     if choice is None:
         return _default()
@@ -74,7 +74,7 @@ class PicklingTransport:
     def worker(
         self, target: Callable[..., object], args: tuple[Any, ...], *, name: str, context: Any = None
     ) -> Any:
-        """Return a daemon process, not yet started.
+        """Return a daemon process that has not been started yet.
 
         `context` is a multiprocessing context, the name of a start method, or None for the default start
         method."""
@@ -131,7 +131,7 @@ class ThreadTransport:
     """Run workers as threads of the calling process, without pickling or copying batches.
 
     Threads suit datasets that wait for a disk or a network, or that compute without the GIL. Threads share
-    the global random streams, so augmentation that draws from them is not reproducible. A thread cannot be
+    the global random streams, so augmentation that draws from these streams is not reproducible. A thread cannot be
     killed."""
 
     name = "threads"
@@ -145,7 +145,7 @@ class ThreadTransport:
     def worker(
         self, target: Callable[..., object], args: tuple[Any, ...], *, name: str, context: Any = None
     ) -> Any:
-        """Return a daemon thread, not yet started. `context` must be None, since no process is started."""
+        """Return a daemon thread that has not been started yet. `context` must be None, since no process is started."""
         if context is not None:
             raise ValueError(
                 f"DataLoader(multiprocessing_context): must be None for transport 'threads', got {context!r}"

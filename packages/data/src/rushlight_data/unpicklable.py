@@ -12,7 +12,7 @@ _DEPTH = 20
 
 
 def explain(error: BaseException, **roots: Any) -> None:
-    """Add a note to a pickling error that names the innermost attribute of the roots that cannot be pickled."""
+    """Add a note to a pickling error. The note names the innermost attribute that cannot be pickled."""
     for name, root in roots.items():
         found = _find(root, name, set(), _DEPTH)
         if found is not None:

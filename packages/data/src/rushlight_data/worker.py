@@ -120,8 +120,8 @@ def run(conn: Any, setup: Setup) -> None:
 class MessageReader:
     """Reads the loader's messages in a thread.
 
-    The loader's sends therefore never block, and the worker detects that the loader has ended even while it
-    reads a sample."""
+    The loader therefore never waits when it sends a message, and the worker detects that the loader has ended even while the
+    worker reads a sample."""
 
     def __init__(self, conn: Any, isolated: bool) -> None:
         self._conn = conn

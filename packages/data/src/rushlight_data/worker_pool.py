@@ -181,7 +181,8 @@ class WorkerPool:
     ) -> None:
         """Begin an epoch in all workers and cancel the tasks of the previous epoch.
 
-        `lanes` has, for each lane of an iterable dataset, the number of batches already read and its state."""
+        `lanes` contains, for each lane of an iterable dataset, the number of batches that were already read and the lane's
+        state."""
         self.generation += 1
         count = len(self.workers)
         for worker in self.workers:

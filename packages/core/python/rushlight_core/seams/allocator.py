@@ -1,4 +1,4 @@
-"""The interface for host memory, with which another allocator can provide the storages of tensors.
+"""The interface by which another allocator can provide the host memory of tensors.
 
 An allocator is a C struct, `rushlight::AllocatorInterface` of rushlight/allocator.h, in a library that the process has
 loaded. ctypes can find the address of the struct.
@@ -24,7 +24,7 @@ def set_allocator(address: int | None) -> int | None:
         The address of the former allocator; None for the default allocator.
 
     Raises:
-        ValueError: the version of the struct is not supported, or functions are missing.
+        ValueError: the version of the struct is not supported, or the struct lacks a function.
 
     Example::
 

@@ -1,8 +1,8 @@
 """The interface between functions of control flow and the packages that capture programs.
 
 `cond`, `while_loop` and `scan` read values of tensors to choose the next operators. Reading values cannot be captured.
-A package that captures programs therefore installs a recorder. While it records, `cond`, `while_loop` and `scan` pass their
-functions to the recorder instead of calling them.
+A package that captures programs therefore installs a recorder. While the recorder records, `cond`, `while_loop` and `scan`
+pass their functions to it instead of calling them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ else:
 class Recorder(Protocol):
     """A recorder of control flow.
 
-    The functions passed to it take and return lists of tensors of any shapes, and each function is called once.
+    The functions that are passed to a recorder take and return lists of tensors. The recorder calls each function once.
     """
 
     def is_recording(self) -> bool:
@@ -31,7 +31,7 @@ class Recorder(Protocol):
         """Return whether sizes may differ between runs of the program. In that case, no Python loop may depend on a size."""
 
     def cond(self, pred: Tensor, true_fn: Function, false_fn: Function) -> list[Tensor]:
-        """Record both branches, which are functions of an empty list. Return tensors that represent the results.
+        """Record both branches, which are called with an empty list. Return tensors that represent the results.
 
         Raises:
             RuntimeError: the branches return results of different types.

@@ -4,7 +4,7 @@ A provider is a module that attaches itself to core when it is imported. It atta
 (rushlight_core.seams.stages, or in C++ rushlight/dispatch.h), and sets itself as `rushlight_core.autograd`, from which
 packages that build on core import `grad`, `backward` and `Function`. `DistributedDataParallel` of rushlight-nn also needs
 `Variable._execution_engine.queue_callback(callback)`, which calls a function at the end of the running backward pass. A
-provider is an entry point of the group "rushlight.autograd".
+provider is installed as an entry point of the group "rushlight.autograd".
 """
 
 from __future__ import annotations

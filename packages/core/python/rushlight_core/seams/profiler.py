@@ -1,8 +1,8 @@
 """The interfaces of the profiler: named spans that any package may open, and sinks that write recorded profiles.
 
 `span("DataLoader.next")` marks a part of the program for the running profiler; it does nothing if no profiler runs. A sink
-writes a recorded profile. It is given as an argument or found by name in the entry point group `rushlight.profiler`.
-rushlight-profiler provides three sinks: a Chrome trace, JSON lines and an HTML page.
+writes a recorded profile. A program passes a sink as an argument, or by its name in the entry point group
+`rushlight.profiler`. rushlight-profiler provides three sinks: a Chrome trace, JSON lines and an HTML page.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _open_span: Callable[[str], AbstractContextManager[object]] | None = None
 
 
 def span(name: str) -> AbstractContextManager[object]:
-    """Return a context manager that records the time of its block, while a profiler records.
+    """Return a context manager that records the time of its block if a profiler is recording.
 
     Args:
         name: the name of the span.
@@ -36,7 +36,7 @@ def span(name: str) -> AbstractContextManager[object]:
 
 
 def set_span(function: Callable[[str], AbstractContextManager[object]] | None) -> None:
-    """Set the function that `span` calls from now on, for a profiler that records; None removes it."""
+    """Set the function that `span` calls from now on. A profiler that records installs the function; None removes it."""
     global _open_span
     _open_span = function
 
@@ -45,7 +45,7 @@ def set_span(function: Callable[[str], AbstractContextManager[object]] | None) -
 
 
 class Argument(NamedTuple):
-    """A tensor that was given to an operator."""
+    """A description of a tensor that was passed to an operator."""
 
     dtype: str
     shape: tuple[int, ...]

@@ -102,7 +102,7 @@ def go_on(rest: int, name: str, *args: Any) -> Any:
 
 @contextmanager
 def stage_on(stage: str) -> Iterator[None]:
-    """Make a stage handle every operator of this thread within the block, for all tensors.
+    """Make a stage handle every operator that this thread calls in the block, even if no tensor is marked for the stage.
 
     Args:
         stage: the name of the stage, such as "tracer".
@@ -121,7 +121,7 @@ def stage_on(stage: str) -> Iterator[None]:
 
 @contextmanager
 def stage_off(stage: str) -> Iterator[None]:
-    """Skip a stage for the operators of this thread within the block; grad mode does not change.
+    """Skip a stage for the operators that this thread calls in the block. Grad mode does not change.
 
     Args:
         stage: the name of the stage.
@@ -141,7 +141,7 @@ def stage_off(stage: str) -> Iterator[None]:
 
 
 def provide_state() -> None:
-    """Claim the state of tensors for the provider that calls this function.
+    """Reserve the state that is attached to tensors for the provider that calls this function.
 
     Raises:
         RuntimeError: another provider has claimed the state.

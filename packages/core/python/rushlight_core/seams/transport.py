@@ -8,8 +8,8 @@ A transport may also have two optional methods:
 
 * `memory_left() -> int | None` returns the number of bytes of memory that the loader's process may still use, or None if
   there is no limit. If the next batch does not fit, the loader reads fewer batches ahead.
-* `reuse_memory(reuse: bool) -> None` is called by a worker before it reads a batch. If `reuse` is false, the worker has
-  waited for the loader: memory from `empty` is then returned to the system when the loader drops the batch, instead of being
+* `reuse_memory(reuse: bool) -> None` is called by a worker before it reads a batch. False means that the worker has waited
+  for the loader. Memory from `empty` is then returned to the system when the loader releases the batch, instead of being
   kept for the worker's next batch."""
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Worker(Protocol):
 
     @property
     def exitcode(self) -> int | None:
-        """None while the worker runs; 0 when it ended without an error; -N when signal N ended it."""
+        """The exit code: None while the worker runs, 0 if it ended without an error, -N if signal N ended it."""
 
     @property
     def sentinel(self) -> int:
@@ -73,7 +73,7 @@ class Worker(Protocol):
         """Return whether the worker runs."""
 
     def join(self, timeout: float | None = None) -> None:
-        """Wait for the end of the worker, at most `timeout` seconds."""
+        """Wait until the worker has ended, but at most `timeout` seconds."""
 
     def kill(self) -> None:
         """End the worker immediately. Does nothing if this is impossible, as for a thread."""
@@ -100,7 +100,7 @@ class Transport(Protocol):
         """
 
     def empty(self, size: Sequence[int], dtype: dtype) -> Tensor | None:
-        """Return an uninitialised tensor that `Connection.send` need not copy. Workers call this method.
+        """Return an uninitialised tensor that `Connection.send` can send without copying it. Workers call this method.
 
-        Return None if the transport has no memory of this kind.
+        Return None if the transport does not provide such tensors.
         """

@@ -113,7 +113,7 @@ def cosine(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return half a period of a sine: sin(π(n + 1/2) / (N + 1)).
+    """Return the sine window, which is half a period of a sine: sin(π(n + 1/2) / (N + 1)).
 
     Args:
         M: the number of elements.
@@ -419,9 +419,9 @@ def nuttall(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return Nuttall's window, which is the sum of four cosine terms with the lowest side lobes.
+    """Return Nuttall's window. Of all sums of four cosine terms, it has the lowest side lobes.
 
-    It is 0.3635819 - 0.4891775 cos(2πx) + 0.1365995 cos(4πx) - 0.0106411 cos(6πx).
+    The window is 0.3635819 - 0.4891775 cos(2πx) + 0.1365995 cos(4πx) - 0.0106411 cos(6πx).
 
     Args:
         M: the number of elements.
