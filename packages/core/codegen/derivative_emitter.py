@@ -1,4 +1,4 @@
-"""Shared code of the emitters of derivatives: names of arguments and results, and the attributes that a node saves."""
+"""Code that the emitters of derivatives share: names of arguments and results, and the attributes that a node saves."""
 
 from __future__ import annotations
 

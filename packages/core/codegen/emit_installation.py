@@ -1,4 +1,4 @@
-"""C++ that installs the derivatives, and lists the operators that have none."""
+"""C++ that installs the derivatives, and lists the operators that have no derivative."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """rushlight-core: tensors and operators with PyTorch's API, for CPUs and, through a plug-in, GPUs.
 
-rushlight-autograd adds gradients, and rushlight-nn adds layers. The package rushlight contains all of them.
+rushlight-autograd adds gradients, and rushlight-nn adds layers. The package rushlight contains all these packages.
 """
 
 # ruff: noqa: E402, F401

@@ -1,7 +1,7 @@
 """Control flow as functions: `cond`, `while_loop` and `scan`.
 
-Normally they run like an `if` or a loop in Python, so gradients, forward-mode derivatives and vmap apply to the operators
-that run. While a program is captured, each call becomes a node of the program (rushlight_core.seams.control_flow).
+Normally these functions run like an `if` or a loop in Python, so gradients, forward-mode derivatives and vmap apply to the
+operators that run. While a program is captured, each call becomes a node of the program (rushlight_core.seams.control_flow).
 """
 
 from __future__ import annotations
@@ -333,7 +333,7 @@ def _refuse_writes(name: str, copies: Any) -> None:
 
 
 def _fresh(tree: Any, given: Any) -> Any:
-    """Return the tree with copies of tensors that share memory with a tensor in `given` or with an earlier leaf."""
+    """Return the tree, with a copy of each leaf that shares memory with a tensor in `given` or with an earlier leaf."""
 
     def root(tensor: Tensor) -> Tensor:
         return tensor if tensor._base is None else tensor._base

@@ -104,7 +104,7 @@ def asarray(
 
 
 def legacy_tensor(*args: Any, device: Any = None) -> Tensor:
-    """Return an uninitialised tensor of given sizes (`Tensor(2, 3)`), or data in the default dtype (`Tensor(data)`)."""
+    """Return an uninitialised tensor (`Tensor(2, 3)`), or a copy of data in the default dtype (`Tensor(data)`)."""
     if device is not None and str(device) != "cpu":
         raise RuntimeError(
             f"Tensor(device): must be 'cpu', got {device!r}\nhint: use tensor(..., device=...)"
@@ -157,7 +157,7 @@ def _from_protocol(data: Any) -> Tensor | None:
 
 
 def _new(data: Any, dtype: dtype | None) -> Tensor:
-    """Return a tensor in new memory."""
+    """Return `data` as a tensor, always in new memory."""
     if isinstance(data, (int, float)) or _is_number(data):
         return _C._from_sequence(data, dtype)
     shared = _from_protocol(data)

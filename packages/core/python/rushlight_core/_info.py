@@ -133,7 +133,7 @@ class iinfo:  # noqa: N801
 
 
 class layout:  # noqa: N801
-    """How the elements of a tensor are stored, such as `strided` and `sparse_coo`.
+    """The way in which the elements of a tensor are stored, such as `strided` and `sparse_coo`.
 
     Example:
         >>> torch.ones(2).layout
@@ -151,7 +151,7 @@ class layout:  # noqa: N801
 
 
 class _OtherLayout(layout):
-    """A layout other than strided. Most functions that create tensors raise an error for it."""
+    """A layout other than strided. Most functions that create tensors raise an error for such a layout."""
 
 
 strided: layout = layout("strided")

@@ -1,4 +1,4 @@
-"""Errors for names that a module does not have, with the name that was probably meant.
+"""Errors for names that a module does not have. The errors suggest the name that was probably meant.
 
 Python itself suggests names, but not for objects with more than 750 attributes. The modules with all operators have more
 attributes.
@@ -50,7 +50,7 @@ def missing(
 ) -> AttributeError:
     """Return the AttributeError for a name that a module does not have.
 
-    `find(name)` returns the path of the same name in another module, or None. If it returns None, the error suggests a
+    `find(name)` returns the path of the same name in another module, or None. If `find` returns None, the error suggests a
     similar name from `names()`. `hint` is the second line of the message.
     """
     return AttributeError(_Message(module, name, names, hint, find))

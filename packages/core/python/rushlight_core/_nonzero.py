@@ -1,4 +1,4 @@
-"""nonzero, which calls one of two operators: one returns a matrix of indices, the other a tensor for each dimension."""
+"""nonzero, which calls one of two operators. The first returns a matrix, the second returns a tensor for each dimension."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None)
 
     Args:
         input: the tensor.
-        as_tuple: whether to return a tuple with a tensor for each dimension, which can be used as an index.
+        as_tuple: whether to return a tuple with a tensor for each dimension. The tuple can be used as an index.
         out: the tensor to which the result is written.
 
     Shape:

@@ -123,7 +123,7 @@ class stream:  # noqa: N801
 
 
 def get_stream() -> str:
-    """Return the stream that `stream` chose: `"philox"` or `"torch"`.
+    """Return the name of the random stream that the CPU uses: `"philox"` or `"torch"`.
 
     Example:
         >>> torch.random.get_stream() in ("philox", "torch")

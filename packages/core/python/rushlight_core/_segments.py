@@ -34,8 +34,8 @@ def segment_reduce(
             `lengths` or `offsets` must be given.
         axis: the dimension.
         unsafe: whether to omit the check that the segments cover the dimension.
-        initial: the initial value of each reduction, and the result of an empty segment. Without it an empty segment gives
-            0 for "sum", NaN for "mean", -inf for "max", inf for "min" and 1 for "prod".
+        initial: the initial value of each reduction, and the result of an empty segment. Without `initial`, an empty segment
+            gives 0 for "sum", NaN for "mean", -inf for "max", inf for "min" and 1 for "prod".
 
     Returns:
         A tensor of the shape of `data`, with one element for each segment along `axis`.

@@ -129,7 +129,7 @@ class Stream:
 class Event:
     """A position in the queue of a stream.
 
-    The device of the first stream on which an event is recorded is the event's device.
+    An event belongs to the device of the first stream on which it is recorded.
 
     Args:
         device: the device type of the streams; by default the type of the attached backend.
@@ -183,7 +183,8 @@ class Event:
             self.device = stream.device
 
     def wait(self, stream: Stream | None = None) -> None:
-        """Make later work on the stream, by default the current stream, wait until the work before the event is done."""
+        """Make all work that is queued later on `stream`, by default the current stream, wait for the work before the
+        event."""
         if self._event is not None:
             stream = current_stream(self.device.type) if stream is None else stream
             _C._wait_event(self._event, stream.device, stream.stream_id)

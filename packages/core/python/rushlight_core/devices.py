@@ -289,7 +289,7 @@ def empty_cache(device: DeviceLike) -> None:
 
 
 def set_memory_limit(device: DeviceLike, nbytes: int) -> int:
-    """Limit the bytes that the allocator takes from a device, and return the former limit.
+    """Limit the number of bytes that the allocator takes from a device, and return the former limit.
 
     Args:
         device: the device.

@@ -674,7 +674,7 @@ def _value_like(input: Tensor, value: float) -> Tensor:
 
 
 def _mask(name: str, input: Tensor, mask: Tensor) -> Tensor:
-    """Return the mask as booleans, of the input's shape."""
+    """Return the mask as a bool tensor of the input's shape."""
     if not isinstance(mask, Tensor):
         raise TypeError(f"{name}(mask): needs a tensor, got {type(mask).__name__}")
     if mask.dim() > input.dim():
@@ -728,12 +728,12 @@ def _dtype_of_sum(input: Tensor) -> Any:
 
 
 def _lowest(name: str, input: Tensor) -> float:
-    """Return a lower bound of the values of the input's dtype: -inf, or its smallest integer."""
+    """Return a lower bound of the values of the input's dtype: -inf, or the smallest integer of an integer dtype."""
     return _limit(name, input, -inf, "min")
 
 
 def _highest(name: str, input: Tensor) -> float:
-    """Return an upper bound of the values of the input's dtype: inf, or its largest integer."""
+    """Return an upper bound of the values of the input's dtype: inf, or the largest integer of an integer dtype."""
     return _limit(name, input, inf, "max")
 
 

@@ -6,7 +6,7 @@ A subclass of Tensor, or any other class, may define::
     def __torch_function__(cls, func, types, args=(), kwargs=None): ...
 
 This method is then called instead of an operator that receives an instance of the class. `func` is the public function of
-that operator (a method of Tensor if there is no function), `types` are the classes of the arguments that define such a
+that operator (a method of Tensor if there is no function), and `types` are the classes of the arguments that define such a
 method. If the method returns NotImplemented, the method of the next class is called. `super().__torch_function__(...)` runs
 the operator.
 
@@ -43,7 +43,7 @@ _asking = _local()  # per thread: the functions whose overrides are being called
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
-    """Return whether the class of an argument overrides operators. Functions that are written in Python use this check.
+    """Return whether the class of at least one argument overrides operators. Functions written in Python call this.
 
     Example:
         >>> torch.overrides.has_torch_function((torch.ones(1), 2))
@@ -62,7 +62,7 @@ def handle_torch_function(
         relevant_args: the arguments whose classes define `__torch_function__`, in the order of the calls.
         args, kwargs: all arguments of the call.
 
-    Raises TypeError if all of these classes return NotImplemented.
+    Raises TypeError if the methods of all these classes return NotImplemented.
 
     Example:
         >>> class Logged:
@@ -117,7 +117,7 @@ def _call(func: Any, overloaded: list[Any], args: tuple[Any, ...], kwargs: dict[
 def _ask(func: Any, o: Any, types: tuple[type, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return the result of the override by `o`'s class (not Tensor), or NotImplemented if the override only calls `func`.
 
-    The default override of another library's tensors does this: it calls the function that it receives.
+    The default override of another library's tensors only calls the function that it receives.
     """
     asked: list[tuple[Any, Any]] = _asking.__dict__.setdefault("asked", [])
     if sum(f is func and other is o for f, other in asked) >= MOST_REPEATS:

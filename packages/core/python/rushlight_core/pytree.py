@@ -270,7 +270,7 @@ class TreeSpec:
         return len(self.children_specs)
 
     def unflatten(self, leaves: Iterable[Any]) -> PyTree:
-        """Return the container with these leaves."""
+        """Return a container of this structure with the given leaves."""
         return tree_unflatten(leaves, self)
 
     def __str__(self) -> str:
@@ -422,7 +422,7 @@ def tree_map_with_path(
 
 
 def keystr(kp: KeyPath) -> str:
-    """Return a path as Python writes it.
+    """Return the text of a path, as an expression in Python.
 
     Example:
         >>> keystr((MappingKey("layers"), SequenceKey(0)))

@@ -35,9 +35,9 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
     Args:
         mat1: the first matrix.
         mat2: the second matrix.
-        reduce: how the products of the stored elements in a row of `mat1` with elements of `mat2` are combined: "sum", the
-            default, "mean", "amax" or "amin". Rows without stored elements give zeros. If several products in a row are
-            equal to the largest or smallest product, they share its gradient.
+        reduce: how the products of which an element of the result consists are combined: "sum" (the default), "mean", "amax"
+            or "amin". Only stored elements of `mat1` give products. Rows without stored elements give zeros. If several
+            products are equal to the largest or smallest product, they share the gradient.
 
     Shape:
         - Inputs: (n, m) and (m, p).
@@ -217,7 +217,7 @@ def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:
 
 @overridable
 def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
-    """Return the softmax along `dim` of the stored elements.
+    """Return the softmax of the stored elements along `dim`.
 
     Elements that are not stored count as minus infinity.
 

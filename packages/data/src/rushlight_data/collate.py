@@ -152,7 +152,7 @@ def stack(tensors: Sequence[core.Tensor]) -> core.Tensor:
     """Stack tensors along a new first dimension. In a worker, the result is made in memory that the loader can read.
 
     Arguments:
-        tensors: N tensors of one shape (*).
+        tensors: N tensors of the same shape (*).
 
     Returns:
         A tensor of shape (N, *).

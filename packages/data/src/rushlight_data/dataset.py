@@ -65,7 +65,7 @@ class IterableDataset(Dataset[T], Iterable[T]):
 
     Each worker has its own copy of the dataset and reads the whole stream, unless `__iter__` uses `get_worker_info()` to
     select a part of it. If the dataset or its iterator has `state_dict` and `load_state_dict`, a loader resumes the stream
-    without reading it again.
+    without reading its beginning again.
 
     Raises NotImplementedError if a subclass does not define `__iter__`.
 
@@ -121,7 +121,7 @@ class TensorDataset(Dataset[tuple[core.Tensor, ...]]):
 
 
 class StackDataset(Dataset[Any]):
-    """A dataset whose samples combine one sample of each of several datasets of the same length.
+    """A dataset that joins several datasets of the same length: sample i consists of sample i of each dataset.
 
     A sample is a tuple if the datasets are passed as positional arguments, and a dict if they are passed as keyword
     arguments. Raises ValueError if the lengths differ.

@@ -76,7 +76,7 @@ class DatasetFolder(Dataset[tuple[Any, Any]]):
         self.targets = [target for _, target in self.samples]
 
     def find_classes(self, directory: str | os.PathLike[str]) -> tuple[list[str], dict[str, int]]:
-        """Return the names of the classes and a dict from names to numbers. A subclass may override this."""
+        """Return the names of the classes and a dict from names to numbers. A subclass may override this method."""
         with os.scandir(directory) as entries:
             classes = sorted(entry.name for entry in entries if entry.is_dir())
         if not classes:
@@ -94,7 +94,7 @@ class DatasetFolder(Dataset[tuple[Any, Any]]):
         is_valid_file: Callable[[str], bool] | None = None,
         allow_empty: bool = False,
     ) -> list[tuple[str, int]]:
-        """Return the tuples (path, number of the class) of all samples. A subclass may override this.
+        """Return the tuples (path, number of the class) of all samples. A subclass may override this method.
 
         Raises ValueError unless exactly one of `extensions` and `is_valid_file` is passed, and FileNotFoundError if a class
         has no samples.

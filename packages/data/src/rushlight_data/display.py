@@ -12,7 +12,7 @@ _SECONDS = 0.1  # minimum time between two updates of the bar
 
 
 class Display:
-    """A display of one epoch on the standard error stream.
+    """A display of the progress of one epoch on the standard error stream.
 
     Arguments:
         epoch: number of the epoch.

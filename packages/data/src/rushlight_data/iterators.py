@@ -357,7 +357,7 @@ class WorkersIterator(LoaderIterator):
             self._fill()
 
     def _fill(self) -> None:
-        """Assign tasks to workers until the limit of batches read ahead is reached."""
+        """Assign tasks to workers until the number of batches that are read ahead reaches its limit."""
         workers = self._pool.workers
         while not self._order_ended:
             busy = sum(len(worker.tasks) for worker in workers)

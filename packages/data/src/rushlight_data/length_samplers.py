@@ -61,8 +61,8 @@ class BucketBatchSampler(_LengthBatches):
     Arguments:
         lengths: the length of each sample: a sequence of integers or a tensor of shape (N).
         batch_size: number of indices per batch.
-        bucket_size: number of indices per bucket, a multiple of `batch_size`. Larger buckets have less padding and
-            less randomness. Default: `100 * batch_size`.
+        bucket_size: number of indices per bucket, a multiple of `batch_size`. Larger buckets lead to less padding and less
+            randomness. Default: `100 * batch_size`.
         shuffle: whether to shuffle. Otherwise the buckets are taken in the order of the dataset.
         drop_last: whether to drop the last batch if it has fewer than `batch_size` indices.
         generator: the generator from which the seed is drawn; None selects the default generator.

@@ -300,7 +300,7 @@ class DataLoader(Generic[T_co]):
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Continue from a state in the next iteration.
+        """Load a state from which the next iteration continues.
 
         Raises ValueError if the state does not fit this loader, for example because the batch size or the dataset differs.
         If a sampler without `state_dict` returns a different order than when the state was saved, the next iteration raises

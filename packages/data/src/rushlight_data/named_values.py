@@ -1,7 +1,7 @@
 """Find the values to which the code of a function refers by name.
 
-These are globals, variables of enclosing functions, and attributes of modules. They are found in the bytecode. A chain of
-names such as `package.module.LIMIT` is followed as long as the values are modules. See Note [Snapshots].
+Such values are globals, variables of enclosing functions, and attributes of modules. Their names are found in the bytecode.
+A chain of names such as `package.module.LIMIT` is followed as long as the values are modules. See Note [Snapshots].
 """
 
 from __future__ import annotations

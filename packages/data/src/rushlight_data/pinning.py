@@ -10,7 +10,7 @@ import rushlight_core as core
 
 
 def should_pin(loader: Any) -> bool:
-    """Return whether to pin the loader's batches. Warn if this is requested and no device supports it."""
+    """Return whether to pin the loader's batches. Warn if pinning is requested, but no device supports it."""
     if not loader.pin_memory:
         return False
     if memory_can_be_pinned():

@@ -45,7 +45,7 @@ def memory_of_random() -> memoryview | None:
 
 
 def memory_of_numpy(generator: Any) -> memoryview | None:
-    """Return the memory of an MT19937 of NumPy, or None if it is not laid out as expected."""
+    """Return the memory of one of NumPy's MT19937 generators, or None if it is not laid out as expected."""
     memory = _memory(generator.ctypes.state_address, 4 * (_WORDS + 1))
     state = generator.state["state"]
     return memory if bytes(memory) == struct.pack(f"={_WORDS}Ii", *state["key"], state["pos"]) else None
@@ -82,7 +82,7 @@ class QuietStreams:
             return self._fetch_first(fetcher, task) if self.quiet is None else fetcher.fetch(task)
 
     def _fetch_first(self, fetcher: Fetcher, task: Task) -> Any:
-        """Return a batch that is read with seeded streams, and record whether reading it drew from them."""
+        """Read a batch with seeded streams, and record whether its samples drew numbers from the streams."""
         seeded: tuple[Any, Any] = (None, None)
 
         def reseed(seed: int) -> None:
@@ -101,7 +101,7 @@ class QuietStreams:
         return data
 
     def _fetch_unseeded(self, fetcher: Fetcher, task: Task) -> tuple[bool, Any]:
-        """Return whether samples drew from the streams, and the batch, which is valid only if they did not.
+        """Return whether samples drew from the streams, and the batch. The batch is valid only if no sample drew.
 
         Streams from which samples drew numbers are restored. An exception of a sample is raised only if nothing was
         drawn."""

@@ -72,7 +72,7 @@ _own = threading.local()
 
 
 def give_own_generator(seed: int) -> None:
-    """Give the calling thread its own generator, which later calls of `seed_streams` in this thread seed."""
+    """Create a generator for the calling thread. Later calls of `seed_streams` in this thread seed this generator."""
     _own.generator = generator_of(seed)
 
 

@@ -153,7 +153,7 @@ def _length(dataset: Any) -> int | None:
 def digest_of(indices: Any, previous: int | None) -> int | None:
     """Return a digest of the indices of a batch and of the batches before it, or None for indices of other types.
 
-    `previous` is the digest of the batches before."""
+    `previous` is the digest of the earlier batches."""
     if previous is None:
         return None
     try:

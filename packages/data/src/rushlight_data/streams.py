@@ -1,4 +1,4 @@
-"""Streams of samples whose order does not depend on the number of workers, and which are resumed exactly.
+"""Streams of samples whose order does not depend on the number of workers, and that can be resumed at the exact sample.
 
 Note [Lanes]
 A stream is divided into a fixed number of lanes. Each lane has a part of the shards and its own position. The batches of an

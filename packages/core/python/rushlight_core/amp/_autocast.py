@@ -151,7 +151,7 @@ class _Block:
 class CurrentAutocast(_Block):
     """A context manager that restores the settings that autocast had when this object was created.
 
-    `checkpoint` uses it to compute a function again with the same dtypes::
+    `checkpoint` uses this context manager to compute a function again with the same dtypes::
 
         with autocast("cpu"):
             settings = CurrentAutocast()
@@ -178,7 +178,7 @@ class autocast(_Block):  # noqa: N801
 
     Args:
         device_type: the device of the tensors that are converted, "cpu" or "cuda".
-        dtype: bfloat16 or float16; by default bfloat16 on the CPU, float16 on GPUs.
+        dtype: bfloat16 or float16; by default bfloat16 on the CPU, and float16 on GPUs.
         enabled: whether autocast is on; False turns it off, even inside another block.
         cache_enabled: whether a weight is converted once for all its uses in the outermost block.
 
@@ -230,7 +230,7 @@ class autocast(_Block):  # noqa: N801
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Return whether autocast supports tensors of a type of device.
+    """Return whether autocast supports tensors on a type of device.
 
     Args:
         device_type: the type of device.

@@ -1,4 +1,4 @@
-"""`rushlight.array_api`: the namespace of the Python array API standard, version 2024.12, over tensors.
+"""`rushlight.array_api`: the functions of the Python array API standard, version 2024.12, for rushlight's tensors.
 
 `Tensor.__array_namespace__()` returns this namespace, so that code written for the standard runs unchanged:
 
@@ -8,7 +8,8 @@
         return e / xp.sum(e, axis=-1, keepdims=True)
 
 `rushlight` itself has PyTorch's functions, and some of their names, defaults and results differ from the standard. The
-arrays are rushlight's tensors: gradients flow through every function. docs/differences.md lists the remaining differences.
+arrays are rushlight's tensors: gradients flow through every function. docs/differences.md lists the remaining differences
+from the standard.
 """
 
 from __future__ import annotations

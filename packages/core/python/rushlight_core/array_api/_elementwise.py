@@ -105,7 +105,7 @@ trunc: Unary = _unary("trunc", _C.trunc)
 
 
 def round(x: Tensor, /) -> Tensor:
-    """Return each element rounded to the nearest integer, ties to even; for complex numbers, round both parts.
+    """Return each element rounded to the nearest integer, ties to even; for complex numbers, both parts are rounded.
 
     Shape:
         - Input and output: (*).

@@ -15,7 +15,7 @@ Scalar: TypeAlias = bool | int | float | complex
 
 
 def like(scalar: Scalar, x: Tensor) -> Tensor:
-    """Return a scalar as a 0-d tensor of the dtype of `x`, or of a default dtype if that dtype cannot hold the scalar."""
+    """Convert a scalar to a 0-d tensor of the dtype of `x`, or of a default dtype if `x.dtype` cannot hold the scalar."""
     dtype = x.dtype
     if isinstance(scalar, bool):
         fits = True
@@ -37,7 +37,7 @@ def filled(shape: Sequence[int], value: Scalar, dtype: _C.dtype | None, device: 
 
 
 def pair(name: str, x1: Tensor | Scalar, x2: Tensor | Scalar) -> tuple[Tensor, Tensor]:
-    """Return two operands as tensors whose promotion follows the standard."""
+    """Convert two operands to tensors that core's operators promote as the standard requires."""
     if isinstance(x1, Tensor):
         if not isinstance(x2, Tensor):
             return x1, like(x2, x1)

@@ -119,7 +119,7 @@ class Header(NamedTuple):
 
 @runtime_checkable
 class Sink(Protocol):
-    """An object that receives one profile: `begin`, then `event` for each event in order of `begin`, then `end`."""
+    """An object that receives one profile: first `begin`, then `event` for each event (sorted by start), then `end`."""
 
     def begin(self, header: Header) -> None:
         """Receive the header of the profile."""
