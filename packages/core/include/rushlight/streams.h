@@ -22,7 +22,7 @@ RL_API bool query_stream(Device device, void* stream);
 /// `after` are the devices of the two streams.
 RL_API void order_streams(Device before, void* first, Device after, void* second);
 
-/// A mark on a stream. The device of the first stream on which an event is recorded is the event's device. An event that
+/// A mark on a stream. An event belongs to the device of the first stream on which it is recorded. An event that
 /// was not recorded counts as reached. Methods raise the errors that the device reports.
 class RL_API Event {
   public:

@@ -183,8 +183,7 @@ class Event:
             self.device = stream.device
 
     def wait(self, stream: Stream | None = None) -> None:
-        """Make all work that is queued later on `stream`, by default the current stream, wait for the work before the
-        event."""
+        """Make all work that is queued later on `stream` wait for the work before the event. Default: the current stream."""
         if self._event is not None:
             stream = current_stream(self.device.type) if stream is None else stream
             _C._wait_event(self._event, stream.device, stream.stream_id)

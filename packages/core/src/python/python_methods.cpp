@@ -128,7 +128,7 @@ PythonMethod python_functions[] = {
      "smm($self, mat2)\n--\n\nReturn the product of this sparse matrix and `mat2`, as a sparse matrix.",
      nullptr},
     {"histogram", "_histogram", "histogram",
-     "histogram($self, bins=100, *, range=None, weight=None, density=False, out=None)\n--\n\nReturn the number of elements in each bin of a range, as a named tuple (hist, bin_edges). See `histogram`.",
+     "histogram($self, bins=100, *, range=None, weight=None, density=False, out=None)\n--\n\nCount the elements in each bin of a range, and return a named tuple (hist, bin_edges). See `histogram`.",
      nullptr},
     {"unique", "_unique", "unique",
      "unique($self, sorted=True, return_inverse=False, return_counts=False, dim=None)\n--\n\nReturn the distinct elements of the tensor, or its distinct slices along `dim`, in ascending order. See `unique`.",
@@ -140,7 +140,7 @@ PythonMethod python_functions[] = {
      "module_load($self, other, assign=False)\n--\n\nReturn the tensor that replaces this tensor in a module when `other` is loaded: this tensor with the values of `other`, or `other` itself if `assign` is true.",
      nullptr},
     {"storage", "_tensor_methods", "storage",
-     "storage($self)\n--\n\nReturn the memory of the tensor as elements of its dtype; `untyped_storage()` returns its bytes.",
+     "storage($self)\n--\n\nReturn the tensor's memory as elements of the tensor's dtype; `untyped_storage()` returns the memory as bytes.",
      nullptr},
 };
 constexpr size_t kCount = sizeof(python_functions) / sizeof(PythonMethod);

@@ -29,7 +29,7 @@ class SharedMemoryTransport:
     def worker(
         self, target: Callable[..., object], args: tuple[Any, ...], *, name: str, context: Any = None
     ) -> Any:
-        """Return a daemon process, not yet started.
+        """Return a daemon process that has not been started yet.
 
         `context` is a multiprocessing context, the name of a start method, or None for the default start
         method."""

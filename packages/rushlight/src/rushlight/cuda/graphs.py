@@ -52,7 +52,8 @@ class graph(_graphs.Capture):  # noqa: N801
         pool: memory to share with other graphs that are not replayed at the same time: `CUDAGraph.pool()` of one of them,
             or `graph_pool_handle()`.
         stream: the stream to record; by default a stream that all captures share.
-        capture_error_mode: "global", "thread_local" or "relaxed". Calls that cannot be recorded raise in every mode.
+        capture_error_mode: "global", "thread_local" or "relaxed". In every mode, a call that cannot be recorded raises an
+            error.
 
     Raises:
         RuntimeError: a call in the block cannot be recorded.
