@@ -98,7 +98,7 @@ def test_height_and_width_of_a_vit() -> None:
     others = [torch.randn(2, 3, 4 * rows, 4 * columns) for rows, columns in ((2, 2), (9, 4), (5, 30))]
     program = check(ViT().eval(), shapes, torch.randn(2, 3, 16, 20), others)
     assert "height*width+1" in str(program)
-    with pytest.raises(ValueError, match=r"is 18, must be 4\*height\+0"):
+    with pytest.raises(ValueError, match=r"is 18, but must be 4\*height\+0"):
         program.module()(torch.randn(2, 3, 18, 20))
 
 

@@ -191,7 +191,9 @@ class Connection(standard.Connection):
             payload: Any = body[table : table + nbytes]
             if not count:
                 return tag, payload, None
-            incoming = IncomingBlocks(list(_ARENA.iter_unpack(body[:table])), lock_fds, bool(kinds & _IS_TENSOR))
+            incoming = IncomingBlocks(
+                list(_ARENA.iter_unpack(body[:table])), lock_fds, bool(kinds & _IS_TENSOR)
+            )
             lock_fds = []
         finally:
             for fd in lock_fds:
