@@ -26,9 +26,9 @@ import pytest
 import rushlight_core as core
 from rushlight_nn import serialization
 from rushlight_nn.serialization import CheckpointError, load, save
-from rushlight_nn.serialization.builders import Names
 from rushlight_nn.serialization.errors import RATIO, Budget, FormatError
 from rushlight_nn.serialization.machine import Machine
+from rushlight_nn.serialization.names import Names
 
 
 def archive(program, storages=None, **entries):
@@ -242,7 +242,7 @@ HOSTILE = [
     name("torch.serialization", "os.system"),
     name("torch", "float32.__class__"),
     name("collections", "OrderedDict.__init_subclass__"),
-    name("rushlight_nn.serialization.builders", "encode"),
+    name("rushlight_nn.serialization.object_builders", "encode"),
     name("functools", "partial") + b")R",
     name("copyreg", "_reconstructor") + b")R",
     text("os") + text("system") + b"\x93",

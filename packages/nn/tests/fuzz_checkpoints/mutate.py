@@ -5,10 +5,10 @@ from __future__ import annotations
 import pickletools
 import random
 
-from rushlight_nn.serialization import builders
+from rushlight_nn.serialization.names import NAMES
 
 _OPCODES = [opcode.code.encode("latin-1") for opcode in pickletools.opcodes]
-_NAMES = [f"c{name.rpartition('.')[0]}\n{name.rpartition('.')[2]}\n".encode() for name in builders._NAMES]
+_NAMES = [f"c{name.rpartition('.')[0]}\n{name.rpartition('.')[2]}\n".encode() for name in NAMES]
 _NUMBERS = [0, 1, 2, 127, 128, 255, 256, 65535, 2**31 - 1, 2**31, 2**32 - 1, 2**62, 2**63 - 1, 2**64 - 1]
 _WORDS = [
     b"PK\x01\x02", b"PK\x03\x04", b"PK\x05\x06", b"PK\x06\x06", b"PK\x06\x07", b"storage", b"cpu", b"data.pkl",

@@ -13,8 +13,8 @@ import re
 import rushlight_core as core
 from rushlight_core import Tensor
 
-from .builders import MAX_DIMENSIONS, check_bools
 from .errors import Budget, FormatError
+from .geometry import MAX_DIMENSIONS, check_bools
 from .source import Source, crc32
 
 TYPE_CHECKING = False

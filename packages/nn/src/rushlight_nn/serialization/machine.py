@@ -1,7 +1,7 @@
 """Read pickles without executing code: an interpreter of the pickle instructions that data requires.
 
 A pickle is a program for a small stack machine. This machine has the instructions that push values on the stack and
-collect them in containers. Instructions that refer to names, call functions or set states use a table (:mod:`builders`),
+collect them in containers. Instructions that refer to names, call functions or set states use a table (:mod:`names`),
 which has only the names that data requires. No module is imported, and no attribute is looked up by a name from the file.
 Python's `pickletools` documents the instructions.
 """

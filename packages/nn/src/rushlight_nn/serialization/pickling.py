@@ -20,7 +20,7 @@ from rushlight_core._other_dtypes import OtherDtype
 
 from ..parameter import Buffer, Parameter, is_lazy
 from . import trust
-from .builders import STORAGES
+from .dtypes import STORAGES
 from .structure import refusal
 
 TYPE_CHECKING = False

@@ -16,13 +16,17 @@ import rushlight_core as core
 from rushlight_core._other_dtypes import OtherDtype
 
 from . import archive, container
-from .builders import Described, Names, StorageType, UnknownName, check_bools, refuse_quantized
 from .deferred import bytes_come_later
+from .described import Described
 from .devices import map_to_device
+from .dtypes import StorageType
 from .errors import Budget, FormatError
+from .geometry import check_bools
 from .machine import Machine
+from .names import Names, UnknownName
 from .pickling import dump
 from .source import Source
+from .tensor_builders import refuse_quantized
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import rushlight_core as core
 from rushlight_core import Tensor
 
 from .._typing import Any
-from .builders import check_geometry, tensor_over
 from .errors import FormatError
+from .geometry import check_geometry, tensor_over
 
 
 class Stored:

@@ -1,6 +1,6 @@
 """The classes and functions that the user allows a pickle to call.
 
-All other names in a file either represent data, which :mod:`builders` constructs, or are refused. Reading a file therefore
+All other names in a file either represent data, which :mod:`names` constructs, or are refused. Reading a file therefore
 executes no code other than the objects that the user allowed.
 """
 

@@ -20,7 +20,8 @@ from rushlight_core._other_dtypes import OtherDtype
 
 from .._typing import Any
 from . import trust
-from .builders import DTYPES, tuple_class
+from .described import tuple_class
+from .dtypes import DTYPES
 from .sparse import COMPRESSED, rebuild_sparse
 
 
