@@ -10,6 +10,7 @@ from rushlight_core import Tensor
 from .._core import operator
 from .._typing import Any
 from ._counted import CountedSteps, number
+from ._lists import check_lists, step_lists
 from .optimizer import check_settings, refuse
 
 _adadelta_step_ = operator("_adadelta_step_")
@@ -94,3 +95,55 @@ class Adadelta(CountedSteps):
             weight_decay=group["weight_decay"],
             maximize=group["maximize"],
         )
+
+
+def adadelta(
+    params: list[Tensor],
+    grads: list[Tensor],
+    square_avgs: list[Tensor],
+    acc_deltas: list[Tensor],
+    state_steps: list[Tensor],
+    capturable: bool = False,
+    foreach: bool | None = None,
+    differentiable: bool = False,
+    has_complex: bool = False,
+    *,
+    lr: float,
+    rho: float,
+    eps: float,
+    weight_decay: float,
+    maximize: bool,
+) -> None:
+    """Take a step of :class:`Adadelta` in place, with the state given as lists.
+
+    Args:
+        params: the parameters.
+        grads: the gradients of the parameters.
+        square_avgs: running means of squared gradients.
+        acc_deltas: running means of squared steps.
+        state_steps: the number of steps of each parameter, float32; incremented by one.
+        The other arguments are the same as for :class:`Adadelta`; `foreach` and `has_complex` have no effect.
+
+    Shape:
+        - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
+
+    Raises:
+        RuntimeError: a step counter is not a tensor, or a parameter requires a gradient and the call is outside of
+            `no_grad`.
+        NotImplementedError: an unsupported option is selected.
+
+    Example:
+        >>> from rushlight_nn.optim.functional import adadelta
+        >>> params, grads = [torch.tensor([1.0])], [torch.tensor([2.0])]
+        >>> adadelta(
+        ...     params, grads, [torch.zeros(1)], [torch.zeros(1)], [torch.tensor(0.0)],
+        ...     lr=1.0, rho=0.9, eps=1e-2, weight_decay=0.0, maximize=False,
+        ... )
+        >>> params
+        [tensor([0.6877])]
+    """
+    refuse("adadelta", differentiable=differentiable)
+    check_lists("adadelta", params, state_steps)
+    states = {"step": state_steps, "square_avg": square_avgs, "acc_delta": acc_deltas}
+    settings = {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
+    step_lists(Adadelta, params, grads, states, settings)

@@ -10,6 +10,7 @@ from rushlight_core import Tensor
 from .._core import operator
 from .._typing import Any
 from ._counted import CountedSteps, number
+from ._lists import check_lists, step_lists
 from .optimizer import check_settings, refuse
 
 _adagrad_step_ = operator("_adagrad_step_")
@@ -131,6 +132,72 @@ class Adagrad(CountedSteps):
     def _check_sparse(self, group: dict[str, Any]) -> None:
         if group["weight_decay"]:
             raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+
+
+def adagrad(
+    params: list[Tensor],
+    grads: list[Tensor],
+    state_sums: list[Tensor],
+    state_steps: list[Tensor],
+    fused: bool | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+    has_sparse_grad: bool = False,
+    foreach: bool | None = None,
+    differentiable: bool = False,
+    has_complex: bool = False,
+    *,
+    lr: float,
+    weight_decay: float,
+    lr_decay: float,
+    eps: float,
+    maximize: bool,
+) -> None:
+    """Take a step of :class:`Adagrad` in place, with the state given as lists.
+
+    Args:
+        params: the parameters.
+        grads: the gradients of the parameters.
+        state_sums: sums of squared gradients.
+        state_steps: the number of steps of each parameter, float32; incremented by one.
+        The other arguments are the same as for :class:`Adagrad`; `foreach`, `fused` and `has_complex` have no effect.
+
+    Shape:
+        - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
+
+    Raises:
+        RuntimeError: a step counter is not a tensor, or a parameter requires a gradient and the call is outside of
+            `no_grad`.
+        RuntimeError: a gradient is sparse and `weight_decay` is not zero.
+        NotImplementedError: an unsupported option is selected.
+
+    Example:
+        >>> from rushlight_nn.optim.functional import adagrad
+        >>> params, grads = [torch.tensor([1.0])], [torch.tensor([2.0])]
+        >>> adagrad(
+        ...     params, grads, [torch.zeros(1)], [torch.tensor(0.0)],
+        ...     lr=0.1, weight_decay=0.0, lr_decay=0.0, eps=1e-10, maximize=False,
+        ... )
+        >>> params
+        [tensor([0.9000])]
+    """
+    refuse(
+        "adagrad",
+        differentiable=differentiable,
+        grad_scale=grad_scale is not None,
+        found_inf=found_inf is not None,
+    )
+    check_lists("adagrad", params, state_steps)
+    if weight_decay and any(grad.is_sparse for grad in grads):
+        raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+    settings = {
+        "lr": lr,
+        "weight_decay": weight_decay,
+        "lr_decay": lr_decay,
+        "eps": eps,
+        "maximize": maximize,
+    }
+    step_lists(Adagrad, params, grads, {"step": state_steps, "sum": state_sums}, settings)
 
 
 def _update_sparse(group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:

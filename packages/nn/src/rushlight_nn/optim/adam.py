@@ -17,6 +17,7 @@ from rushlight_core import Tensor
 from .._core import operator
 from .._typing import Any
 from ._batches import as_real, batches
+from ._lists import check_lists, group_by_kind
 from ._states import check_betas
 from .optimizer import Optimizer, check_settings, refuse
 
@@ -284,3 +285,141 @@ class AdamW(Adam):
             fused=fused,
             decoupled_weight_decay=True,
         )
+
+
+def adam(
+    params: list[Tensor],
+    grads: list[Tensor],
+    exp_avgs: list[Tensor],
+    exp_avg_sqs: list[Tensor],
+    max_exp_avg_sqs: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    capturable: bool = False,
+    differentiable: bool = False,
+    fused: bool | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+    has_complex: bool = False,
+    decoupled_weight_decay: bool = False,
+    *,
+    amsgrad: bool,
+    beta1: float,
+    beta2: float,
+    lr: float | Tensor,
+    weight_decay: float,
+    eps: float,
+    maximize: bool,
+) -> None:
+    """Take a step of :class:`Adam` in place, with the state given as lists.
+
+    Args:
+        params: the parameters.
+        grads: the gradients of the parameters.
+        exp_avgs: running means of the gradients.
+        exp_avg_sqs: running means of the squared gradients.
+        max_exp_avg_sqs: the maxima of `exp_avg_sqs` over all steps; empty without `amsgrad`.
+        state_steps: the number of steps of each parameter, float32; incremented by one.
+        The other arguments are the same as for :class:`Adam`; `foreach`, `fused` and `has_complex` have no effect.
+
+    Shape:
+        - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
+
+    Raises:
+        RuntimeError: a step counter is not a tensor, or a parameter requires a gradient and the call is outside of
+            `no_grad`.
+        RuntimeError: a gradient is sparse.
+        NotImplementedError: an unsupported option is selected.
+
+    Example:
+        >>> from rushlight_nn.optim.functional import adam
+        >>> params, grads = [torch.tensor([1.0])], [torch.tensor([2.0])]
+        >>> adam(
+        ...     params, grads, [torch.zeros(1)], [torch.zeros(1)], [], [torch.tensor(0.0)],
+        ...     amsgrad=False, beta1=0.9, beta2=0.999, lr=0.1, weight_decay=0.0, eps=1e-8, maximize=False,
+        ... )
+        >>> params
+        [tensor([0.9000])]
+    """
+    refuse(
+        "adam",
+        differentiable=differentiable,
+        grad_scale=grad_scale is not None,
+        found_inf=found_inf is not None,
+    )
+    check_lists("adam", params, state_steps)
+    if any(grad.is_sparse for grad in grads):
+        raise RuntimeError("Adam does not support sparse gradients, please consider SparseAdam instead")
+    update = _fused_adamw_ if decoupled_weight_decay else _fused_adam_
+    with core.no_grad():
+        for step in {id(step): step for step in state_steps}.values():
+            step.add_(1)
+        for kind in group_by_kind(params):
+            parts = [[values[i] for i in kind] for values in (params, grads, exp_avgs, exp_avg_sqs)]
+            largest = [max_exp_avg_sqs[i] for i in kind] if amsgrad else []
+            steps = [state_steps[i] for i in kind]
+            update(
+                *as_real(*parts, largest), steps, lr=float(lr), beta1=beta1, beta2=beta2, weight_decay=weight_decay,
+                eps=eps, amsgrad=amsgrad, maximize=maximize,
+            )  # fmt: skip
+
+
+def adamw(
+    params: list[Tensor],
+    grads: list[Tensor],
+    exp_avgs: list[Tensor],
+    exp_avg_sqs: list[Tensor],
+    max_exp_avg_sqs: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    capturable: bool = False,
+    differentiable: bool = False,
+    fused: bool | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+    has_complex: bool = False,
+    *,
+    amsgrad: bool,
+    beta1: float,
+    beta2: float,
+    lr: float | Tensor,
+    weight_decay: float,
+    eps: float,
+    maximize: bool,
+) -> None:
+    """Take a step of :class:`AdamW` in place, with the state given as lists.
+
+    Args:
+        params: the parameters.
+        grads: the gradients of the parameters.
+        exp_avgs: running means of the gradients.
+        exp_avg_sqs: running means of the squared gradients.
+        max_exp_avg_sqs: the maxima of `exp_avg_sqs` over all steps; empty without `amsgrad`.
+        state_steps: the number of steps of each parameter, float32; incremented by one.
+        The other arguments are the same as for :class:`AdamW`; `foreach`, `fused` and `has_complex` have no effect.
+
+    Shape:
+        - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
+
+    Raises:
+        RuntimeError: a step counter is not a tensor, or a parameter requires a gradient and the call is outside of
+            `no_grad`.
+        RuntimeError: a gradient is sparse.
+        NotImplementedError: an unsupported option is selected.
+
+    Example:
+        >>> from rushlight_nn.optim.functional import adamw
+        >>> params, grads = [torch.tensor([1.0])], [torch.tensor([2.0])]
+        >>> adamw(
+        ...     params, grads, [torch.zeros(1)], [torch.zeros(1)], [], [torch.tensor(0.0)],
+        ...     amsgrad=False, beta1=0.9, beta2=0.999, lr=0.1, weight_decay=0.1, eps=1e-8, maximize=False,
+        ... )
+        >>> params
+        [tensor([0.8900])]
+    """
+    check_lists("adamw", params, state_steps)
+    adam(
+        params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, foreach, capturable, differentiable, fused,
+        grad_scale, found_inf, has_complex, True, amsgrad=amsgrad, beta1=beta1, beta2=beta2, lr=lr,
+        weight_decay=weight_decay, eps=eps, maximize=maximize,
+    )  # fmt: skip

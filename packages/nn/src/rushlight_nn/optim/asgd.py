@@ -10,6 +10,7 @@ from rushlight_core import Tensor
 from .._core import operator
 from .._typing import Any
 from ._counted import CountedSteps, number
+from ._lists import check_lists, step_lists
 from .optimizer import check_settings, refuse
 
 _asgd_step_ = operator("_asgd_step_")
@@ -100,3 +101,60 @@ class ASGD(CountedSteps):
             weight_decay=group["weight_decay"],
             maximize=group["maximize"],
         )
+
+
+def asgd(
+    params: list[Tensor],
+    grads: list[Tensor],
+    axs: list[Tensor],
+    mus: list[Tensor],
+    etas: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    maximize: bool = False,
+    differentiable: bool = False,
+    capturable: bool = False,
+    has_complex: bool = False,
+    *,
+    lambd: float,
+    lr: float,
+    t0: float,
+    alpha: float,
+    weight_decay: float,
+) -> None:
+    """Take a step of :class:`ASGD` in place, with the state given as lists.
+
+    Args:
+        params: the parameters.
+        grads: the gradients of the parameters.
+        axs: running averages of the parameters.
+        mus: for each parameter, the weight of its new value in the running average.
+        etas: learning rates.
+        state_steps: the number of steps of each parameter, float32; incremented by one.
+        The other arguments are the same as for :class:`ASGD`; `foreach` and `has_complex` have no effect.
+
+    Shape:
+        - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
+
+    Raises:
+        RuntimeError: a step counter is not a tensor, or a parameter requires a gradient and the call is outside of
+            `no_grad`.
+        NotImplementedError: an unsupported option is selected.
+
+    Example:
+        >>> from rushlight_nn.optim.functional import asgd
+        >>> params, grads = [torch.tensor([1.0])], [torch.tensor([2.0])]
+        >>> asgd(
+        ...     params, grads, [torch.zeros(1)], [torch.ones(())], [torch.tensor(0.1)], [torch.tensor(0.0)],
+        ...     lambd=1e-4, lr=0.1, t0=1e6, alpha=0.75, weight_decay=0.0,
+        ... )
+        >>> params
+        [tensor([0.8000])]
+    """
+    refuse("asgd", differentiable=differentiable)
+    check_lists("asgd", params, state_steps)
+    states = {"step": state_steps, "ax": axs, "mu": mus, "eta": etas}
+    settings = {
+        "lambd": lambd, "lr": lr, "t0": t0, "alpha": alpha, "weight_decay": weight_decay, "maximize": maximize,
+    }  # fmt: skip
+    step_lists(ASGD, params, grads, states, settings)

@@ -10,6 +10,7 @@ from rushlight_core import Tensor
 from .._core import operator
 from .._typing import Any
 from ._counted import CountedSteps, number
+from ._lists import check_lists, step_lists
 from ._states import check_betas
 from .optimizer import check_settings, refuse
 
@@ -104,3 +105,63 @@ class NAdam(CountedSteps):
             decoupled_weight_decay=group["decoupled_weight_decay"],
             maximize=group["maximize"],
         )
+
+
+def nadam(
+    params: list[Tensor],
+    grads: list[Tensor],
+    exp_avgs: list[Tensor],
+    exp_avg_sqs: list[Tensor],
+    mu_products: list[Tensor],
+    state_steps: list[Tensor],
+    decoupled_weight_decay: bool = False,
+    foreach: bool | None = None,
+    capturable: bool = False,
+    differentiable: bool = False,
+    has_complex: bool = False,
+    maximize: bool = False,
+    *,
+    beta1: float,
+    beta2: float,
+    lr: float,
+    weight_decay: float,
+    momentum_decay: float,
+    eps: float,
+) -> None:
+    """Take a step of :class:`NAdam` in place, with the state given as lists.
+
+    Args:
+        params: the parameters.
+        grads: the gradients of the parameters.
+        exp_avgs: running means of the gradients.
+        exp_avg_sqs: running means of the squared gradients.
+        mu_products: the products of the momentum factors of all steps.
+        state_steps: the number of steps of each parameter, float32; incremented by one.
+        The other arguments are the same as for :class:`NAdam`; `foreach` and `has_complex` have no effect.
+
+    Shape:
+        - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
+
+    Raises:
+        RuntimeError: a step counter is not a tensor, or a parameter requires a gradient and the call is outside of
+            `no_grad`.
+        NotImplementedError: an unsupported option is selected.
+
+    Example:
+        >>> from rushlight_nn.optim.functional import nadam
+        >>> params, grads = [torch.tensor([1.0])], [torch.tensor([2.0])]
+        >>> nadam(
+        ...     params, grads, [torch.zeros(1)], [torch.zeros(1)], [torch.ones(())], [torch.tensor(0.0)],
+        ...     beta1=0.9, beta2=0.999, lr=0.1, weight_decay=0.0, momentum_decay=4e-3, eps=1e-8,
+        ... )
+        >>> params
+        [tensor([0.8944])]
+    """
+    refuse("nadam", differentiable=differentiable)
+    check_lists("nadam", params, state_steps)
+    states = {"step": state_steps, "exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs, "mu_product": mu_products}
+    settings = {
+        "lr": lr, "betas": (beta1, beta2), "eps": eps, "weight_decay": weight_decay, "momentum_decay": momentum_decay,
+        "decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize,
+    }  # fmt: skip
+    step_lists(NAdam, params, grads, states, settings)

@@ -10,6 +10,7 @@ from rushlight_core import Tensor
 from .._core import operator
 from .._typing import Any
 from ._counted import CountedSteps, number
+from ._lists import check_lists, step_lists
 from .optimizer import check_settings, refuse
 
 _rmsprop_step_ = operator("_rmsprop_step_")
@@ -106,3 +107,65 @@ class RMSprop(CountedSteps):
             centered=group["centered"],
             maximize=group["maximize"],
         )
+
+
+def rmsprop(
+    params: list[Tensor],
+    grads: list[Tensor],
+    square_avgs: list[Tensor],
+    grad_avgs: list[Tensor],
+    momentum_buffer_list: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    maximize: bool = False,
+    differentiable: bool = False,
+    capturable: bool = False,
+    has_complex: bool = False,
+    *,
+    lr: float,
+    alpha: float,
+    eps: float,
+    weight_decay: float,
+    momentum: float,
+    centered: bool,
+) -> None:
+    """Take a step of :class:`RMSprop` in place, with the state given as lists.
+
+    Args:
+        params: the parameters.
+        grads: the gradients of the parameters.
+        square_avgs: running means of squared gradients.
+        grad_avgs: running means of gradients, if `centered`.
+        momentum_buffer_list: the momentum buffers, if `momentum` is not zero.
+        state_steps: the number of steps of each parameter, float32; incremented by one.
+        The other arguments are the same as for :class:`RMSprop`; `foreach` and `has_complex` have no effect.
+
+    Shape:
+        - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
+
+    Raises:
+        RuntimeError: a step counter is not a tensor, or a parameter requires a gradient and the call is outside of
+            `no_grad`.
+        NotImplementedError: an unsupported option is selected.
+
+    Example:
+        >>> from rushlight_nn.optim.functional import rmsprop
+        >>> params, grads = [torch.tensor([1.0])], [torch.tensor([2.0])]
+        >>> rmsprop(
+        ...     params, grads, [torch.zeros(1)], [], [], [torch.tensor(0.0)],
+        ...     lr=0.01, alpha=0.99, eps=1e-8, weight_decay=0.0, momentum=0.0, centered=False,
+        ... )
+        >>> params
+        [tensor([0.9000])]
+    """
+    refuse("rmsprop", differentiable=differentiable)
+    check_lists("rmsprop", params, state_steps)
+    states = {
+        "step": state_steps, "square_avg": square_avgs, "grad_avg": grad_avgs if centered else [],
+        "momentum_buffer": momentum_buffer_list if momentum > 0 else [],
+    }  # fmt: skip
+    settings = {
+        "lr": lr, "alpha": alpha, "eps": eps, "weight_decay": weight_decay, "momentum": momentum,
+        "centered": centered, "maximize": maximize,
+    }  # fmt: skip
+    step_lists(RMSprop, params, grads, states, settings)

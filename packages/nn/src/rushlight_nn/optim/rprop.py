@@ -10,6 +10,7 @@ from rushlight_core import Tensor
 from .._core import operator
 from .._typing import Any
 from ._counted import CountedSteps, number
+from ._lists import check_lists, step_lists
 from .optimizer import check_settings, refuse
 
 _rprop_step_ = operator("_rprop_step_")
@@ -95,3 +96,57 @@ class Rprop(CountedSteps):
             step_size_max=longest,
             maximize=group["maximize"],
         )
+
+
+def rprop(
+    params: list[Tensor],
+    grads: list[Tensor],
+    prevs: list[Tensor],
+    step_sizes: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    capturable: bool = False,
+    maximize: bool = False,
+    differentiable: bool = False,
+    has_complex: bool = False,
+    *,
+    step_size_min: float,
+    step_size_max: float,
+    etaminus: float,
+    etaplus: float,
+) -> None:
+    """Take a step of :class:`Rprop` in place, with the state given as lists.
+
+    Args:
+        params: the parameters.
+        grads: the gradients of the parameters.
+        prevs: the gradients of the previous step.
+        step_sizes: lengths of the steps.
+        state_steps: the number of steps of each parameter, float32; incremented by one.
+        The other arguments are the same as for :class:`Rprop`; `foreach` and `has_complex` have no effect.
+
+    Shape:
+        - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
+
+    Raises:
+        RuntimeError: a step counter is not a tensor, or a parameter requires a gradient and the call is outside of
+            `no_grad`.
+        NotImplementedError: an unsupported option is selected.
+
+    Example:
+        >>> from rushlight_nn.optim.functional import rprop
+        >>> params, grads = [torch.tensor([1.0])], [torch.tensor([2.0])]
+        >>> rprop(
+        ...     params, grads, [torch.zeros(1)], [torch.tensor([0.1])], [torch.tensor(0.0)],
+        ...     step_size_min=1e-6, step_size_max=50, etaminus=0.5, etaplus=1.2,
+        ... )
+        >>> params
+        [tensor([0.9000])]
+    """
+    refuse("rprop", differentiable=differentiable)
+    check_lists("rprop", params, state_steps)
+    states = {"step": state_steps, "prev": prevs, "step_size": step_sizes}
+    settings = {
+        "etas": (etaminus, etaplus), "step_sizes": (step_size_min, step_size_max), "maximize": maximize,
+    }  # fmt: skip
+    step_lists(Rprop, params, grads, states, settings)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import rushlight_core as core
+from rushlight_core import Tensor
 
 from .._core import operator
 from .._typing import Any
 from ._batches import as_real, batches
+from ._lists import check_lists, group_by_kind
 from .optimizer import Optimizer, check_settings, refuse
 
 _fused_sgd_ = operator("_fused_sgd_")
@@ -144,6 +146,79 @@ class SGD(Optimizer):
             old = sorted(set(range(len(params))) - set(new))
             params, grads, buffers = _at(old, params, grads, buffers)
         _update(group, params, grads, buffers, False)
+
+
+def sgd(
+    params: list[Tensor],
+    d_p_list: list[Tensor],
+    momentum_buffer_list: list[Tensor | None],
+    has_sparse_grad: bool = False,
+    foreach: bool | None = None,
+    fused: bool | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+    *,
+    weight_decay: float,
+    momentum: float,
+    lr: float | Tensor,
+    dampening: float,
+    nesterov: bool,
+    maximize: bool,
+) -> None:
+    """Take a step of :class:`SGD` in place, with the state given as lists.
+
+    Args:
+        params: the parameters.
+        d_p_list: the gradients of the parameters.
+        momentum_buffer_list: the momentum buffers; None is replaced by a new tensor.
+        The other arguments are the same as for :class:`SGD`; `foreach`, `fused` and `has_sparse_grad` have no effect.
+
+    Shape:
+        - Parameters, gradients and states: (*), the same shape for each parameter.
+
+    Raises:
+        RuntimeError: a parameter requires a gradient and the call is outside of `no_grad`.
+        NotImplementedError: an unsupported option is selected.
+
+    Example:
+        >>> from rushlight_nn.optim.functional import sgd
+        >>> params, grads = [torch.tensor([1.0])], [torch.tensor([2.0])]
+        >>> sgd(
+        ...     params, grads, [None],
+        ...     weight_decay=0.0, momentum=0.9, lr=0.1, dampening=0.0, nesterov=False, maximize=False,
+        ... )
+        >>> params
+        [tensor([0.8000])]
+    """
+    refuse("sgd", grad_scale=grad_scale is not None, found_inf=found_inf is not None)
+    check_lists("sgd", params)
+    group = {
+        "weight_decay": weight_decay, "momentum": momentum, "lr": lr, "dampening": dampening, "nesterov": nesterov,
+        "maximize": maximize,
+    }  # fmt: skip
+    buffers = momentum_buffer_list
+    with core.no_grad():
+        dense = []
+        for i, grad in enumerate(d_p_list):
+            if not grad.is_sparse:
+                dense.append(i)
+                continue
+            state = {"momentum_buffer": buffers[i]} if momentum else {}
+            _update_sparse(group, params[i], grad, state)
+            if momentum:
+                buffers[i] = state["momentum_buffer"]
+        for positions in group_by_kind([params[i] for i in dense]):
+            chosen = [dense[i] for i in positions]
+            for fresh in (True, False) if momentum else (False,):
+                part = [i for i in chosen if not momentum or (buffers[i] is None) == fresh]
+                if not part:
+                    continue
+                if fresh:
+                    chosen = [i for i in chosen if i not in part]
+                    for i in part:
+                        buffers[i] = core.empty_like(params[i])
+                own = [buffers[i] for i in part] if momentum else []
+                _update(group, [params[i] for i in part], [d_p_list[i] for i in part], own, fresh)
 
 
 def _at(positions: list[int], *lists: list[Any]) -> Any:

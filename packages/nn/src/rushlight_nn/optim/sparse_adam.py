@@ -10,6 +10,7 @@ from rushlight_core import Tensor
 
 from .._core import operator
 from .._typing import Any
+from ._lists import check_lists
 from ._states import check_betas
 from .optimizer import Optimizer, check_settings
 
@@ -92,6 +93,53 @@ class SparseAdam(Optimizer):
                     state["step"] += 1
                     update_rows(group, param, param.grad, state)
         return loss
+
+
+def sparse_adam(
+    params: list[Tensor],
+    grads: list[Tensor],
+    exp_avgs: list[Tensor],
+    exp_avg_sqs: list[Tensor],
+    state_steps: list[int],
+    *,
+    eps: float,
+    beta1: float,
+    beta2: float,
+    lr: float,
+    maximize: bool,
+) -> None:
+    """Take a step of :class:`SparseAdam` in place, with the state given as lists.
+
+    Args:
+        params: the parameters.
+        grads: the sparse gradients of the parameters.
+        exp_avgs: running means of the gradients.
+        exp_avg_sqs: running means of the squared gradients.
+        state_steps: the number of steps of each parameter, an int that includes the current step.
+        The other arguments are the same as for :class:`SparseAdam`.
+
+    Shape:
+        - Parameters, gradients and states: (*), the same shape for each parameter.
+
+    Raises:
+        RuntimeError: a parameter requires a gradient and the call is outside of `no_grad`.
+
+    Example:
+        >>> from rushlight_nn.optim.functional import sparse_adam
+        >>> params, grads = [torch.ones(3)], [torch.tensor([0.0, 2.0, 0.0]).to_sparse()]
+        >>> sparse_adam(
+        ...     params, grads, [torch.zeros(3)], [torch.zeros(3)], [1],
+        ...     eps=1e-8, beta1=0.9, beta2=0.999, lr=0.1, maximize=False,
+        ... )
+        >>> params
+        [tensor([1.0000, 0.9000, 1.0000])]
+    """
+    check_lists("sparse_adam", params)
+    group = {"betas": (beta1, beta2), "eps": eps, "lr": lr, "maximize": maximize}
+    with core.no_grad():
+        for i, (param, grad) in enumerate(zip(params, grads, strict=True)):
+            state = {"step": state_steps[i], "exp_avg": exp_avgs[i], "exp_avg_sq": exp_avg_sqs[i]}
+            update_rows(group, param, grad, state)
 
 
 def update_rows(group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
