@@ -1,8 +1,8 @@
 """Transforms from unconstrained real numbers to constrained sets, for optimizers and samplers.
 
-`transform_to(constraint)` returns a transform for optimizers: the transform is well conditioned, but may not be invertible.
-`biject_to(constraint)` returns a bijection for samplers: it also computes the determinant of its Jacobian, because the
-density of a transformed variable depends on this determinant.
+`transform_to(constraint)` returns a transform for optimizers, which is well conditioned but may not be invertible.
+`biject_to(constraint)` returns a bijection for samplers. The bijection can also compute the determinant of its Jacobian
+matrix, on which the density of a transformed variable depends.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
 class ConstraintRegistry:
     """A registry of transforms from unconstrained real numbers, with an entry for each class of constraints.
 
-    `transform_to` and `biject_to` are such registries. Calling a registry with a constraint returns the transform.
+    `transform_to` and `biject_to` are such registries. Calling a registry with a constraint returns the transform to this
+    constraint.
 
     Raises:
         NotImplementedError: no transform is registered for the class of a constraint.
@@ -59,7 +60,7 @@ class ConstraintRegistry:
         return factory
 
     def __call__(self, constraint: constraints.Constraint) -> transforms.Transform:
-        """Return the transform to `constraint`.
+        """Return the transform from unconstrained real numbers to `constraint`.
 
         Raises:
             NotImplementedError: no transform is registered for the constraint.

@@ -130,7 +130,9 @@ class _Dependent(Constraint):
 
 
 def is_dependent(constraint: Any) -> bool:
-    """Return whether a constraint depends on other values, as the support of a uniform distribution depends on its limits.
+    """Return whether a constraint depends on other values.
+
+    For example, the support of a uniform distribution depends on the limits of the distribution.
 
     Args:
         constraint: the constraint.
@@ -157,12 +159,15 @@ class _DependentProperty(property, _Dependent):
         self._is_discrete, self._event_dim = is_discrete, event_dim
 
     def __call__(self, fn: Callable[[Any], Any]) -> _DependentProperty:  # type: ignore[override]
-        """Return a property that `fn` computes, with the `is_discrete` and `event_dim` of this constraint."""
+        """Return a property whose value `fn` computes, and which has the `is_discrete` and `event_dim` of this property."""
         return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
 
 
 class _IndependentConstraint(Constraint):
-    """The values that satisfy the base constraint at every index of the dimensions that become event dimensions."""
+    """A constraint that treats the last batch dimensions of another constraint as event dimensions.
+
+    An event satisfies it if all its parts along these dimensions satisfy the other constraint.
+    """
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
         for name, given, kind in (
@@ -206,7 +211,7 @@ class _IndependentConstraint(Constraint):
 class MixtureSameFamilyConstraint(Constraint):
     """The support of a mixture, which is the support of its components.
 
-    The values that are checked have no dimension for the components.
+    `check` receives values of the mixture, which have no dimension for the components.
 
     Args:
         base_constraint: the support of the components.
@@ -276,7 +281,7 @@ class _Real(Constraint):
 
 
 class _Bounded(Constraint):
-    """The numbers above `lower_bound` and below `upper_bound`, or on one side of the only bound that is given."""
+    """The base class of constraints with a `lower_bound`, an `upper_bound`, or both."""
 
     def __repr__(self) -> str:
         parts = [

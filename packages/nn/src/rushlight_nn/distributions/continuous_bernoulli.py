@@ -64,7 +64,11 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
             self.__dict__[name] = clamp_probs(value)
 
     def _split(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return a mask of the elements outside `lims`, their log-odds, and the log-odds of the elements inside `lims`."""
+        """Separate the elements whose `probs` are outside `lims` from the other elements.
+
+        Return three tensors: a mask of the elements outside `lims`; the log-odds, with 1 wherever the mask is False; and the
+        log-odds, with 0 wherever the mask is True.
+        """
         low, high = self._lims
         steep = (self.probs < low) | (self.probs > high)
         return steep, core.where(steep, self.logits, 1.0), core.where(steep, 0.0, self.logits)

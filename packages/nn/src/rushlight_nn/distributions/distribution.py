@@ -80,7 +80,7 @@ class Distribution:
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Set whether distributions check their arguments if they are created without `validate_args`."""
+        """Set the default value of `validate_args`, which states whether distributions check their arguments."""
         global _validate
         if not isinstance(value, bool):
             raise ValueError(f"set_default_validate_args(value): got {type(value).__name__}, needs a bool")

@@ -18,9 +18,9 @@ __all__ = ["ExponentialFamily"]
 class ExponentialFamily(Distribution):
     """The base class of distributions with the density ``h(x) · exp(t(x) · θ - F(θ))``.
 
-    A subclass defines its natural parameters θ as `_natural_params`, F as `_log_normalizer(*θ)` and the mean of log h
-    as `_mean_carrier_measure`. The entropy is computed from the gradient of F (Nielsen and Nock 2010). Computing this
-    gradient requires an autograd provider.
+    A subclass defines the natural parameters θ (`_natural_params`), the function F (`_log_normalizer`) and the mean of
+    log h(x) (`_mean_carrier_measure`). The entropy is computed from the gradient of F (Nielsen and Nock 2010). Computing
+    this gradient requires an autograd provider.
 
     Shape:
         - The same as for :class:`Distribution`.

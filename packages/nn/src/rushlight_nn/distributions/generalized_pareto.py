@@ -63,10 +63,10 @@ class GeneralizedPareto(Distribution):
         return constraints.interval(self.loc, end)
 
     def _split(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Separate the concentrations above the machine epsilon in magnitude from the concentrations that are nearly zero.
+        """Separate the concentrations that are nearly zero from the other concentrations.
 
-        Return a mask of the larger concentrations, a tensor in which 1 replaces the nearly zero concentrations, and a tensor
-        in which 0 replaces the larger concentrations.
+        Return three tensors: a mask of the concentrations whose magnitude exceeds the machine epsilon; the concentrations,
+        with 1 wherever the mask is False; and the concentrations, with 0 wherever the mask is True.
         """
         curved = self.concentration.abs() > core.finfo(self.concentration.dtype).eps
         return (

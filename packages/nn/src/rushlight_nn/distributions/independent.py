@@ -1,4 +1,4 @@
-"""Batches of independent variables that are treated as one event."""
+"""A distribution that treats batch dimensions of another distribution as event dimensions."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class MultivariateNormal(Distribution):
         - Samples: (*sample_shape, *batch_shape, n).
 
     Raises:
-        ValueError: none or several of the three matrices are given, or the matrix is not positive definite.
+        ValueError: not exactly one of the three matrices is given, or the matrix is not positive definite.
 
     Example:
         >>> from rushlight.distributions import MultivariateNormal
@@ -129,7 +129,7 @@ def one_matrix(
     """Return the name and the value of the one matrix that is given.
 
     Raises:
-        ValueError: none or several arguments are given, or the argument is not a matrix.
+        ValueError: not exactly one of the three matrices is given, or it has fewer than two dimensions.
     """
     given = {"covariance_matrix": covariance, "precision_matrix": precision, "scale_tril": factor}
     found = [(name, matrix) for name, matrix in given.items() if matrix is not None]
@@ -142,7 +142,7 @@ def one_matrix(
 
 
 def factor_of(name: str, matrix: Tensor) -> Tensor:
-    """Return the Cholesky factor of the covariance, computed from the matrix that is given.
+    """Return the Cholesky factor of the covariance matrix, computed from `matrix`, which is the argument called `name`.
 
     Raises:
         ValueError: the matrix is not positive definite.

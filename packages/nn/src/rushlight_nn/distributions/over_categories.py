@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class OverCategories(Distribution):
-    """Base class of distributions over vectors with one element per category of `_categorical`.
+    """The base class of distributions over vectors that have one element for each category of `_categorical`.
 
     The distribution has the same parameters as `_categorical`."""
 

@@ -1,4 +1,4 @@
-"""Functions for distributions: broadcasting, conversion of probabilities to logits and of triangles to vectors."""
+"""Functions that broadcast arguments, convert probabilities to logits, and convert triangular matrices to vectors."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ euler_constant: float = 0.57721566490153286060
 
 
 def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
-    """Convert numbers and tensors to tensors, and broadcast them to one shape.
+    """Convert the arguments, which are numbers or tensors, to tensors of one shape by broadcasting.
 
-    Numbers take the dtype of the tensors, or the default dtype if there are no tensors.
+    Numbers get the dtype and device of the first tensor, or the default dtype if there are no tensors.
 
     Args:
         values: numbers and tensors.

@@ -37,7 +37,7 @@ class Wishart(ExponentialFamily):
         - Samples: (*sample_shape, *batch_shape, n, n).
 
     Raises:
-        ValueError: none or several of the three matrices are given, the matrix is not positive definite, or `df` is not
+        ValueError: not exactly one of the three matrices is given, the matrix is not positive definite, or `df` is not
             above n - 1.
 
     Example:

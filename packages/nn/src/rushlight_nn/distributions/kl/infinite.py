@@ -1,4 +1,4 @@
-"""Divergences of distributions p and q that are infinite, because p has values outside of the support of q."""
+"""Divergences that are infinite, because p can take values outside of the support of q."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Divergences of distributions over categories, vectors and several variables."""
+"""Divergences of categorical and multivariate distributions, and of distributions that contain other distributions."""
 
 from __future__ import annotations
 

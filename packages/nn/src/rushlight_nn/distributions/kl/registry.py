@@ -1,4 +1,4 @@
-"""The registry of the functions that compute divergences, by pairs of distribution classes."""
+"""A registry of functions that compute divergences, one for each pair of distribution classes."""
 
 from __future__ import annotations
 

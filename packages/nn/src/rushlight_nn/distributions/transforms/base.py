@@ -101,7 +101,7 @@ class Transform:
     __hash__: Any = object.__hash__
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return the transform of `x`."""
+        """Apply the transform to `x`, and return the result."""
         if self._cache_size == 0:
             return self._call(x)
         if x is not self._cached[0]:
@@ -109,7 +109,7 @@ class Transform:
         return self._cached[1]
 
     def _inv_call(self, y: Tensor) -> Tensor:
-        """Return the inverse transform of `y`."""
+        """Apply the inverse transform to `y`, and return the result."""
         if self._cache_size == 0:
             return self._inverse(y)
         if y is not self._cached[1]:
@@ -123,7 +123,7 @@ class Transform:
         raise NotImplementedError(f"{type(self).__name__} does not define _inverse")
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """Return log |dy/dx|, where dy/dx is the Jacobian determinant, for each event `x` with the result `y`."""
+        """Return log |det dy/dx| for each event `x` with the result `y`, where dy/dx is the Jacobian matrix."""
         raise NotImplementedError(f"{type(self).__name__} does not define log_abs_det_jacobian")
 
     def forward_shape(self, shape: Sequence[int]) -> Any:

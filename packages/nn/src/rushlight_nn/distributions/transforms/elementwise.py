@@ -203,7 +203,7 @@ class TanhTransform(_Plain):
 
 
 class AbsTransform(_Plain):
-    """The transform ``y = |x|``, which is not one-to-one; the inverse returns the number that is not negative.
+    """The transform ``y = |x|``, which is not one-to-one; the inverse returns y, because |y| = y.
 
     Args:
         cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.

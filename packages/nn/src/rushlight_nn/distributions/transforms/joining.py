@@ -89,7 +89,8 @@ class CatTransform(_Joined):
         self.lengths: list[int] = [1] * len(self.transforms) if lengths is None else list(lengths)
         if len(self.lengths) != len(self.transforms):
             raise ValueError(
-                f"CatTransform(lengths): got {len(self.lengths)}, needs {len(self.transforms)}, one for each transform"
+                f"CatTransform(lengths): got {len(self.lengths)} lengths, needs {len(self.transforms)}, one for each "
+                "transform"
             )
         self.dim = dim
 

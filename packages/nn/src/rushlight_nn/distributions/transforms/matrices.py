@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class LowerCholeskyTransform(_Plain):
-    """The transform to lower triangular matrices whose diagonal is the exponential of the input's diagonal.
+    """The transform to lower triangular matrices with positive diagonals: it replaces the diagonal by its exponential.
 
     Args:
         cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
@@ -74,7 +74,8 @@ class PositiveDefiniteTransform(_Plain):
 class CorrCholeskyTransform(_Plain):
     """The transform from vectors to Cholesky factors of correlation matrices.
 
-    The hyperbolic tangents of the input are the partial correlations, row by row (Lewandowski, Kurowicka and Joe 2009).
+    The partial correlations are the hyperbolic tangents of the input, in the order of the rows of the lower triangle
+    (Lewandowski, Kurowicka and Joe 2009).
 
     Args:
         cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.

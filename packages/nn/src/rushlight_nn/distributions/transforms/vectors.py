@@ -50,7 +50,7 @@ class StickBreakingTransform(_Plain):
     """The transform from K numbers to K + 1 numbers that sum to 1, by stick-breaking.
 
     Output k is a fraction of the remainder, which is 1 minus the sum of outputs 1 to k - 1. Input k determines this
-    fraction. If all inputs are zero, the outputs are equal.
+    fraction. If all inputs are zero, all outputs have the same value.
 
     Args:
         cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
