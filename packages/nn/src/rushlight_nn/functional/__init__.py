@@ -1,7 +1,7 @@
 """Stateless functions of neural-network layers: `rushlight.nn.functional`.
 
-If a function would only call an operator of core with the same arguments, its name refers to the operator itself. A direct
-reference avoids the cost of another call.
+A function that would only pass its arguments on to an operator of core is this operator itself, because this avoids the cost
+of another call.
 """
 
 from __future__ import annotations

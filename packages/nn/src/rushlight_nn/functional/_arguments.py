@@ -12,7 +12,7 @@ _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 def reduction_code(
     function: str, reduction: str, size_average: bool | None = None, reduce: bool | None = None
 ) -> int:
-    """Return the number of a reduction in core: 0 for "none", 1 for "mean" and 2 for "sum".
+    """Return the number by which core identifies a reduction: 0 for "none", 1 for "mean" and 2 for "sum".
 
     If the deprecated `size_average` or `reduce` is given, it takes precedence over `reduction`, and a warning is issued.
     """

@@ -313,7 +313,7 @@ def rrelu(
         input: the tensor.
         lower: the smallest factor.
         upper: the largest factor.
-        training: draw a factor for each element; otherwise use the mean of `lower` and `upper`.
+        training: whether to draw a factor for each element; if False, the factor is the mean of `lower` and `upper`.
         inplace: overwrite the input.
 
     Shape:

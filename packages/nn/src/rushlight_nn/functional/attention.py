@@ -68,7 +68,7 @@ def multi_head_attention_forward(
         dropout_p: probability of dropping an attention weight, used if `training` is set.
         out_proj_weight, out_proj_bias: weight and bias of the last linear map.
         training: whether to drop attention weights.
-        key_padding_mask: True, or -inf in a floating-point mask, for the keys to ignore.
+        key_padding_mask: a bool mask, True for the keys to ignore, or a floating-point mask, -inf for the keys to ignore.
         need_weights: also return the attention weights. If False, a fused operator is used.
         attn_mask: a bool mask, True where attention is not allowed, or a floating-point mask that is added to the scores.
         use_separate_proj_weight: use separate weights for queries, keys and values; see `in_proj_weight`.

@@ -1,4 +1,4 @@
-"""Convolutions. All functions except `conv_tbc` are operators of core, with their names in PyTorch."""
+"""Convolutions. All functions except `conv_tbc` are operators of core, under the same names as in PyTorch."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     Args:
         input: the tensor.
         p: probability of zeroing an element.
-        training: return the input unchanged if False.
+        training: if False, return the input unchanged.
         inplace: overwrite the input.
 
     Shape:
@@ -68,7 +68,7 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     Args:
         input: the sequences.
         p: probability of zeroing a channel.
-        training: return the input unchanged if False.
+        training: if False, return the input unchanged.
         inplace: overwrite the input.
 
     Shape:
@@ -96,7 +96,7 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     Args:
         input: the images.
         p: probability of zeroing a channel.
-        training: return the input unchanged if False.
+        training: if False, return the input unchanged.
         inplace: overwrite the input.
 
     Shape:
@@ -126,7 +126,7 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     Args:
         input: the volumes.
         p: probability of zeroing a channel.
-        training: return the input unchanged if False.
+        training: if False, return the input unchanged.
         inplace: overwrite the input.
 
     Shape:
@@ -163,14 +163,14 @@ def _alpha_dropped(shape: tuple[int, ...], input: Tensor, p: float, inplace: boo
 
 @overridable
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """Set elements to the lower limit of SELU with probability `p`, and rescale all to preserve mean 0 and variance 1.
+    """Set elements to the lower limit of SELU with probability `p`, and scale and shift all to keep mean 0 and variance 1.
 
     Alpha dropout is described by Klambauer et al. 2017.
 
     Args:
         input: the tensor.
         p: probability of dropping an element.
-        training: return the input unchanged if False.
+        training: if False, return the input unchanged.
         inplace: overwrite the input.
 
     Shape:
@@ -197,7 +197,7 @@ def feature_alpha_dropout(
     Args:
         input: the tensor.
         p: probability of dropping a channel.
-        training: return the input unchanged if False.
+        training: if False, return the input unchanged.
         inplace: overwrite the input.
 
     Shape:

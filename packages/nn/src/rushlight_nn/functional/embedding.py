@@ -53,7 +53,7 @@ def embedding(
 def _checked(
     input: Tensor, weight: Tensor, padding_idx: int | None, max_norm: float | None, norm_type: float
 ) -> int:
-    """Return `padding_idx` as a nonnegative index, or -1 for None, and rescale rows of a norm above `max_norm`."""
+    """Return `padding_idx` as a nonnegative index, or -1 for None, and rescale rows whose norm is above `max_norm`."""
     if padding_idx is None:
         row = -1
     else:
@@ -83,8 +83,8 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
 
     Args:
         tensor: classes, int64.
-        num_classes: number of classes; -1 stands for the largest element plus 1. Inside `vmap`, the number must be given,
-            and the vector of a class that is out of range is zero.
+        num_classes: number of classes; -1 stands for the largest element plus 1. Inside `vmap`, `num_classes` must be
+            given. A class that is out of range then gets a vector of zeros instead of an error.
 
     Shape:
         - Input: (*).

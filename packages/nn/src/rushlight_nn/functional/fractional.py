@@ -147,7 +147,7 @@ def fractional_max_pool2d(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> Any:
-    """Return the maxima of `output_size` windows of images, with random distances between windows (Graham 2014).
+    """Return the maxima of `output_size` windows at random distances, for each channel of images (Graham 2014).
 
     Args:
         input: the images, floating point.
@@ -156,7 +156,7 @@ def fractional_max_pool2d(
         output_ratio: number of windows divided by the input's size, between 0 and 1. `output_ratio` is used if `output_size`
             is None.
         return_indices: also return the positions of the maxima in the flattened H·W plane, int64.
-        _random_samples: (N, C, 2), numbers between 0 and 1 that replace the random numbers.
+        _random_samples: numbers between 0 and 1, of shape (N, C, 2), to use instead of random numbers.
 
     Shape:
         - Input: (N, C, H, W) or (C, H, W).
@@ -184,7 +184,7 @@ def fractional_max_pool3d(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> Any:
-    """Return the maxima of `output_size` windows of volumes, with random distances between windows (Graham 2014).
+    """Return the maxima of `output_size` windows at random distances, for each channel of volumes (Graham 2014).
 
     Args:
         input: the volumes, floating point.
@@ -193,7 +193,7 @@ def fractional_max_pool3d(
         output_ratio: number of windows divided by the input's size, between 0 and 1. `output_ratio` is used if `output_size`
             is None.
         return_indices: also return the positions of the maxima in the flattened D·H·W volume, int64.
-        _random_samples: (N, C, 3), numbers between 0 and 1 that replace the random numbers.
+        _random_samples: numbers between 0 and 1, of shape (N, C, 3), to use instead of random numbers.
 
     Shape:
         - Input: (N, C, D, H, W) or (C, D, H, W).

@@ -1,4 +1,4 @@
-"""A linear layer and the cross entropy of its output in one function, which can avoid storing all scores at once."""
+"""The cross entropy of the output of a linear layer, which can be computed without storing all scores at once."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ class LinearCrossEntropyOptions:
         allow_retain_graph: accepted and ignored; the backward pass can always be run again.
         batch_chunk_size: number of samples in a chunk. If None, `chunking_method` determines the number. If both
             `batch_chunk_size` and `chunking_method` are None, the whole batch is one chunk.
-        chunking_method: "aspect_ratio" chooses chunks whose scores are about as large as the whole input, and
-            "aspect_ratio:N" chooses chunks that are N times smaller than the chunks of "aspect_ratio". "auto" is the same as
-            "aspect_ratio:2".
+        chunking_method: "aspect_ratio" chooses the chunks so that the scores of one chunk have about as many elements as the
+            whole input. "aspect_ratio:N" divides this size of the chunks by N. "auto" is the same as "aspect_ratio:2".
         acc_policy: "auto", "accurate", "balanced" or "compact". `acc_policy` has no effect, because gradients are
             accumulated in their own dtype.
         acc_dtype: accepted and ignored, because gradients are accumulated in their own dtype.
@@ -223,7 +222,7 @@ _function: Any = None
 
 
 def _recomputed(losses: Any, part: Tensor, rows: Tensor, bias: Tensor | None, wanted: Tensor) -> Tensor:
-    """Return `losses(part, rows, bias, wanted)`, and save only these arguments for the backward pass."""
+    """Return `losses(part, rows, bias, wanted)`. The backward pass computes it again from the arguments."""
     global _function
     provider: Any = getattr(core, "autograd", None)
     tensors = [part, rows] if bias is None else [part, rows, bias]

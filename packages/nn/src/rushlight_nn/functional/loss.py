@@ -39,7 +39,8 @@ def cross_entropy(
     Args:
         input: scores (logits), which need not be normalised.
         target: classes, int64, or probabilities of the input's dtype.
-        weight: a factor for each class. If the targets are classes, "mean" divides by the sum of the factors of the targets.
+        weight: a factor for each class. If the targets are classes, "mean" divides the sum of the losses by the sum of the
+            factors of the target classes.
         size_average, reduce: deprecated; use `reduction`.
         ignore_index: a target class that is excluded from the loss; only for targets that are classes.
         reduction: "mean", "sum", or "none" for one value per target.
@@ -54,7 +55,7 @@ def cross_entropy(
     Raises:
         ValueError: `reduction` is unknown.
         IndexError: a class is out of range.
-        RuntimeError: `ignore_index` is a class, and the targets are probabilities.
+        RuntimeError: `ignore_index` is not negative, although the targets are probabilities.
 
     Example:
         >>> logits = torch.tensor([[2.0, 0.0], [0.0, 0.0]])
@@ -80,7 +81,8 @@ def nll_loss(
     Args:
         input: log-probabilities.
         target: classes, int64 or uint8.
-        weight: a factor for each class. "mean" divides by the sum of the factors of the targets.
+        weight: a factor for each class. "mean" divides the sum of the losses by the sum of the factors of the target
+            classes.
         size_average, reduce: deprecated; use `reduction`.
         ignore_index: a target class that is excluded from the loss.
         reduction: "mean", "sum", or "none" for one value per target.
@@ -144,7 +146,7 @@ def mse_loss(
         target: the targets.
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per element.
-        weight: a factor for each element; "mean" divides by the sum of the factors.
+        weight: a factor for each element; "mean" divides the sum of the losses by the sum of the factors.
 
     Shape:
         - Input and target: (*), the same shape.
@@ -180,7 +182,7 @@ def l1_loss(
         target: the targets.
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per element.
-        weight: a factor for each element; "mean" divides by the sum of the factors.
+        weight: a factor for each element; "mean" divides the sum of the losses by the sum of the factors.
 
     Shape:
         - Input and target: (*), the same shape.
@@ -257,7 +259,7 @@ def huber_loss(
         target: the targets.
         reduction: "mean", "sum", or "none" for one value per element.
         delta: the error at which the loss becomes linear.
-        weight: a factor for each element; "mean" divides by the number of elements.
+        weight: a factor for each element; "mean" divides the sum of the losses by the number of elements.
 
     Shape:
         - Input and target: (*), the same shape.
@@ -417,7 +419,7 @@ def ctc_loss(
         input_lengths: lengths of the inputs, a tensor or a sequence.
         target_lengths: lengths of the targets, a tensor or a sequence.
         blank: the index of the blank label.
-        reduction: "sum", "none", or "mean", which divides each loss by the length of its target first.
+        reduction: "sum", "none", or "mean" for the mean of all losses after each is divided by the length of its target.
         zero_infinity: set the loss of a target that is too long for its input to 0 instead of infinity.
 
     Shape:

@@ -293,13 +293,13 @@ def gaussian_nll_loss(
         target: the targets.
         var: the variances.
         full: add the constant log(2 pi) / 2.
-        eps: lower limit of the variances. Raising a variance to this limit does not affect the gradient.
+        eps: lower limit of the variances. Gradients pass through this limit unchanged.
         reduction: "mean", "sum", or "none" for one value per element.
 
     Shape:
         - Input and target: (N, *) or (*).
-        - `var`: a number, or a tensor of the input's shape. The shape of `var` may differ from the input's shape in one
-          size, which is 1, or may lack the last dimension.
+        - `var`: a number, or a tensor of the input's shape. One dimension of this tensor may have size 1 instead, or the
+          last dimension may be missing.
         - Output: (), or the input's shape with `reduction` "none".
 
     Raises:
@@ -348,7 +348,7 @@ def soft_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Return ``log(1 + exp(-target · input))`` of targets 1 and -1.
+    """Return ``log(1 + exp(-target · input))``, for targets that are 1 or -1.
 
     Args:
         input: the scores.

@@ -33,8 +33,8 @@ def batch_norm(
 
     Args:
         input: the tensor.
-        running_mean: running mean of each channel; updated in place while training.
-        running_var: running variance of each channel; updated in place while training.
+        running_mean: running mean of each channel; updated in place if `training` is set.
+        running_var: running variance of each channel; updated in place if `training` is set.
         weight: a factor for each channel.
         bias: a bias that is added to each channel.
         training: use the statistics of the batch instead of the running statistics.
@@ -200,8 +200,8 @@ def instance_norm(
 
     Args:
         input: the tensor.
-        running_mean: running mean of each channel; updated in place with `use_input_stats`.
-        running_var: running variance of each channel; updated in place with `use_input_stats`.
+        running_mean: running mean of each channel; updated in place if `use_input_stats` is set.
+        running_var: running variance of each channel; updated in place if `use_input_stats` is set.
         weight: a factor for each channel.
         bias: a bias that is added to each channel.
         use_input_stats: use each sample's statistics instead of the running statistics.

@@ -58,7 +58,7 @@ def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
 def fold(
     input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Tensor:
-    """Add columns to images at the positions of sliding windows: the transpose of :func:`unfold`.
+    """Build images from columns, which are added at the positions of sliding windows: the transpose of :func:`unfold`.
 
     Where windows overlap, the elements at the same position of the image are summed.
 
@@ -67,7 +67,7 @@ def fold(
         output_size: height and width of the images.
         kernel_size: size of the windows. This and the following arguments are an int or a pair for height and width.
         dilation: distance between adjacent elements of a window.
-        padding: number of elements around the image that windows may cover.
+        padding: number of elements by which windows may extend beyond each edge of the image.
         stride: distance between windows.
 
     Shape:

@@ -46,7 +46,9 @@ def max_pool1d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """Return the largest value of each window of sequences, per channel; padding counts as minus infinity.
+    """Slide a window over each channel of sequences, and return the largest value at each position of the window.
+
+    The padding counts as minus infinity.
 
     Args:
         input: the sequences, floating point.
@@ -79,7 +81,9 @@ def max_pool2d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """Return the largest value of each window of images, per channel; padding counts as minus infinity.
+    """Slide a window over each channel of images, and return the largest value at each position of the window.
+
+    The padding counts as minus infinity.
 
     Args:
         input: the images, floating point.
@@ -114,7 +118,9 @@ def max_pool3d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """Return the largest value of each window of volumes, per channel; padding counts as minus infinity.
+    """Slide a window over each channel of volumes, and return the largest value at each position of the window.
+
+    The padding counts as minus infinity.
 
     Args:
         input: the volumes, floating point.
@@ -151,7 +157,7 @@ def avg_pool1d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Tensor:
-    """Return the mean of each window of sequences, per channel.
+    """Slide a window over each channel of sequences, and return the mean at each position of the window.
 
     Args:
         input: the sequences, floating point.
@@ -184,7 +190,7 @@ def avg_pool2d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Tensor:
-    """Return the mean of each window of images, per channel.
+    """Slide a window over each channel of images, and return the mean at each position of the window.
 
     Args:
         input: the images, floating point.
@@ -219,7 +225,7 @@ def avg_pool3d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Tensor:
-    """Return the mean of each window of volumes, per channel.
+    """Slide a window over each channel of volumes, and return the mean at each position of the window.
 
     Args:
         input: the volumes, floating point.
@@ -252,7 +258,7 @@ def _output_sizes(dims: int, input: Tensor, output_size: Any) -> Any:
     """Return `output_size` with each None replaced by the input's size.
 
     Raises:
-        ValueError: `output_size` has several sizes, and `input` does not have more dimensions than `output_size` has sizes.
+        ValueError: `output_size` has several sizes, and `input` does not have at least one dimension more.
     """
     if isinstance(output_size, int):
         return output_size
@@ -269,7 +275,7 @@ def _output_sizes(dims: int, input: Tensor, output_size: Any) -> Any:
 
 @overridable
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
-    """Return the means of `output_size` windows that cover sequences evenly.
+    """Cover each channel of sequences evenly with `output_size` windows, and return the mean of each window.
 
     Along a side of length L, window i of n covers the positions from floor(i · L / n) to ceil((i + 1) · L / n) - 1.
 
@@ -290,7 +296,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
 
 @overridable
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
-    """Return the means of `output_size` windows that cover images evenly.
+    """Cover each channel of images evenly with `output_size` windows, and return the mean of each window.
 
     Along a side of length L, window i of n covers the positions from floor(i · L / n) to ceil((i + 1) · L / n) - 1.
 
@@ -315,7 +321,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
 
 @overridable
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
-    """Return the means of `output_size` windows that cover volumes evenly.
+    """Cover each channel of volumes evenly with `output_size` windows, and return the mean of each window.
 
     Along a side of length L, window i of n covers the positions from floor(i · L / n) to ceil((i + 1) · L / n) - 1.
 
@@ -344,7 +350,7 @@ def _adaptive_max_pool(dims: int, input: Tensor, output_size: Any, return_indice
 
 @overridable
 def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """Return the largest values of `output_size` windows that cover sequences evenly.
+    """Cover each channel of sequences evenly with `output_size` windows, and return the largest value of each window.
 
     The windows are the same as for :func:`adaptive_avg_pool1d`.
 
@@ -366,7 +372,7 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = 
 
 @overridable
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """Return the largest values of `output_size` windows that cover images evenly.
+    """Cover each channel of images evenly with `output_size` windows, and return the largest value of each window.
 
     The windows are the same as for :func:`adaptive_avg_pool2d`.
 
@@ -389,7 +395,7 @@ def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = 
 
 @overridable
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """Return the largest values of `output_size` windows that cover volumes evenly.
+    """Cover each channel of volumes evenly with `output_size` windows, and return the largest value of each window.
 
     The windows are the same as for :func:`adaptive_avg_pool3d`.
 

@@ -57,7 +57,7 @@ def max_unpool1d(
     padding: Any = 0,
     output_size: Any = None,
 ) -> Tensor:
-    """Write the maxima of :func:`max_pool1d` at their positions in a tensor of zeros, which partially inverts the pooling.
+    """Partially invert :func:`max_pool1d`: write the maxima at their positions in a tensor of zeros.
 
     Args:
         input: the maxima.
@@ -67,8 +67,8 @@ def max_unpool1d(
 
     Shape:
         - Input and indices: (N, C, L) or (C, L).
-        - Output: (N, C, L_out) or (C, L_out), with the sizes described in :class:`rushlight_nn.MaxUnpool1d`, or
-          `output_size`.
+        - Output: (N, C, L_out) or (C, L_out), where L_out is `output_size` or, if `output_size` is not given, the size
+          described in :class:`rushlight_nn.MaxUnpool1d`.
 
     Raises:
         ValueError: `output_size` is not a possible size.
@@ -91,7 +91,7 @@ def max_unpool2d(
     padding: Any = 0,
     output_size: Any = None,
 ) -> Tensor:
-    """Write the maxima of :func:`max_pool2d` at their positions in a tensor of zeros, which partially inverts the pooling.
+    """Partially invert :func:`max_pool2d`: write the maxima at their positions in a tensor of zeros.
 
     Args:
         input: the maxima.
@@ -101,8 +101,8 @@ def max_unpool2d(
 
     Shape:
         - Input and indices: (N, C, H, W) or (C, H, W).
-        - Output: (N, C, H_out, W_out) or (C, H_out, W_out), with the sizes described in :class:`rushlight_nn.MaxUnpool2d`,
-          or `output_size`.
+        - Output: (N, C, H_out, W_out) or (C, H_out, W_out), where the sizes are `output_size` or, if `output_size` is not
+          given, the sizes described in :class:`rushlight_nn.MaxUnpool2d`.
 
     Raises:
         ValueError: `output_size` is not a possible size.
@@ -128,7 +128,7 @@ def max_unpool3d(
     padding: Any = 0,
     output_size: Any = None,
 ) -> Tensor:
-    """Write the maxima of :func:`max_pool3d` at their positions in a tensor of zeros, which partially inverts the pooling.
+    """Partially invert :func:`max_pool3d`: write the maxima at their positions in a tensor of zeros.
 
     Args:
         input: the maxima.
@@ -138,8 +138,8 @@ def max_unpool3d(
 
     Shape:
         - Input and indices: (N, C, D, H, W) or (C, D, H, W).
-        - Output: (N, C, D_out, H_out, W_out) or without N, with the sizes described in :class:`rushlight_nn.MaxUnpool3d`, or
-          `output_size`.
+        - Output: (N, C, D_out, H_out, W_out) or without N, where the sizes are `output_size` or, if `output_size` is not
+          given, the sizes described in :class:`rushlight_nn.MaxUnpool3d`.
 
     Raises:
         ValueError: `output_size` is not a possible size.
@@ -175,7 +175,7 @@ def _lp_pool(
 def lp_pool1d(
     input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Tensor:
-    """Return the p-norm of each window of sequences, ``(sum of x^p)^(1/p)``, per channel.
+    """Slide a window over each channel of sequences, and return the p-norm at each position: ``(sum of x^p)^(1/p)``.
 
     Args:
         input: the sequences, floating point.
@@ -200,7 +200,7 @@ def lp_pool1d(
 def lp_pool2d(
     input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Tensor:
-    """Return the p-norm of each window of images, ``(sum of x^p)^(1/p)``, per channel.
+    """Slide a window over each channel of images, and return the p-norm at each position: ``(sum of x^p)^(1/p)``.
 
     Args:
         input: the images, floating point.
@@ -226,7 +226,7 @@ def lp_pool2d(
 def lp_pool3d(
     input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Tensor:
-    """Return the p-norm of each window of volumes, ``(sum of x^p)^(1/p)``, per channel.
+    """Slide a window over each channel of volumes, and return the p-norm at each position: ``(sum of x^p)^(1/p)``.
 
     Args:
         input: the volumes, floating point.

@@ -60,8 +60,8 @@ def interpolate(
         - Output: the input's shape with the sizes after C replaced by `size` or floor(input size · scale_factor).
 
     Raises:
-        ValueError: both or neither of `size` and `scale_factor` are given, their length is not the number of dimensions
-            after C, or an option does not fit the mode.
+        ValueError: both or neither of `size` and `scale_factor` are given, a sequence does not have one number for each
+            dimension after C, or an option does not fit the mode.
         TypeError: `size` contains a number that is not an integer.
         RuntimeError: a size of the output does not fit in 64 bits.
         NotImplementedError: the mode does not support this number of dimensions.
