@@ -17,8 +17,8 @@ from ._typing import Any
 def operator(name: str) -> Callable[..., Any]:
     """Return core's operator `name`.
 
-    An operator that the installed core lacks is replaced by a function that raises an error when it is called, so that the
-    package can be imported although some layers cannot be used.
+    If the installed core lacks the operator, return a function that raises an error when it is called. The package can
+    therefore be imported even if some of its layers cannot be used.
     """
     found = getattr(core, name, None)
     if found is not None:

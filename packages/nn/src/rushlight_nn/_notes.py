@@ -8,7 +8,7 @@ from ._typing import Any
 
 
 class PathNote(str):
-    """A note on an exception: the path from the outermost module reached so far to the module that failed.
+    """A note on an exception: the path to the module that raised it, from the outermost module that it has passed so far.
 
     The note stores the outermost module, so that an enclosing module can prepend its own name. Pickling an exception keeps
     only the text of the note.
@@ -35,7 +35,7 @@ class PathNote(str):
 
 
 def add_path(module: Any, error: BaseException) -> None:
-    """Add the name of `module` to the path in the note of `error`.
+    """Prepend the name of `module` to the path in the note on `error`, or add a note if there is no such path.
 
     This function is called for each module through which the error propagates, from the innermost to the outermost.
     """

@@ -1,4 +1,4 @@
-"""Names for annotations that do not need the slow import of `typing`.
+"""Names for annotations that are defined without importing `typing`, because this import is slow.
 
 The names also exist at run time, so that `typing.get_type_hints` can read the annotations of layers and their subclasses. At
 run time, `Any` is `object`.

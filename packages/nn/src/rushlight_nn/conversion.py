@@ -27,7 +27,7 @@ def set_overwrite_module_params_on_conversion(value: bool) -> None:
     """Set whether conversions of modules, such as `to`, create new parameters and leave the previous ones unchanged.
 
     Args:
-        value: if False, which is the default, parameters remain the same objects. Parameters also remain the same objects
+        value: True to create new parameters, or False (the default) to keep the objects. The objects are also kept
             while :func:`set_swap_module_params_on_conversion` is on.
 
     Example:
@@ -60,7 +60,7 @@ def set_swap_module_params_on_conversion(value: bool) -> None:
     `load_state_dict(assign=True)` therefore continues to update the module. The gradients of the parameters become None.
 
     Args:
-        value: if False, which is the default, `load_state_dict(assign=True)` replaces the parameters and buffers.
+        value: True to keep the objects, or False (the default) to replace them in `load_state_dict(assign=True)`.
 
     Example:
         >>> layer, state = nn.Linear(2, 2), nn.Linear(2, 2).double().state_dict()

@@ -61,7 +61,7 @@ class HookTable(dict[Any, Any]):
     __slots__ = ("__weakref__",)
 
     def add(self, hook: Any, prepend: bool = False, extra: tuple[HookTable, ...] = ()) -> RemovableHandle:
-        """Store `hook` first if `prepend` is set, otherwise last. Mark the id of the hook in each of the tables `extra`."""
+        """Add `hook` at the beginning if `prepend` is set, otherwise at the end. Add its id to all tables in `extra`."""
         handle = RemovableHandle(self, extra)
         self[handle.id] = hook
         if prepend:
@@ -87,7 +87,7 @@ NO_HOOKS = _NoHooks()
 
 
 class _GlobalHooks(HookTable):
-    """A table of hooks that are called for every module. While all these tables are empty, calls of modules skip them."""
+    """A table of hooks that are called for every module. Calls of modules skip these tables while all of them are empty."""
 
     __slots__ = ()
 
@@ -180,7 +180,7 @@ def register_module_forward_hook(
 
 
 def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, grad_output)` for every module when the gradients of its outputs have been computed.
+    """Call `hook(module, grad_output)` for every module, after computing the gradients of the module's outputs.
 
     Args:
         hook: the function. A return value other than None replaces the gradients.
@@ -198,7 +198,7 @@ def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> Removabl
 
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, grad_input, grad_output)` for every module when the gradients of its inputs have been computed.
+    """Call `hook(module, grad_input, grad_output)` for every module, after computing the gradients of the module's inputs.
 
     Args:
         hook: the function. A return value other than None replaces `grad_input`.
@@ -219,7 +219,7 @@ def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHan
 
 
 def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, grad_input, grad_output)` for every module when the gradients of its inputs have been computed.
+    """Call `hook(module, grad_input, grad_output)` for every module, after computing the gradients of the module's inputs.
 
     This is an older name of :func:`register_module_full_backward_hook`. Hooks of the two functions cannot be combined.
 
@@ -235,7 +235,7 @@ def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
 
 
 def _one_kind(before: bool | None, full: bool, where: str) -> bool:
-    """Return `full`, the kind of a new backward hook. Raise RuntimeError if hooks of the other kind are registered."""
+    """Return `full`. Raise RuntimeError if the backward hooks that are already registered are of the other kind."""
     if before is not None and before != full:
         raise RuntimeError(
             f"backward hooks of {where}: register_full_backward_hook and register_backward_hook "
@@ -316,7 +316,7 @@ def passed_through(hooks: HookTable, module: Any, name: str, value: Any) -> Any:
 
 
 class Hooks:
-    """The base class of Module, which registers and runs hooks."""
+    """The base class of `Module`, with the methods that register and run hooks."""
 
     # True on an instance once a hook is registered that must run when the module is called.
     _hooked = False
@@ -571,7 +571,7 @@ _identity_function: Any = None
 def _identity(
     ready: Callable[[tuple[Any, ...]], tuple[Any, ...]], tensors: list[Tensor]
 ) -> tuple[Tensor, ...]:
-    """Return views of `tensors`. The backward pass calls `ready` once with the gradients of all views."""
+    """Return views of `tensors`. The backward pass calls `ready` once, with a tuple of the gradients of all views."""
     global _identity_function
     if _identity_function is None:
         _identity_function = _make_identity_function()

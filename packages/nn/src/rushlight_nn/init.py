@@ -78,7 +78,7 @@ def _fans(function: str, tensor: Tensor) -> tuple[int, int]:
 
 
 def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
-    """Return the fan-in and the fan-out of a weight. Programs use this function by its private name in PyTorch."""
+    """Return the fan-in and the fan-out of a weight. Programs for PyTorch call this function, although it is private."""
     return _fans("_calculate_fan_in_and_fan_out", tensor)
 
 
@@ -168,9 +168,10 @@ def trunc_normal_(
 ) -> Tensor:
     """Fill a tensor with normally distributed numbers that lie in [a, b].
 
-    The numbers are drawn by rejection. If the interval [a, b] has a probability above 0.3 under the normal distribution,
-    normal numbers are drawn until all lie in the interval. Otherwise uniform numbers are drawn, and each is accepted with a
-    probability equal to its density divided by the largest density in [a, b].
+    The function uses rejection sampling. If a normally distributed number lies in [a, b] with a probability above 0.3, the
+    function draws from the normal distribution, and draws the numbers outside of the interval again. Otherwise, the function
+    draws from the uniform distribution on [a, b], and accepts each number with a probability equal to its normal density
+    divided by the largest normal density in [a, b].
 
     Args:
         tensor: the tensor, which is returned.

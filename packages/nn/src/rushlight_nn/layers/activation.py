@@ -562,7 +562,7 @@ class GLU(Module):
     """The gated linear unit, ``a · sigmoid(b)``, of the halves a and b of the input (Dauphin et al. 2017).
 
     Args:
-        dim: the dimension to halve.
+        dim: the dimension along which the input is split into two halves.
 
     Shape:
         - Input: (*, n, *) with an even n in dimension `dim`.
@@ -654,7 +654,7 @@ class LogSoftmax(_AlongDim):
 
 
 class Softmax2d(Module):
-    """The softmax over the channels, at each pixel of images.
+    """The softmax over the channels of images, computed separately for each pixel.
 
     Shape:
         - Input and output: (N, C, H, W) or (C, H, W).

@@ -149,8 +149,9 @@ class MultiheadAttention(Module):
                 `attn_mask`.
 
         Returns:
-            the result, of the query's shape; and the weights, (N, L, S), or (N, heads, L, S) if they are not averaged, or
-                None if they are not requested.
+            a pair. The first element is the result, of the query's shape. The second element is the attention weights: their
+                shape is (N, L, S), or (N, heads, L, S) if they are not averaged over the heads. If the weights are not
+                requested, the second element is None.
         """
         weights: Any = self.in_proj_weight
         if weights is None:

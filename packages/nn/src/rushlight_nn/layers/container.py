@@ -267,7 +267,7 @@ class ModuleDict(Module):
         return self._modules.values()
 
     def update(self, modules: Any) -> None:
-        """Add the modules of a mapping, or of pairs of name and module."""
+        """Add modules, which are given as a mapping or as pairs of a name and a module."""
         _update(self, modules)
 
 

@@ -161,7 +161,7 @@ class Conv1d(_Convolution):
         kernel_size: length of the filters, an int or a tuple of one int.
         stride: distance between adjacent positions of a filter.
         padding: number of elements added at each end; "valid" adds none, "same" preserves the length.
-        dilation: distance between the input elements that adjacent elements of a filter multiply.
+        dilation: distance between the input elements to which adjacent elements of a filter are applied.
         groups: number of groups of channels that are convolved independently.
         bias: whether a learned bias is added to each output channel.
         padding_mode: the values with which the input is padded: "zeros", "reflect", "replicate" or "circular".
@@ -175,8 +175,8 @@ class Conv1d(_Convolution):
         - `weight`: (out_channels, in_channels / groups, kernel_size); `bias`: (out_channels).
 
     Raises:
-        ValueError: `groups` does not divide the channels; the padding mode is unknown; or `padding` is "same" and the
-            stride is not 1.
+        ValueError: `groups` does not divide both numbers of channels, the padding mode is unknown, or `padding` is "same"
+            and the stride is not 1.
 
     Example:
         >>> layer = nn.Conv1d(16, 33, 3, stride=2)
@@ -200,7 +200,7 @@ class Conv2d(_Convolution):
             `dilation`.
         stride: distance between adjacent positions of a filter.
         padding: number of elements added at each end; "valid" adds none, "same" preserves the size.
-        dilation: distance between the input elements that adjacent elements of a filter multiply.
+        dilation: distance between the input elements to which adjacent elements of a filter are applied.
         groups: number of groups of channels that are convolved independently; `groups=in_channels` makes a depthwise
             convolution.
         bias: whether a learned bias is added to each output channel.
@@ -216,8 +216,8 @@ class Conv2d(_Convolution):
         - `weight`: (out_channels, in_channels / groups, kernel_size[0], kernel_size[1]); `bias`: (out_channels).
 
     Raises:
-        ValueError: `groups` does not divide the channels; the padding mode is unknown; or `padding` is "same" and the
-            stride is not 1.
+        ValueError: `groups` does not divide both numbers of channels, the padding mode is unknown, or `padding` is "same"
+            and the stride is not 1.
 
     Example:
         >>> layer = nn.Conv2d(16, 33, (3, 5), stride=(2, 1), padding=(4, 2))
@@ -243,7 +243,7 @@ class Conv3d(_Convolution):
             and `dilation`.
         stride: distance between adjacent positions of a filter.
         padding: number of elements added at each end; "valid" adds none, "same" preserves the size.
-        dilation: distance between the input elements that adjacent elements of a filter multiply.
+        dilation: distance between the input elements to which adjacent elements of a filter are applied.
         groups: number of groups of channels that are convolved independently.
         bias: whether a learned bias is added to each output channel.
         padding_mode: the values with which the input is padded: "zeros", "reflect", "replicate" or "circular".
@@ -258,8 +258,8 @@ class Conv3d(_Convolution):
         - `weight`: (out_channels, in_channels / groups, *kernel_size); `bias`: (out_channels).
 
     Raises:
-        ValueError: `groups` does not divide the channels; the padding mode is unknown; or `padding` is "same" and the
-            stride is not 1.
+        ValueError: `groups` does not divide both numbers of channels, the padding mode is unknown, or `padding` is "same"
+            and the stride is not 1.
 
     Example:
         >>> layer = nn.Conv3d(4, 8, (3, 5, 2), stride=(2, 1, 1), padding=(4, 2, 0))

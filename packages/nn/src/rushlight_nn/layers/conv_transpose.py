@@ -134,7 +134,7 @@ class ConvTranspose1d(_TransposedConvolution):
         - `weight`: (in_channels, out_channels / groups, kernel_size); `bias`: (out_channels).
 
     Raises:
-        ValueError: `groups` does not divide the channels, or `padding_mode` is not "zeros".
+        ValueError: `groups` does not divide both numbers of channels, or `padding_mode` is not "zeros".
         TypeError: `padding` is a string.
 
     Example:
@@ -178,7 +178,7 @@ class ConvTranspose2d(_TransposedConvolution):
         - `weight`: (in_channels, out_channels / groups, kernel_size[0], kernel_size[1]); `bias`: (out_channels).
 
     Raises:
-        ValueError: `groups` does not divide the channels, or `padding_mode` is not "zeros".
+        ValueError: `groups` does not divide both numbers of channels, or `padding_mode` is not "zeros".
         TypeError: `padding` is a string.
 
     Example:
@@ -222,7 +222,7 @@ class ConvTranspose3d(_TransposedConvolution):
         - `weight`: (in_channels, out_channels / groups, *kernel_size); `bias`: (out_channels).
 
     Raises:
-        ValueError: `groups` does not divide the channels, or `padding_mode` is not "zeros".
+        ValueError: `groups` does not divide both numbers of channels, or `padding_mode` is not "zeros".
         TypeError: `padding` is a string.
 
     Example:

@@ -1,4 +1,4 @@
-"""Layers of distances and angles between vectors."""
+"""Layers that compute distances and angles between vectors."""
 
 from __future__ import annotations
 

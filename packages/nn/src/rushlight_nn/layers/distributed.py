@@ -49,8 +49,8 @@ class DistributedDataParallel(Module, Joinable):
         process_group: the group of processes. None selects the group of all processes.
         bucket_cap_mb: the maximum size of a bucket in MiB, by default 25. The first bucket has at most 1 MiB.
         find_unused_parameters: whether some parameters may get no gradient in a backward pass. In the mean over the ranks, a
-            gradient that a rank did not compute counts as zero. A gradient that no rank computed does not change. If False,
-            a parameter without a gradient raises RuntimeError on all ranks.
+            gradient that a rank did not compute counts as zero. If no rank computed the gradient of a parameter, this
+            gradient remains unchanged. If False, RuntimeError is raised on all ranks if a parameter gets no gradient.
         check_reduction: has no effect, as in PyTorch.
         gradient_as_bucket_view: has no effect, because gradients are always summed in place.
         static_graph: has the same effect as `find_unused_parameters`.
@@ -207,7 +207,7 @@ class DistributedDataParallel(Module, Joinable):
             self.process_group.broadcast_tensors(list(buffers.values()), root, "buffers").wait()
 
     def _begin_step(self, has_inputs: bool, backward: bool, buffers: bool) -> _Step:
-        """Send all ranks what this rank does in the next step of a `join` context, and return the step of all ranks."""
+        """Send to all ranks what this rank does next in a `join` context, and return the common step of all ranks."""
         group = self.process_group
         mine = core.zeros(group.size() + 2, dtype=core.int64)
         mine[group.rank()] = int(has_inputs)
@@ -247,7 +247,7 @@ class DistributedDataParallel(Module, Joinable):
                 divided by the number of ranks that still have batches. A hook that was registered with `register_comm_hook`
                 must divide the gradients itself.
             enable: whether the context has an effect.
-            throw_on_early_termination: whether all ranks raise RuntimeError when the batches of one rank have ended.
+            throw_on_early_termination: whether all ranks raise RuntimeError when one rank has no more batches.
 
         Example::
 
@@ -278,7 +278,7 @@ class DistributedDataParallel(Module, Joinable):
         return self.process_group
 
     def register_comm_hook(self, state: object, hook: CommHook) -> None:
-        """Register a function that reduces the gradients of each bucket, which are averaged over all ranks by default.
+        """Register a function that reduces the gradients of each bucket; by default, they are averaged over all ranks.
 
         The function is called with `state` and a `GradBucket` when all gradients of the bucket have been computed. The
         function returns a `torch.futures.Future` of a tensor with as many elements as the bucket. The gradients are copied
@@ -306,14 +306,18 @@ class DistributedDataParallel(Module, Joinable):
 
 
 class _Step:
-    """The next step of the ranks that still have inputs: `ranks` is the number of such ranks, and `root` is one of them."""
+    """The next step of the ranks that still have inputs.
+
+    `ranks` is the number of these ranks, and `root` is the largest of them. `backward` states whether a rank reduces
+    gradients in this step, and `buffers` states whether the buffers of `root` are copied to all ranks.
+    """
 
     def __init__(self, root: int, ranks: int, backward: bool, buffers: bool) -> None:
         self.root, self.ranks, self.backward, self.buffers = root, ranks, backward, buffers
 
 
 class _JoinHook(JoinHook):
-    """A hook that takes part in the steps of the other ranks after the batches of this rank have ended."""
+    """A hook that takes part in the steps of the other ranks after this rank has run out of batches."""
 
     def __init__(self, model: DistributedDataParallel) -> None:
         self.model = model
@@ -422,7 +426,7 @@ class _Reducer:
             self.root, self.divisor = root, divisor
 
     def set_hook(self, state: object, hook: CommHook) -> None:
-        """Set the hook that reduces the gradients, beginning with the next pass."""
+        """Set the hook that reduces the gradients from the next pass on."""
         with self.lock:
             if self.hook is not None:
                 raise RuntimeError(
@@ -559,9 +563,9 @@ class _Reducer:
         return core.zeros_like(self.parameters[number].detach())
 
     def _reduce_rest(self, absent: list[int], used: Tensor) -> None:
-        """Start the collectives that still wait for the gradients of the parameters `absent`, and wait for all collectives.
+        """Start the remaining collectives, although the parameters `absent` have no gradients, and wait for all collectives.
 
-        If `self.unused`, set `used` to 1 for each parameter that any rank has used.
+        If `self.unused` is true, set the element of `used` to 1 for each parameter that any rank has used.
         """
         ready = set(absent)
         if not self.buckets:

@@ -99,7 +99,7 @@ class Embedding(Module):
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
     ) -> Embedding:
-        """Return a layer with the table `embeddings` (rows, width). With `freeze` the table is not trained."""
+        """Return a layer with the table `embeddings` (rows, width). If `freeze` is true, the table is not trained."""
         if embeddings.dim() != 2:
             raise ValueError(
                 f"from_pretrained(embeddings): got {embeddings.dim()} dimensions, needs 2 (rows, width)"
@@ -229,7 +229,7 @@ class EmbeddingBag(Module):
         include_last_offset: bool = False,
         padding_idx: int | None = None,
     ) -> EmbeddingBag:
-        """Return a layer with the table `embeddings` (rows, width). With `freeze` the table is not trained."""
+        """Return a layer with the table `embeddings` (rows, width). If `freeze` is true, the table is not trained."""
         if embeddings.dim() != 2:
             raise ValueError(
                 f"from_pretrained(embeddings): got {embeddings.dim()} dimensions, needs 2 (rows, width)"

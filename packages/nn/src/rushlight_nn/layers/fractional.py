@@ -54,7 +54,7 @@ class _FractionalMaxPool(Module):
 
 
 class FractionalMaxPool2d(_FractionalMaxPool):
-    """Max pooling over images by a factor that need not be a whole number (Graham 2014).
+    """Max pooling over images that reduces their size by any factor, which need not be a whole number (Graham 2014).
 
     The distances between windows are random. The windows cover the input approximately evenly.
 
@@ -63,7 +63,7 @@ class FractionalMaxPool2d(_FractionalMaxPool):
         output_size: size of the output, an int or a pair.
         output_ratio: ratio of the output's size to the input's size, between 0 and 1; given instead of `output_size`.
         return_indices: whether to also return the positions of the maxima in the flattened H·W plane, int64.
-        _random_samples: (N, C, 2), numbers between 0 and 1 that replace the random numbers.
+        _random_samples: numbers between 0 and 1, of shape (N, C, 2), to use instead of random numbers.
 
     Shape:
         - Input: (N, C, H, W) or (C, H, W).
@@ -85,7 +85,7 @@ class FractionalMaxPool2d(_FractionalMaxPool):
 
 
 class FractionalMaxPool3d(_FractionalMaxPool):
-    """Max pooling over volumes by a factor that need not be a whole number (Graham 2014).
+    """Max pooling over volumes that reduces their size by any factor, which need not be a whole number (Graham 2014).
 
     The distances between windows are random. The windows cover the input approximately evenly.
 
@@ -94,7 +94,7 @@ class FractionalMaxPool3d(_FractionalMaxPool):
         output_size: size of the output, an int or a triple.
         output_ratio: ratio of the output's size to the input's size, between 0 and 1; given instead of `output_size`.
         return_indices: whether to also return the positions of the maxima in the flattened D·H·W volume, int64.
-        _random_samples: (N, C, 3), numbers between 0 and 1 that replace the random numbers.
+        _random_samples: numbers between 0 and 1, of shape (N, C, 3), to use instead of random numbers.
 
     Shape:
         - Input: (N, C, D, H, W) or (C, D, H, W).

@@ -19,7 +19,7 @@ _MANY_STEPS = 1000
 
 
 class JoinHook:
-    """The base class of hooks that a process calls for a `Joinable` after the inputs of this process have ended.
+    """The base class of hooks that a process calls for a `Joinable` after the process has run out of inputs.
 
     Its methods do nothing. Subclasses override them.
 
@@ -35,10 +35,10 @@ class JoinHook:
         """Run the collectives of one step of the processes that still have inputs."""
 
     def post_hook(self, is_last_joiner: bool) -> None:
-        """Synchronize the processes after the inputs of all processes have ended.
+        """Synchronize the processes after all processes have run out of inputs.
 
         Args:
-            is_last_joiner: whether the inputs of this process were among the last to end.
+            is_last_joiner: whether this process was among the last processes that had inputs.
         """
 
 
@@ -85,16 +85,16 @@ class _Config:
 class Join:
     """A context in which the processes of a group may have different numbers of inputs.
 
-    A process whose inputs have ended calls the hooks of the joinables, which take part in the collectives of the other
-    processes, until the inputs of all processes have ended. Every step begins with a collective that counts the processes
+    A process that has run out of inputs calls the hooks of the joinables until all processes have run out of inputs. The
+    hooks take part in the collectives of the other processes. Every step begins with a collective that counts the processes
     that still have inputs.
 
     Args:
         joinables: objects such as `DistributedDataParallel`, in the same order on all processes.
         enable: whether processes may have different numbers of inputs. If False, all processes must have the same number of
             inputs.
-        throw_on_early_termination: whether all processes raise RuntimeError as soon as the inputs of one process have
-            ended.
+        throw_on_early_termination: whether all processes raise RuntimeError as soon as one process has run out of
+            inputs.
         kwargs: passed to `join_hook` of each joinable.
 
     Raises:
@@ -182,8 +182,7 @@ class Join:
             joinable: the object whose method calls this function.
 
         Raises:
-            RuntimeError: the inputs of a process have ended, and the context was made with
-                `throw_on_early_termination`.
+            RuntimeError: a process has run out of inputs, and `throw_on_early_termination` is set in the context.
         """
         if not hasattr(joinable, "_join_config"):
             raise AssertionError(
@@ -211,7 +210,7 @@ def _count(group: collectives.Group, device: core.device, has_inputs: bool) -> i
 
 
 def _end_early(group: collectives.Group, device: core.device, ended: bool) -> None:
-    """Raise RuntimeError on all processes if the inputs of one process have ended."""
+    """Raise RuntimeError on all processes if one process has run out of inputs."""
     value = core.full((1,), int(ended), dtype=core.int64, device=device)
     group.reduce_tensors([value], "SUM", "processes whose inputs have ended").wait()
     if value.item():

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 
 
 def _channels(module: Any, input: Tensor, dims: tuple[int, int]) -> int:
-    """Return the number of channels of `input`, which has `dims[1]` dimensions, or `dims[0]` without a batch."""
+    """Return the number of channels of `input`; `dims` are its numbers of dimensions without and with a batch."""
     if input.dim() not in dims:
         raise RuntimeError(
             f"{type(module).__name__}(input): got {input.dim()} dimensions, needs {dims[0]} or {dims[1]}"
@@ -26,7 +26,7 @@ def _channels(module: Any, input: Tensor, dims: tuple[int, int]) -> int:
 
 
 class LazyLinear(LazyModuleMixin, Linear):
-    """A :class:`Linear` whose `in_features` is the size of the first input's last dimension.
+    """A :class:`Linear` that sets `in_features` to the size of the last dimension of its first input.
 
     Args:
         out_features: size of the last dimension of the output.
@@ -144,12 +144,12 @@ class _LazyConvolution(_LazyParts, _Convolution):
 
 
 class LazyConv1d(_LazyConvolution, Conv1d):
-    """A :class:`Conv1d` whose `in_channels` is the number of channels of the first input.
+    """A :class:`Conv1d` that sets `in_channels` to the number of channels of its first input.
 
     The other arguments are the same as for :class:`Conv1d`.
 
     Shape:
-        - Input: (N, C, L) or (C, L), where C becomes `in_channels`.
+        - Input: (N, C, L) or (C, L), where C is stored as `in_channels`.
         - Output: the output of :class:`Conv1d`.
 
     Raises:
@@ -166,12 +166,12 @@ class LazyConv1d(_LazyConvolution, Conv1d):
 
 
 class LazyConv2d(_LazyConvolution, Conv2d):
-    """A :class:`Conv2d` whose `in_channels` is the number of channels of the first input.
+    """A :class:`Conv2d` that sets `in_channels` to the number of channels of its first input.
 
     The other arguments are the same as for :class:`Conv2d`.
 
     Shape:
-        - Input: (N, C, H, W) or (C, H, W), where C becomes `in_channels`.
+        - Input: (N, C, H, W) or (C, H, W), where C is stored as `in_channels`.
         - Output: the output of :class:`Conv2d`.
 
     Raises:
@@ -188,12 +188,12 @@ class LazyConv2d(_LazyConvolution, Conv2d):
 
 
 class LazyConv3d(_LazyConvolution, Conv3d):
-    """A :class:`Conv3d` whose `in_channels` is the number of channels of the first input.
+    """A :class:`Conv3d` that sets `in_channels` to the number of channels of its first input.
 
     The other arguments are the same as for :class:`Conv3d`.
 
     Shape:
-        - Input: (N, C, D, H, W) or (C, D, H, W), where C becomes `in_channels`.
+        - Input: (N, C, D, H, W) or (C, D, H, W), where C is stored as `in_channels`.
         - Output: the output of :class:`Conv3d`.
 
     Raises:
@@ -242,12 +242,12 @@ class _LazyTransposedConvolution(_LazyParts, _TransposedConvolution):
 
 
 class LazyConvTranspose1d(_LazyTransposedConvolution, ConvTranspose1d):
-    """A :class:`ConvTranspose1d` whose `in_channels` is the number of channels of the first input.
+    """A :class:`ConvTranspose1d` that sets `in_channels` to the number of channels of its first input.
 
     The other arguments are the same as for :class:`ConvTranspose1d`.
 
     Shape:
-        - Input: (N, C, L) or (C, L), where C becomes `in_channels`.
+        - Input: (N, C, L) or (C, L), where C is stored as `in_channels`.
         - Output: the output of :class:`ConvTranspose1d`.
 
     Raises:
@@ -264,12 +264,12 @@ class LazyConvTranspose1d(_LazyTransposedConvolution, ConvTranspose1d):
 
 
 class LazyConvTranspose2d(_LazyTransposedConvolution, ConvTranspose2d):
-    """A :class:`ConvTranspose2d` whose `in_channels` is the number of channels of the first input.
+    """A :class:`ConvTranspose2d` that sets `in_channels` to the number of channels of its first input.
 
     The other arguments are the same as for :class:`ConvTranspose2d`.
 
     Shape:
-        - Input: (N, C, H, W) or (C, H, W), where C becomes `in_channels`.
+        - Input: (N, C, H, W) or (C, H, W), where C is stored as `in_channels`.
         - Output: the output of :class:`ConvTranspose2d`.
 
     Raises:
@@ -286,12 +286,12 @@ class LazyConvTranspose2d(_LazyTransposedConvolution, ConvTranspose2d):
 
 
 class LazyConvTranspose3d(_LazyTransposedConvolution, ConvTranspose3d):
-    """A :class:`ConvTranspose3d` whose `in_channels` is the number of channels of the first input.
+    """A :class:`ConvTranspose3d` that sets `in_channels` to the number of channels of its first input.
 
     The other arguments are the same as for :class:`ConvTranspose3d`.
 
     Shape:
-        - Input: (N, C, D, H, W) or (C, D, H, W), where C becomes `in_channels`.
+        - Input: (N, C, D, H, W) or (C, D, H, W), where C is stored as `in_channels`.
         - Output: the output of :class:`ConvTranspose3d`.
 
     Raises:
@@ -330,7 +330,7 @@ class _LazyNorm(LazyModuleMixin, _NormBase):
             self.running_var: Any = UninitializedBuffer(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
-        """Reset the weight to one, the bias to zero and the running statistics, if their shapes are known."""
+        """Set the weight to one and the bias to zero, and reset the running statistics, if their shapes are known."""
         if not self.has_uninitialized_params() and self.num_features != 0:
             super().reset_parameters()
 
@@ -353,7 +353,7 @@ class _LazyNorm(LazyModuleMixin, _NormBase):
 
 
 class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
-    """A :class:`BatchNorm1d` whose `num_features` is the number of channels of the first input.
+    """A :class:`BatchNorm1d` that sets `num_features` to the number of channels of its first input.
 
     The other arguments are the same as for :class:`BatchNorm1d`.
 
@@ -371,7 +371,7 @@ class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
 
 
 class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
-    """A :class:`BatchNorm2d` whose `num_features` is the number of channels of the first input.
+    """A :class:`BatchNorm2d` that sets `num_features` to the number of channels of its first input.
 
     The other arguments are the same as for :class:`BatchNorm2d`.
 
@@ -389,7 +389,7 @@ class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
 
 
 class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
-    """A :class:`BatchNorm3d` whose `num_features` is the number of channels of the first input.
+    """A :class:`BatchNorm3d` that sets `num_features` to the number of channels of its first input.
 
     The other arguments are the same as for :class:`BatchNorm3d`.
 
@@ -407,7 +407,7 @@ class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
 
 
 class LazyInstanceNorm1d(_LazyNorm, InstanceNorm1d):
-    """An :class:`InstanceNorm1d` whose `num_features` is the number of channels of the first input.
+    """An :class:`InstanceNorm1d` that sets `num_features` to the number of channels of its first input.
 
     The other arguments are the same as for :class:`InstanceNorm1d`, but `affine` and `track_running_stats` are True by
     default.
@@ -426,7 +426,7 @@ class LazyInstanceNorm1d(_LazyNorm, InstanceNorm1d):
 
 
 class LazyInstanceNorm2d(_LazyNorm, InstanceNorm2d):
-    """An :class:`InstanceNorm2d` whose `num_features` is the number of channels of the first input.
+    """An :class:`InstanceNorm2d` that sets `num_features` to the number of channels of its first input.
 
     The other arguments are the same as for :class:`InstanceNorm2d`, but `affine` and `track_running_stats` are True by
     default.
@@ -445,7 +445,7 @@ class LazyInstanceNorm2d(_LazyNorm, InstanceNorm2d):
 
 
 class LazyInstanceNorm3d(_LazyNorm, InstanceNorm3d):
-    """An :class:`InstanceNorm3d` whose `num_features` is the number of channels of the first input.
+    """An :class:`InstanceNorm3d` that sets `num_features` to the number of channels of its first input.
 
     The other arguments are the same as for :class:`InstanceNorm3d`, but `affine` and `track_running_stats` are True by
     default.

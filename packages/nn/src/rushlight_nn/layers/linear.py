@@ -94,7 +94,7 @@ class Linear(Module):
 
 
 class NonDynamicallyQuantizableLinear(Linear):
-    """A :class:`Linear` layer that programs for quantization must not replace.
+    """A :class:`Linear` layer that tools for quantization must not replace.
 
     :class:`MultiheadAttention` uses this class for its last layer `out_proj`. `MultiheadAttention` reads the weight and bias
     of `out_proj` without calling the layer, so a quantized layer in its place would not be called.

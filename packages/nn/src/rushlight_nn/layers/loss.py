@@ -185,7 +185,7 @@ class NLLLoss(_WeightedLoss):
 
     Args:
         weight: a factor for the loss of each class, (C). The reduction "mean" divides the sum of the losses by the sum of
-            the factors of all target classes.
+            the factors of the target classes.
         size_average, reduce: deprecated; use `reduction`.
         ignore_index: a target class that is excluded from the loss.
         reduction: "mean", "sum", or "none" for one value per target.
@@ -226,7 +226,7 @@ class CrossEntropyLoss(_WeightedLoss):
 
     Args:
         weight: a factor for the loss of each class, (C). If the targets are classes, the reduction "mean" divides the sum of
-            the losses by the sum of the factors of all target classes.
+            the losses by the sum of the factors of the target classes.
         size_average, reduce: deprecated; use `reduction`.
         ignore_index: a target class that is excluded from the loss; only for targets that are classes.
         reduction: "mean", "sum", or "none" for one value per target.
@@ -349,7 +349,7 @@ class CTCLoss(_Loss):
 
     Args:
         blank: the index of the blank label.
-        reduction: "sum", "none", or "mean", the mean of all losses after each is divided by the length of its target.
+        reduction: "sum", "none", or "mean" for the mean of all losses after each is divided by the length of its target.
         zero_infinity: whether the loss of a target that is too long for its input is 0 instead of infinity.
 
     Shape:
