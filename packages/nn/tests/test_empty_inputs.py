@@ -151,3 +151,33 @@ def test_pools_of_no_channels(kind, dims):
 
 def test_unpooling_of_nothing():
     assert F.max_unpool2d(core.zeros(0, 4, 6), core.zeros(0, 4, 6, dtype=core.int64), 2).shape == (0, 8, 12)
+
+
+MASKS = {"no mask": None, "bools": core.ones(4, 0, dtype=core.bool), "numbers": core.zeros(4, 0)}
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+@pytest.mark.parametrize("mask", MASKS)
+def test_attention_to_no_positions_is_zero(mask, dropout, causal):
+    q, k, v = core.ones(1, 2, 4, 8), core.ones(1, 2, 0, 8), core.ones(1, 2, 0, 6)
+    y = F.scaled_dot_product_attention(q, k, v, MASKS[mask], dropout, causal)
+    assert y.shape == (1, 2, 4, 6)
+    assert y.eq(0).all()
+    none = F.scaled_dot_product_attention(q[:, :, :0], k, v, is_causal=causal, dropout_p=dropout)
+    assert none.shape == (1, 2, 0, 6)
+
+
+@pytest.mark.parametrize("need_weights", [False, True])
+def test_multihead_attention_to_no_positions(need_weights):
+    layer = nn.MultiheadAttention(8, 2, batch_first=True)
+    q, none = core.ones(3, 4, 8), core.ones(3, 0, 8)
+    for options in (
+        {},
+        {"attn_mask": core.zeros(4, 0, dtype=core.bool)},
+        {"attn_mask": core.zeros(4, 0)},
+        {"key_padding_mask": core.zeros(3, 0, dtype=core.bool)},
+    ):
+        y, weights = layer(q, none, none, need_weights=need_weights, **options)
+        assert core.equal(y, layer.out_proj.bias.expand(3, 4, 8))
+        assert weights.shape == (3, 4, 0) if need_weights else weights is None

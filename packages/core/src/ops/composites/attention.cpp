@@ -82,7 +82,7 @@ Tensor weights_of(const Tensor& query, const Tensor& key, const Tensor& mask, bo
     }
     if (mask.defined())
         scores = mask.dtype() == DType::Bool ? ops::where(mask, scores, kNever) : ops::add(scores, mask);
-    if (!is_causal && !mask.defined()) return ops::softmax(scores, -1, std::nullopt);
+    if ((!is_causal && !mask.defined()) || key.size(-2) == 0) return ops::softmax(scores, -1, std::nullopt);
     // Rows in which every key is masked have weights of zero.
     Tensor idle = ops::eq(ops::amax(scores, kInts<-1>, true), Scalar(kNever));
     return ops::where(idle, 0, ops::softmax(ops::where(idle, 0, scores), -1, std::nullopt));
