@@ -366,6 +366,38 @@ def test_addr_rounds_once() -> None:
     )
 
 
+@pytest.mark.parametrize("dtype", [core.float16, core.bfloat16])
+def test_weighted_products_of_half_precision_are_rounded_once(dtype: core.dtype) -> None:
+    core.manual_seed(0)
+    for name, shapes in {
+        "addmv": ((32,), (32, 40), (40,)),
+        "addr": ((32, 40), (32,), (40,)),
+        "addmm": ((32, 8), (32, 40), (40, 8)),
+        "addbmm": ((8, 6), (3, 8, 40), (3, 40, 6)),
+        "baddbmm": ((3, 8, 6), (3, 8, 40), (3, 40, 6)),
+    }.items():
+        # Multiples of 1/8 below 4, whose products and sums are exact in float32.
+        operands = [core.randint(-31, 32, shape).to(dtype) / 8 for shape in shapes]
+        call = getattr(core, name)
+        for beta, alpha in ((1, 1), (0.3125, -1.75), (0, 0.3125)):
+            exact = call(*(t.double() for t in operands), beta=beta, alpha=alpha)
+            got = call(*operands, beta=beta, alpha=alpha)
+            assert got.dtype is dtype
+            assert core.equal(got, exact.to(dtype)), (name, beta, alpha)
+
+
+@pytest.mark.parametrize("size", [(), (1,), (3,)])
+def test_addmv_broadcasts_its_addend(size: tuple[int, ...]) -> None:
+    addend, matrix, vector = core.full(size, 2.0), core.ones(3, 4), core.arange(4.0)
+    assert core.addmv(addend, matrix, vector, beta=3).tolist() == [12, 12, 12]
+    assert core.addmv(addend, matrix[:, :0], vector[:0], beta=0.5).tolist() == [1, 1, 1]
+    strided = core.arange(6.0)[::2]
+    assert core.addmv(strided, matrix, vector).tolist() == [6, 8, 10]
+    for wrong in (core.ones(1, 3), core.ones(2)):
+        with pytest.raises(RuntimeError, match=r"addmv\(input\): must broadcast to shape \(3\)"):
+            core.addmv(wrong, matrix, vector)
+
+
 def test_shifted_polynomials_of_small_integers() -> None:
     x = core.tensor([0], dtype=core.uint8)
     assert core.special_shifted_chebyshev_polynomial_t(x, core.tensor([1])).tolist() == [-1]

@@ -122,6 +122,10 @@ Tensor addr(const Tensor& input, const Tensor& vec1, const Tensor& vec2, Scalar 
             beta = Scalar(beta.to<bool>());
         }
     }
+    if (const DType compute = compute_dtype(dtype); compute != dtype) {  // rounds once
+        auto widened = [&](const Tensor& t) { return ops::to(t, compute); };
+        return ops::to(addr(widened(input), widened(vec1), widened(vec2), beta, alpha), dtype);
+    }
     Tensor made = ops::outer(ops::to(vec1, dtype), ops::to(vec2, dtype));
     check_weights("addr", made, beta, alpha);
     if (!alpha.equals(1)) made = ops::mul(made, alpha);

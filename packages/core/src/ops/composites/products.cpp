@@ -11,6 +11,7 @@
 #include "rushlight/ops/mv.h"
 #include "rushlight/ops/reshape.h"
 #include "rushlight/ops/squeeze.h"
+#include "rushlight/ops/squeeze_copy.h"
 #include "rushlight/ops/t.h"
 #include "rushlight/ops/to.h"
 #include "rushlight/ops/transpose.h"
@@ -84,24 +85,19 @@ Tensor outer(const Tensor& input, const Tensor& vec2) {
 }
 
 Tensor addmv(const Tensor& input, const Tensor& mat, const Tensor& vec, Scalar beta, Scalar alpha) {
-    Tensor product = ops::mv(mat, vec);
-    RL_CHECK(input.dtype() == product.dtype(), throw_runtime,
-             "addmv(input, mat): must have the same dtype, got %s and %s", name(input.dtype()),
-             name(product.dtype()));
-    check_weights("addmv", product, beta, alpha);
-    if (is_integral(product.dtype(), true)) {
-        // Converts the factors to the dtype of the matrices, as addmm does.
-        alpha = Scalar(alpha.to<int64_t>());
-        beta = Scalar(beta.to<int64_t>());
-        if (product.dtype() == DType::Bool) {
-            alpha = Scalar(alpha.to<bool>());
-            beta = Scalar(beta.to<bool>());
-        }
-    }
-    if (!alpha.equals(1)) product = ops::mul(product, alpha);
-    const Tensor added = ops::expand(input, product.sizes(), false);  // raises an error also if beta is 0
-    if (beta.equals(0)) return product;
-    return ops::add(beta.equals(1) ? added : ops::mul(added, beta), product);
+    RL_CHECK(mat.dim() == 2 && vec.dim() == 1 && mat.size(1) == vec.size(0), throw_runtime,
+             "addmv(mat, vec): must have shapes (n, m) and (m), got %s and %s",
+             to_string(mat.sizes()).c_str(), to_string(vec.sizes()).c_str());
+    const int64_t rows = mat.size(0);
+    RL_CHECK(input.dim() == 0 || (input.dim() == 1 && (input.size(0) == 1 || input.size(0) == rows)),
+             throw_runtime, "addmv(input): must broadcast to shape (%lld), got shape %s", (long long)rows,
+             to_string(input.sizes()).c_str());
+    check_same_dtype("addmv", "input", input, "mat", mat);
+    check_same_dtype("addmv", "mat", mat, "vec", vec);
+    check_weights("addmv", mat, beta, alpha);
+    // A matrix of one column, so that the sum is rounded once.
+    const Tensor column = input.dim() == 0 ? input : ops::unsqueeze(input, 1);
+    return ops::squeeze_copy(ops::addmm(column, mat, ops::unsqueeze(vec, 1), beta, alpha), kInts<1>);
 }
 
 namespace {
