@@ -646,3 +646,24 @@ def test_output_padding_of_transposed_convolutions_with_one_tap(dtype: core.dtyp
     assert core.allclose(padded[:, :, :3, :5], inside, rtol=1e-2, atol=1e-2)
     for edge in (padded[:, :, 3, :], padded[:, :, :, 5]):
         assert core.equal(edge, bias[:, None].expand_as(edge))
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_transposed_convolutions_whose_results_have_no_elements(dims: int) -> None:
+    """As in PyTorch, results may have size 0, and the input of an empty batch may have size 0."""
+    convolve = getattr(core, f"conv_transpose{dims}d")
+    weight = core.ones(3, 4, *[3] * dims)
+    for batch, size, padding, wanted in (
+        (0, 0, 0, 2),
+        (0, 0, 1, 0),
+        (0, 2, 2, 0),
+        (0, 1, 1, 1),
+        (2, 2, 2, 0),
+    ):
+        x = core.ones(batch, 3, *[size] * dims)
+        assert convolve(x, weight, padding=padding).shape == (batch, 4, *[wanted] * dims)
+    for batch, size, padding in ((0, 0, 2), (0, 1, 2), (2, 1, 2)):
+        with pytest.raises(RuntimeError, match="sizes must not be negative"):
+            convolve(core.ones(batch, 3, *[size] * dims), weight, padding=padding)
+    with pytest.raises(RuntimeError, match="only the batch may be empty"):
+        convolve(core.ones(2, 3, *[0] * dims), weight)

@@ -69,15 +69,18 @@ Outputs convolution(const Tensor& input, const Tensor& weight, const Tensor& bia
                  "convolution(weight): shape %s has no elements along a kernel's dimension",
                  to_string(w).c_str());
         if (transposed) {
-            RL_CHECK(in > 0, throw_runtime, "convolution(input): shape %s has no elements along dimension %d",
-                     to_string(x).c_str(), d + 2);
+            RL_CHECK(
+                in > 0 || x[0] == 0, throw_runtime,
+                "convolution(input): shape %s has no elements along dimension %d, but only the batch may be "
+                "empty",
+                to_string(x).c_str(), d + 2);
             RL_CHECK(extra < std::max(step, at(dilation, d)), throw_runtime,
                      "convolution(output_padding): %lld must be smaller than the stride or the dilation",
                      (long long)extra);
             sizes[d + 2] = (in - 1) * step - 2 * pad + reach + extra;
-            RL_CHECK(sizes[d + 2] > 0, throw_runtime,
+            RL_CHECK(sizes[d + 2] >= 0, throw_runtime,
                      "convolution(input): for an input of shape %s, the output would have size %lld along "
-                     "dimension %d, but sizes must be at least 1",
+                     "dimension %d, but sizes must not be negative",
                      to_string(x).c_str(), (long long)sizes[d + 2], d + 2);
         } else {
             RL_CHECK(
