@@ -25,16 +25,16 @@ struct Complex {
         return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
     }
     // Scales by the larger part of the divisor, so that no intermediate result overflows: R. L. Smith, "Algorithm 116:
-    // Complex division", 1962.
+    // Complex division", 1962. The last step divides, because the reciprocal of a subnormal number may be infinite.
     RL_HD friend constexpr Complex operator/(Complex a, Complex b) {
         T x = b.re < T(0) ? -b.re : b.re, y = b.im < T(0) ? -b.im : b.im;
         if (x == T(0) && y == T(0)) return {a.re / x, a.im / x};
         if (x >= y) {
-            T ratio = b.im / b.re, scale = T(1) / (b.re + b.im * ratio);
-            return {(a.re + a.im * ratio) * scale, (a.im - a.re * ratio) * scale};
+            T ratio = b.im / b.re, scale = b.re + b.im * ratio;
+            return {(a.re + a.im * ratio) / scale, (a.im - a.re * ratio) / scale};
         }
-        T ratio = b.re / b.im, scale = T(1) / (b.re * ratio + b.im);
-        return {(a.re * ratio + a.im) * scale, (a.im * ratio - a.re) * scale};
+        T ratio = b.re / b.im, scale = b.re * ratio + b.im;
+        return {(a.re * ratio + a.im) / scale, (a.im * ratio - a.re) / scale};
     }
     RL_HD friend constexpr bool operator==(Complex a, Complex b) { return a.re == b.re && a.im == b.im; }
     /// Whether the number is not zero.

@@ -254,3 +254,14 @@ def test_running_sums_of_complex_exponentials_at_infinity() -> None:
     opposite = core.tensor([complex(inf, 0.5), complex(inf, 0.5 + math.pi)], dtype=core.complex128)
     total = core.logcumsumexp(opposite, 0)[1]
     assert total.real.isnan()
+
+
+@pytest.mark.parametrize("dtype", [core.complex64, core.complex128])
+@pytest.mark.parametrize("n", [1, 40])
+def test_quotients_of_subnormal_numbers(dtype: core.dtype, n: int) -> None:
+    part = core.float32 if dtype is core.complex64 else core.float64
+    tiny = core.finfo(part).tiny / 1024
+    divisor = core.full((n,), complex(tiny, tiny / 2), dtype=dtype)
+    assert (divisor / divisor).tolist() == [1] * n
+    assert (divisor * 1j / divisor).tolist() == [1j] * n
+    assert (divisor / (divisor * 4j)).tolist() == [-0.25j] * n

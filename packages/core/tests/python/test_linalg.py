@@ -347,3 +347,23 @@ def test_long_sums_of_products_are_precise(rows: int) -> None:
     a, b = rl.full((rows, 1 << 17), 0.1), rl.full((1 << 17, 2), 0.1)
     exact = (1 << 17) * a[0, 0].double() ** 2
     assert float(((a @ b).double() / exact - 1).abs().max()) < 1e-5
+
+
+@pytest.mark.parametrize("left", [True, False])
+@pytest.mark.parametrize("n", [1, 2, 5, 16])
+@pytest.mark.parametrize("scale", [1e-44, 1e-41, 1e-38, 1e37])
+def test_small_complex_systems_of_very_small_numbers(scale: float, n: int, left: bool) -> None:
+    """Quotients of subnormal complex numbers are finite."""
+    rl.manual_seed(0)
+    wide = rl.eye(n, dtype=rl.complex128) * (3 - 2j) + rl.randn(n, n, dtype=rl.complex128) / n
+    a = (wide * scale).to(rl.complex64)
+    b = (rl.randn(n, n, dtype=rl.complex128) * scale).to(rl.complex64)
+    exact = rl.linalg.solve(a.to(rl.complex128), b.to(rl.complex128), left=left)
+    found = rl.linalg.solve(a, b, left=left).to(rl.complex128)
+    # The products of subnormal numbers have few digits.
+    tolerance = 1e-5 + 1e-45 / scale
+    assert float((found - exact).abs().max() / exact.abs().max()) < 8 * n * tolerance
+    if scale > 1e-38:
+        inverse = rl.linalg.inv(a).to(rl.complex128)
+        exact = rl.linalg.inv(a.to(rl.complex128))
+        assert float((inverse - exact).abs().max() / exact.abs().max()) < 1e-4
