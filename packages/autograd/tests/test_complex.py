@@ -72,3 +72,62 @@ def test_the_angle_of_a_real_number_has_no_slope() -> None:
     angle = core.angle(x)
     assert core.isnan(angle.detach()).tolist() == [False] * 4 + [True]
     assert rushlight_autograd.grad(angle.sum(), x)[0].tolist() == [0.0] * 5
+
+
+LARGE = {
+    **dict.fromkeys(("asin", "acos", "asinh", "acosh"), 1),
+    **dict.fromkeys(("atan", "atanh"), 2),
+}  # the derivative is proportional to this negative power
+
+
+def derivative(name: str, z: core.Tensor) -> core.Tensor:
+    z = z.detach().requires_grad_()
+    value = getattr(core, name)(z)
+    return rushlight_autograd.grad(value, z, core.ones_like(value))[0].conj()
+
+
+@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize(
+    ("dtype", "start", "scales"),
+    [(core.complex64, 1e8, (1e4, 1e10, 1e28)), (core.complex128, 1e8, (1e10, 1e142, 1e290))],
+)
+def test_derivatives_of_large_complex_numbers(
+    name: str, dtype: core.dtype, start: float, scales: tuple[float, ...]
+) -> None:
+    angles = core.tensor([0.3, 1.4, 2.0, 2.9, -0.3, -1.4, -2.0, -2.9], dtype=core.float64)
+    z = (start * core.exp(1j * angles)).to(dtype)
+    first = derivative(name, z)
+    assert core.allclose((first * z ** LARGE[name]).abs(), core.ones(8, dtype=first.real.dtype), rtol=1e-5)
+    for scale in scales:
+        found, factor = derivative(name, z * scale), scale if LARGE[name] == 1 else scale * scale
+        assert bool(core.isfinite(found).all())
+        if start * factor < core.finfo(dtype).max / 1e10:
+            assert core.allclose(found * factor, first, rtol=1e-5, atol=0), scale
+
+
+@pytest.mark.parametrize(
+    ("dtype", "largest"), [(core.float16, 6e4), (core.float32, 1e38), (core.float64, 1e307)]
+)
+def test_derivatives_of_large_real_numbers(dtype: core.dtype, largest: float) -> None:
+    x = core.tensor([300.0, 1e4, largest / 10, largest], dtype=dtype)
+    assert core.allclose(derivative("asinh", x) * x, core.ones(4, dtype=dtype), rtol=1e-2)
+    assert core.allclose(derivative("asinh", -x) * x, core.ones(4, dtype=dtype), rtol=1e-2)
+    assert core.allclose(derivative("acosh", x) * x, core.ones(4, dtype=dtype), rtol=1e-2)
+    # The square of the derivative's root is a subnormal number in float16.
+    assert core.allclose(derivative("atan", x[:1]) * x[:1] * x[:1], core.ones(1, dtype=dtype), rtol=1e-2)
+
+
+def test_derivatives_near_branch_points() -> None:
+    """The differences from the branch points keep their digits."""
+    apart = 3e-4 * core.exp(1j * core.tensor([0.5, 2.0, -2.5]))
+    for name, point in (("asin", 1), ("acos", -1), ("atanh", 1), ("atan", 1j), ("asinh", 1j), ("asinh", -1j)):
+        z = (point + apart).to(core.complex64)
+        exact = derivative(name, z.to(core.complex128))
+        assert core.allclose(derivative(name, z).to(core.complex128), exact, rtol=2e-6), name
+
+
+def test_sigmoid_of_large_complex_numbers_has_a_derivative() -> None:
+    z = core.tensor([-80 + 1j, -1e4 + 3j, 1e4 + 3j], dtype=core.complex64)
+    found = derivative("sigmoid", z)
+    assert core.allclose(found[:1] / core.exp(z[:1]), core.ones(1, dtype=core.complex64))
+    assert found[1:].tolist() == [0, 0]

@@ -265,3 +265,13 @@ def test_quotients_of_subnormal_numbers(dtype: core.dtype, n: int) -> None:
     assert (divisor / divisor).tolist() == [1] * n
     assert (divisor * 1j / divisor).tolist() == [1j] * n
     assert (divisor / (divisor * 4j)).tolist() == [-0.25j] * n
+
+
+@pytest.mark.parametrize("dtype", [core.complex64, core.complex128])
+def test_functions_of_large_complex_numbers_are_finite(dtype: core.dtype) -> None:
+    largest = core.finfo(dtype).max
+    z = core.tensor([-80 + 1j, -1e4 + 3j, 1e4 - 3j, complex(-largest, 1)], dtype=dtype)
+    sigmoid = core.sigmoid(z)
+    assert core.allclose(sigmoid[:1] / core.exp(z[:1]), core.ones(1, dtype=dtype))
+    assert sigmoid[1:].tolist() == [0, 1, 0]
+    assert (core.tensor([largest * (0.3 + 0.4j)], dtype=dtype) ** -2).abs().item() == pytest.approx(0)

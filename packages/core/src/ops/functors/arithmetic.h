@@ -289,7 +289,12 @@ struct Pow {
             if (exponent == T(1)) return run([](T a) { return a; });
             if (exponent == T(0.5)) return run([](T a) { return math::sqrt(a); });
             if (exponent == T(-1)) return run([](T a) { return T(1) / a; });
-            if (exponent == T(-2)) return run([](T a) { return T(1) / (a * a); });
+            // An overflow of a complex square is NaN.
+            if constexpr (kIsComplex<T>) {
+                if (exponent == T(-2)) return run([](T a) { return T(1) / a / a; });
+            } else {
+                if (exponent == T(-2)) return run([](T a) { return T(1) / (a * a); });
+            }
         }
         if constexpr (std::is_same_v<T, float>) {
             // Decisions that depend only on the exponent are made here, outside of the loop.

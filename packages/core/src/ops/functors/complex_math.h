@@ -96,9 +96,12 @@ RL_HD_CALL inline Complex<T> pow(Complex<T> z, Complex<T> exponent) {
     if (z == Complex<T>(0) && exponent.im == T(0) && exponent.re > T(0)) return Complex<T>(0);
     return from_std(library::pow(to_std(z), to_std(exponent)));
 }
+// The exponential of a number with a positive real part may be infinite, and a quotient of infinities is NaN.
 template <class T>
 RL_HD_CALL inline Complex<T> sigmoid(Complex<T> z) {
-    return Complex<T>(1) / (Complex<T>(1) + exp(-z));
+    const bool left = z.re < T(0);
+    const Complex<T> power = exp(left ? z : -z);
+    return (left ? power : Complex<T>(1)) / (Complex<T>(1) + power);
 }
 // Aliases for functors that call a vectorised variant for float.
 #define RL_SAME(name)                                        \

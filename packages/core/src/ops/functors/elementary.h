@@ -55,6 +55,26 @@ RL_FUNCTION(Sigmoid, math::sigmoid(x))
 #undef RL_TRIGONOMETRIC
 #undef RL_FUNCTION
 
+// The derivative of asinh, 1 / sqrt(1 + x * x), and the root of the derivative of atan. If |x| is large, the square would
+// overflow, and 1 is negligible.
+template <class T>
+struct AsinhDerivative {
+    explicit AsinhDerivative(const Scalar*) {}
+    RL_HD T operator()(T x) const {
+        constexpr Real<T> kLarge = Real<T>(1e10);
+        if constexpr (kIsComplex<T>) {
+            // The real part of a square root is not negative.
+            if (std::fabs(x.re) > kLarge || std::fabs(x.im) > kLarge)
+                return T(1) / (std::copysign(Real<T>(1), x.re) < 0 ? -x : x);
+            // The product keeps the digits near i and -i.
+            return T(1) / math::sqrt(T((1 - x.im) * (1 + x.im) + x.re * x.re, 2 * x.re * x.im));
+        } else {
+            const T size = std::fabs(x);
+            return T(1) / (size > kLarge ? size : math::sqrt(T(1) + size * size));
+        }
+    }
+};
+
 template <class T>
 struct Atan2 {
     explicit Atan2(const Scalar*) {}
