@@ -143,7 +143,8 @@ def types(session: nox.Session) -> None:
         session.run("mypy", "-p", package.module, *session.posargs)
     session.run("mypy", "tools", "noxfile.py", *session.posargs)
     # Check example programs as users would check theirs, against the packages' annotations.
-    session.run("mypy", "packages/rushlight/tests/typed_program.py", *session.posargs)
+    for program in ("typed_program.py", "typed_names.py"):
+        session.run("mypy", f"packages/rushlight/tests/{program}", *session.posargs)
     session.run("mypy", "docs/examples", *session.posargs)
     session.run("python", "-P", "tools/check_completeness.py", *(package.module for package in everything()))
     extensions = [f"{package.module}._C" for package in everything() if package.native]

@@ -89,6 +89,32 @@ def test_no_name_is_suggested_that_is_not_similar(name):
 
 def test_dir_lists_what_is_loaded_later():
     assert {"nn", "optim", "save", "cuda", "zeros"} <= set(dir(torch))
+    for name in [*MODULES, "autograd.gradcheck", "utils.deterministic"]:
+        module = importlib.import_module(f"rushlight.{name}")
+        assert set(module.__all__) <= set(dir(module)), name
+
+
+def test_a_star_import_has_all_names():
+    names = {}
+    exec("from rushlight import *", names)
+    assert set(torch.__all__) <= names.keys()
+    assert all(names[name] is getattr(torch, name) for name in torch.__all__)
+
+
+def test_other_modules_can_be_imported_after_a_failure(tmp_path):
+    (tmp_path / "written_here.py").write_text("found = True\n")
+    program = f"""if True:
+        import sys
+        sys.modules["rushlight_autograd"] = None
+        try:
+            import rushlight
+        except ImportError:
+            sys.path.insert(0, {str(tmp_path)!r})
+            import written_here
+            print(written_here.found)
+    """
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout == "True\n", done.stderr
 
 
 def test_import_loads_neither_numpy_nor_layers():

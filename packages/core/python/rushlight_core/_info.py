@@ -174,7 +174,10 @@ class memory_format(str):  # noqa: N801
     __slots__ = ()
 
     def __repr__(self) -> str:
-        return f"torch.{self}_format" if self in ("contiguous", "preserve") else f"torch.{self}"
+        return f"torch.{self.__reduce__()}"
+
+    def __reduce__(self) -> str:
+        return f"{self}_format" if self in ("contiguous", "preserve") else str(self)
 
 
 contiguous_format: memory_format = memory_format("contiguous")

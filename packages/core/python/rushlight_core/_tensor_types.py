@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 from typing import Any
 
 from . import _C
@@ -94,6 +95,18 @@ HalfTensor: Any = _type("HalfTensor")
 IntTensor: Any = _type("IntTensor")
 LongTensor: Any = _type("LongTensor")
 ShortTensor: Any = _type("ShortTensor")
+
+
+def _reduce(cls: _TensorType) -> tuple[Any, tuple[str]]:
+    # The module of the types is "torch", which is the module of another library or none at all.
+    return _named, (cls.__name__,)
+
+
+def _named(name: str) -> Any:
+    return globals()[name]
+
+
+copyreg.pickle(_TensorType, _reduce)
 
 
 def dtype_of_type(kind: Any) -> Any:

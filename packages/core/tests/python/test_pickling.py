@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -145,3 +146,16 @@ def test_a_geometry_that_leaves_its_memory_is_refused() -> None:
     ):
         with pytest.raises(RuntimeError):
             core._C._tensor_over(storage, core.float32, size, stride, offset)
+
+
+@pytest.mark.parametrize("name", [name for name in core.__all__ if name != "default_generator"])
+def test_names_stay_the_same_objects(name: str) -> None:
+    """Functions, classes and constants are pickled and copied by reference, also those that are loaded on first use."""
+    value = getattr(core, name)
+    assert name in dir(core)
+    if isinstance(value, ModuleType):
+        return
+    assert copy.copy(value) is value
+    assert copy.deepcopy(value) is value
+    back = pickle.loads(pickle.dumps(value))
+    assert back is value or (isinstance(value, float) and repr(back) == repr(value))

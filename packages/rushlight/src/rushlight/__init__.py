@@ -23,7 +23,7 @@ class _Finder:
     """Finds the modules in a folder of this package: first its files, then the modules of `rushlight._table`."""
 
     def __init__(self, path: str) -> None:
-        root = vars(_sys.modules[__name__])["__path__"][0]
+        root = globals()["__path__"][0]  # if importing the package has failed, `sys.modules` lacks it
         if path != root and not path.startswith((f"{root}/", f"{root}\\")):
             raise ImportError("not a folder of rushlight")
         self._prefix = path[len(root) :].replace("\\", ".").replace("/", ".") + "."
@@ -202,9 +202,9 @@ _NOT_FOR_ALL = {
     "while_loop",
 }  # names that PyTorch does not document
 
-__all__ = [*{*rushlight_core.__all__, *_MODULES, *_ELSEWHERE} - _NOT_FOR_ALL]
-
-if not TYPE_CHECKING:  # with `__getattr__`, type checkers would accept any name
+# Type checkers find no names in a computed `__all__`, and would accept any name with `__getattr__`.
+if not TYPE_CHECKING:
+    __all__ = [*{*rushlight_core.__all__, *_MODULES, *_ELSEWHERE} - _NOT_FOR_ALL]
 
     def __getattr__(name: str) -> object:
         if name in _MODULES or name in (

@@ -22,4 +22,7 @@ else:
             return _import_module(f"rushlight.autograd.{name}")
         return names_of(_package)(name)
 
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})
+
     load_namesakes(__name__, "gradcheck")

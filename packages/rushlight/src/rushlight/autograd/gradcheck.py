@@ -10,3 +10,6 @@ else:
     from rushlight_core import autograd as _package
 
     __getattr__ = names_of(_package)
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

@@ -156,6 +156,9 @@ if not TYPE_CHECKING:
             return (core._C.default_generator,) * device_count()  # all devices draw from one stream
         raise AttributeError(f"module 'rushlight.cuda' has no attribute {name!r}")
 
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})
+
 
 class _KindOfTensor:
     """A legacy type of tensors on a GPU, such as `cuda.FloatTensor`. Without a GPU, no tensor is an instance of it."""

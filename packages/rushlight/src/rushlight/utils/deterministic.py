@@ -12,6 +12,9 @@ fill_uninitialized_memory: bool
 
 
 class _Setting(ModuleType):
+    def __dir__(self) -> list[str]:
+        return sorted({*vars(self), *__all__})
+
     @property
     def fill_uninitialized_memory(self) -> bool:
         return False
