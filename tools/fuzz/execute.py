@@ -78,7 +78,7 @@ class Machine:
         library = self.library
         values = list(one.values) if one.shape else one.values[0]
         made = library.tensor(values, dtype=getattr(library, one.dtype))
-        # A copy, since only a tensor that is not a view of another may be resized by `out=`.
+        # A copy, since a view of a tensor that requires grad cannot be resized by `out=`.
         return made if tuple(made.shape) == one.shape else made.reshape(one.shape).clone()
 
     def function(self, path: str) -> Any:

@@ -87,9 +87,11 @@ void check_out(const char* op, const Tensor& out, IntList sizes, DType result) {
              "%s(out): a result of dtype %s cannot be cast to out's dtype %s", op, name(result),
              name(out.dtype()));
     check_writable(op, out);
-    RL_CHECK(has_shape(out, sizes) || !out.impl()->is_view() || out.numel() == 0, throw_runtime,
-             "%s(out): a view of shape %s cannot be resized to %s", op, to_string(out.sizes()).c_str(),
-             to_string(sizes).c_str());
+    // A view that takes part in a graph would be recorded with its former geometry.
+    RL_CHECK(has_shape(out, sizes) || !out.impl()->is_view() || out.numel() == 0 ||
+                 !(out.impl()->stages() & bit(Stage::Autograd)),
+             throw_runtime, "%s(out): a view of shape %s that requires grad cannot be resized to %s", op,
+             to_string(out.sizes()).c_str(), to_string(sizes).c_str());
 }
 
 void prepare_out(const char* op, const Tensor& out, IntList sizes, DType result) {

@@ -290,7 +290,7 @@ def test_numbers_that_do_not_fit_are_refused(write: Any) -> None:
 
 
 def test_results_grow_out_of_empty_views() -> None:
-    """A view without elements as out= is resized within its storage. A view with elements is not resized."""
+    """A view without elements as out= is resized within its storage."""
     whole = core.zeros(4)
     result = core.add(core.ones(2), core.ones(2), out=whole[1:1])
     assert result.tolist() == [2, 2]
@@ -298,8 +298,49 @@ def test_results_grow_out_of_empty_views() -> None:
     beyond = core.mm(core.ones(2, 2), core.ones(2, 2), out=whole[3:3])
     assert beyond.tolist() == [[2, 2], [2, 2]]
     assert whole.tolist() == [2, 2, 2, 2]
-    with pytest.raises(RuntimeError, match="a view of shape"):
-        core.add(core.ones(2), core.ones(2), out=whole[:3])
+
+
+@pytest.mark.parametrize(
+    ("make", "begin"),
+    [(lambda x: x[1], 3), (lambda x: x[1:, :1], 3), (lambda x: x.t()[1:], 1), (lambda x: x.view(-1), 0)],
+)
+def test_results_grow_out_of_views(make: Any, begin: int) -> None:
+    """A view as out= is resized from its first element on, as in PyTorch. The memory grows if it is too small."""
+    a, b = core.arange(6.0).view(1, 3, 2), core.arange(8.0).view(1, 2, 4)
+    for write, wanted in (
+        (lambda out: core.bmm(a, b, out=out), a @ b),
+        (lambda out: core.add(b, 1, out=out), b + 1),
+        (lambda out: core.cat([a, a], out=out), core.cat([a, a])),
+        (lambda out: core.sum(b, 0, out=out), b.sum(0)),
+    ):
+        whole = core.full((2, 3), -1.0)
+        out = make(whole)
+        with pytest.warns(UserWarning, match="was resized"):
+            assert write(out) is out
+        assert core.equal(out, wanted)
+        assert out.storage_offset() == begin
+        assert out.untyped_storage().data_ptr() == whole.untyped_storage().data_ptr()
+        seen = min(6 - begin, out.numel())
+        assert whole.reshape(-1)[begin : begin + seen].tolist() == wanted.reshape(-1)[:seen].tolist()
+        assert whole.reshape(-1)[:begin].tolist() == [-1] * begin
+
+
+def test_operands_may_share_the_memory_of_a_view_that_grows() -> None:
+    whole = core.arange(6.0)
+    with pytest.warns(UserWarning, match="was resized"):
+        grown = core.add(whole, 1, out=whole[2:4])
+    assert grown.tolist() == [1, 2, 3, 4, 5, 6]
+    assert whole.tolist() == [0, 1, 1, 2, 3, 4]
+
+
+def test_memory_that_cannot_grow_is_refused() -> None:
+    whole = core.zeros(4)
+    held = whole.numpy()
+    out = whole[:2]
+    with pytest.warns(UserWarning, match="was resized"), pytest.raises(RuntimeError):
+        core.add(core.ones(9), core.ones(9), out=out)
+    assert out.shape == (2,)
+    assert held.tolist() == [0, 0, 0, 0]
 
 
 def test_complex_numbers_without_dimensions_keep_the_precision_of_floats() -> None:
