@@ -136,7 +136,8 @@ def _form(op: Op, kind: str) -> Form | None:
 def _out_body(op: Op, copy: str) -> list[str]:
     """Return the body of the out= form of an operator that computes its result first.
 
-    If a call passes `dtype`, `out` must have that dtype. Functions that create tensors use the dtype and device of `out`.
+    If `dtype` is given, `out` must have that dtype. Functions that create tensors use the dtype and the device of `out`, and
+    operators with the key computes_in_out use its dtype.
     """
     name, natural = f'"{op.base.lstrip("_")}"', _base(op.forms()[0])
     given = {a.name: cpp_name(a.name) for a in op.schema.arguments}
@@ -149,7 +150,15 @@ def _out_body(op: Op, copy: str) -> list[str]:
             "if (requires_grad) out.set_requires_grad(true);",
             "return out;",
         ]
+    if op.computes_in_out and "dtype" in given:
+        wide = given | {"dtype": "dtype ? dtype : out.dtype()"}
+        return [
+            f"if (dtype) check_out_dtype({name}, *dtype, out);",
+            f"return {copy}_out({name}, {natural}({', '.join(wide.values())}), out);",
+        ]
     call = f"{natural}({', '.join(given.values())})"
+    if op.computes_in_out:
+        call = f"converted({call}, out.dtype())"
     if dtype := next((a for a in op.schema.arguments if a.name == "dtype"), None):
         asked = "if (dtype) " if dtype.type.optional else ""
         return [

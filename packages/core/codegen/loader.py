@@ -219,6 +219,8 @@ def _op(path: Path, entry: dict[str, object]) -> Op:
         raise fail(
             "the key 'overwrites' is only allowed for custom kernels with the variant inplace and one result"
         )
+    if op.computes_in_out and "out" not in op.variants:
+        raise fail("the key 'computes_in_out' is only allowed for operators with the variant out")
     try:
         checks_of(op)
         check_layout(op)

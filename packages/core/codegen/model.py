@@ -77,6 +77,7 @@ class Op:
     none_is_default: tuple[str, ...] = ()  # arguments for which users may write None instead of the default
     inplace_body: bool = False  # composite: the in-place form has a separate body, whose name ends with "_"
     overwrites: bool = False  # custom: the kernel may write its result over a row-major first tensor
+    computes_in_out: bool = False  # the out= form computes in the dtype of `out`, or converts to this dtype
     wraps: bool = False  # pointwise: integers beyond the dtype's range wrap around
     aux: tuple[str, ...] = ()  # hidden results, computed if a formula needs them
     aliases: dict[str, str] = field(default_factory=dict, hash=False)  # other names of arguments: axis -> dim

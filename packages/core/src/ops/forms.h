@@ -94,6 +94,13 @@ inline Tensor copy_out(const char* op, const Tensor& result, const Tensor& out) 
     copy_into(out, result);
     return out;
 }
+// For results that fit every dtype.
+inline Tensor converted(const Tensor& result, DType dtype) {
+    if (result.dtype() == dtype) return result;
+    Tensor made = make_tensor(result.sizes(), dtype, result.device());
+    copy_into(made, result);
+    return made;
+}
 // Checks all results first, so that no tensor is written if one of several results does not fit.
 template <class... T, class... Out>
 auto copy_out(const char* op, const std::tuple<T...>& results, const Out&... outs) {

@@ -708,3 +708,10 @@ def test_transposed_convolutions_whose_results_have_no_elements(dims: int) -> No
             convolve(core.ones(batch, 3, *[size] * dims), weight, padding=padding)
     with pytest.raises(RuntimeError, match="only the batch may be empty"):
         convolve(core.ones(2, 3, *[0] * dims), weight)
+
+
+@pytest.mark.parametrize("dtype", [core.int64, core.uint8, core.bool, core.float16, core.float64])
+def test_bernoulli_writes_to_any_dtype(dtype: core.dtype) -> None:
+    out = core.empty(0, dtype=dtype)
+    assert core.bernoulli(core.tensor([0.0, 1.0, 1.0]), out=out) is out
+    assert out.tolist() == [0, 1, 1]
