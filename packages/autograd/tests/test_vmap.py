@@ -704,3 +704,39 @@ def test_cat_of_nothing_promotes() -> None:
     ):
         assert joined.dtype == core.float32
         assert joined.shape[0] == 2
+
+
+WRITES_TO_A_COPY = {
+    "scatter.value": lambda x, i: core.scatter(x, 0, i, 1.5),
+    "scatter": lambda x, i: core.scatter(x, 0, i, core.ones(2)),
+    "scatter.value_reduced": lambda x, i: core.scatter(x, 0, i, 1.5, reduce="add"),
+    "scatter_add": lambda x, i: core.scatter_add(x, 0, i, core.ones(2)),
+    "scatter_reduce": lambda x, i: core.scatter_reduce(x, 0, i, core.ones(2), "amax"),
+    "index_fill": lambda x, i: core.index_fill(x, 0, i, 1.5),
+    "index_add": lambda x, i: core.index_add(x, 0, i, core.ones(2)),
+    "index_copy": lambda x, i: core.index_copy(x, 0, i, core.ones(2)),
+    "index_put": lambda x, i: core.index_put(x, (i,), core.tensor(1.5)),
+    "put": lambda x, i: core.put(x, i, core.ones(2)),
+}
+
+
+@pytest.mark.filterwarnings("ignore:vmap")
+@pytest.mark.parametrize("name", WRITES_TO_A_COPY)
+def test_copies_that_are_written_are_batched_in_all_levels(name: str) -> None:
+    """Each tensor may be batched in any of two levels, or in none."""
+    call = WRITES_TO_A_COPY[name]
+    x = core.arange(24.0).view(2, 3, 4)
+    index = (core.arange(6).view(2, 3, 1) + core.tensor([0, 2])) % 4
+    for in_outer in ((0, 0), (0, None), (None, 0)):
+        for in_inner in ((0, 0), (0, None), (None, 0)):
+            parts = [
+                t[tuple(slice(None) if dims[k] == 0 else 0 for dims in (in_outer, in_inner))]
+                for k, t in enumerate((x, index))
+            ]
+            found = vmap(vmap(call, in_dims=in_inner), in_dims=in_outer)(*parts)
+            one = [
+                [[t[a if in_outer[k] == 0 else 0, b if in_inner[k] == 0 else 0] for k, t in enumerate((x, index))]
+                 for b in range(3)] for a in range(2)
+            ]  # fmt: skip
+            wanted = core.stack([core.stack([call(*pair) for pair in row]) for row in one])
+            assert core.equal(found, wanted), (in_outer, in_inner)
