@@ -715,3 +715,32 @@ def test_bernoulli_writes_to_any_dtype(dtype: core.dtype) -> None:
     out = core.empty(0, dtype=dtype)
     assert core.bernoulli(core.tensor([0.0, 1.0, 1.0]), out=out) is out
     assert out.tolist() == [0, 1, 1]
+
+
+def test_sums_are_computed_in_the_dtype_of_out() -> None:
+    """As in PyTorch, the dtype of out= has the effect of the argument `dtype`."""
+    half = core.tensor([60000.0, 60000.0, 3.0], dtype=core.float16)
+    bytes_ = core.tensor([200, 200, 3], dtype=core.uint8)
+    fractions = core.tensor([1.75, 1.75, 3.0])
+    for name in ("sum", "prod", "cumsum", "cumprod", "nansum", "mean", "nanmean"):
+        call = getattr(core, name)
+        for x, dtype in (
+            (half, core.float32),
+            (half, core.float64),
+            (bytes_, core.uint8),
+            (bytes_, core.float32),
+            (fractions, core.int32),
+            (fractions, core.float16),
+        ):
+            out = core.empty(0, dtype=dtype)
+            if "mean" in name and not (x.dtype.is_floating_point and dtype.is_floating_point):
+                continue
+            wanted = call(x, 0, dtype=dtype)
+            assert call(x, 0, out=out) is out
+            assert out.dtype is dtype
+            assert core.equal(out, wanted), (name, x.dtype, dtype)
+    total = core.empty(0)
+    assert core.sum(half, out=total).item() == 120003
+    assert core.sum(fractions, 0, out=core.empty(0, dtype=core.int64)).item() == 5
+    with pytest.raises(RuntimeError, match=r"\(dtype, out\)"):
+        core.sum(half, 0, dtype=core.float16, out=total)

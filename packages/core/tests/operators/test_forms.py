@@ -167,7 +167,7 @@ NARROWER = {core.float64: core.float32, core.complex128: core.complex64}
 
 @pytest.mark.parametrize("op", ops_with(lambda op: "out" in op.variants and op.name != "view_copy.dtype"))
 def test_out_of_a_wider_dtype(op: Op) -> None:
-    """The result is computed and rounded as without out=, and then converted."""
+    """The result is computed and rounded as without out=, and then converted, or it is computed in the dtype of out=."""
     for dtype in DTYPES:
         for sample in samples_of_dtype(op, dtype):
             if "dtype" in sample.kwargs:
@@ -175,6 +175,8 @@ def test_out_of_a_wider_dtype(op: Op) -> None:
             with_generator(op)
             try:
                 wanted = [one.to(WIDER.get(one.dtype, one.dtype)) for one in flat(call(op, sample))]
+                if op.computes_in_out and "dtype" in {a.name for a in op.schema.arguments}:
+                    wanted = [call(op, sample, dtype=one.dtype) for one in wanted]
             except TYPED_ERRORS:
                 continue
             outs = [core.empty(0, dtype=one.dtype) for one in wanted]

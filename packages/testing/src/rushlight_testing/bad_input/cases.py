@@ -495,14 +495,17 @@ class _Maker:
             made = [make(r) for r in wanted]
             return made[0] if single else tuple(made)
 
-        def case(text: str, make: Callable[[Any], Any]) -> Case:
+        def case(text: str, make: Callable[[Any], Any], **named: Any) -> Case:
             return Case(
                 f"out is {text}",
-                lambda: Call(self.fresh(bound), out=outs(make), safe=self.fresh(bound)),
+                lambda: Call(self.fresh(bound), out=outs(make), safe=self.fresh(bound) | named),
             )
 
-        for dtype in DTYPES:
-            yield case(dtype, lambda r, d=dtype: self.library.zeros(r.shape, dtype=getattr(self.library, d)))
+        has_dtype = self.op.computes_in_out and bound.get("dtype", NOTHING) is None
+        for text in DTYPES:
+            dtype = getattr(self.library, text)
+            named = {"dtype": dtype} if has_dtype else {}
+            yield case(text, lambda r, d=dtype: self.library.zeros(r.shape, dtype=d), **named)
         first = wanted[0]
         for text, _ in self.shapes(first):
             yield case(text, lambda r, t=text: dict(self.shapes(r)).get(t, lambda: r.clone())())
