@@ -137,6 +137,10 @@ def other_cases(torch: Any) -> Cases:
             cases[f"multinomial of all {name} {count}"] = lambda w=weights, n=count: torch.multinomial(
                 w, n, True
             )
+        # In half types, many quotients of a weight and a random number are equal.
+        for n, count in ((33, 11), (33, 33), (100, 1), (100, 50), (300, 2), (300, 4), (300, 100)):
+            many = torch.tensor([1.0 + i % 4 for i in range(n)], dtype=dtype)
+            cases[f"multinomial {name} {count} of {n}"] = lambda w=many, n=count: torch.multinomial(w, n)
     functional = torch.nn.functional
     cases |= {
         "numbers that are kept": lambda: [torch.randn(3), torch.rand(2), torch.randn(2), torch.randn(20)],

@@ -233,6 +233,32 @@ void choose_with_replacement(const Draw& draw, const T* weights, int64_t n, int6
     }
 }
 
+// Writes the indices of the largest values, largest first. Equal values, which are frequent in half types, are in the
+// order in which PyTorch's topk leaves them. This order follows from the algorithms of the standard library that PyTorch
+// calls, so the same algorithms are called here with the same arguments.
+template <class T>
+void choose_largest(const std::vector<T>& values, int64_t* chosen, int64_t count) {
+    const auto n = static_cast<int64_t>(values.size());
+    std::vector<int64_t> order(values.size());
+    std::iota(order.begin(), order.end(), int64_t{0});
+    const auto before = [&](int64_t a, int64_t b) {
+        const T x = values[static_cast<size_t>(a)], y = values[static_cast<size_t>(b)];
+        return (std::isnan(x) && !std::isnan(y)) || x > y;
+    };
+    const auto first = order.begin(), last = first + count - 1;
+    if (count == 1) {
+        *chosen = *std::min_element(first, order.end(), before);
+        return;
+    }
+    if (count * 64 <= n) {
+        std::partial_sort(first, first + count, order.end(), before);
+    } else {
+        std::nth_element(first, last, order.end(), before);
+        std::sort(first, last, before);
+    }
+    std::copy_n(first, count, chosen);
+}
+
 // Divides the weights by exponentially distributed numbers, and chooses the indices of the largest quotients.
 template <class T>
 void choose_without_replacement(const Draw& draw, const T* weights, int64_t n, int64_t* chosen, int64_t count,
@@ -247,12 +273,7 @@ void choose_without_replacement(const Draw& draw, const T* weights, int64_t n, i
             quotients[i] = weights[i] / number;
         }
     }
-    std::vector<int64_t> order(static_cast<size_t>(n));
-    std::iota(order.begin(), order.end(), int64_t{0});
-    std::partial_sort(order.begin(), order.begin() + count, order.end(), [&](int64_t a, int64_t b) {
-        return quotients[a] > quotients[b] || (quotients[a] == quotients[b] && a < b);
-    });
-    std::copy_n(order.begin(), count, chosen);
+    choose_largest(quotients, chosen, count);
 }
 
 template <class T>
