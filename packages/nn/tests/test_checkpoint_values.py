@@ -117,7 +117,7 @@ def test_the_budget_covers_what_is_taken(kind, form, monkeypatch):
     finally:
         tracemalloc.stop()
     size = len(file.getvalue())
-    charged = errors.RATIO * size + (8 << 20) - budgets[0].left
+    charged = errors.RATIO * size + errors.FREE - budgets[0].left
     assert taken < 1.2 * charged + 4 * size + (4 << 20)  # strings, and small ints that share one object
 
 

@@ -30,7 +30,7 @@ HERE = Path(__file__).parent
 RECORDED = HERE.parent / "reference" / "checkpoints"
 
 SECONDS = 5.0
-MEMORY = 16 << 20  # limit in addition to ten times the file
+MEMORY = 16 << 20  # limit in addition to ten times the file; inputs have at most 64 KB
 _STORAGES = {str(i): bytes(range(64)) for i in range(3)}
 
 

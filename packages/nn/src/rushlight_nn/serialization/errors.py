@@ -21,7 +21,12 @@ from pickle import UnpicklingError
 # objects that `save` writes, a deque has the largest ratio: 780 bytes of memory for 15 bytes of the file. Reading a file
 # may therefore take RATIO times the size of the file. A file that takes more is refused. Such a file copies a container
 # again and again, or has containers that are not stored in the memo, which no writer produces.
+#
+# Small files may take more in proportion: objects may always take FREE bytes. The documentation promises 16 MB in addition
+# to RATIO times the size of the file. The rest of the 16 MB, 8 MiB, is for memory that is not counted: the buffers, the
+# stack and the tables of the readers.
 RATIO = 56
+FREE = 8 << 20
 
 
 class FormatError(Exception):
@@ -60,7 +65,7 @@ class Budget:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self.left = RATIO * size + (8 << 20)
+        self.left = RATIO * size + FREE
 
     def charge(self, nbytes: int) -> None:
         """Subtract `nbytes` from the remaining memory.
