@@ -27,6 +27,7 @@
 #include "rushlight/ops/unbind.h"
 #include "rushlight/ops/unsqueeze.h"
 #include "rushlight/ops/view.h"
+#include "rushlight/sparse.h"
 #include "rushlight/tracing.h"
 
 namespace rushlight::python {
@@ -295,12 +296,17 @@ int set_item(PyObject* self, PyObject* index, PyObject* value) {
     RL_PY_TRY
     RL_CHECK(value, throw_type, "index: elements of a tensor cannot be deleted");
     const Tensor& t = unwrap(self);
-    if (overridden(t)) [[unlikely]] {
+    if (stages_of(t) & (bit(Stage::Python) | bit(Stage::Sparse))) [[unlikely]] {
         PyObject* args[] = {self, index, value};
-        if (PyObject* answer = call_override("__setitem__", args, 3)) {
+        PyObject* answer = overridden(t) ? call_override("__setitem__", args, 3) : nullptr;
+        if (answer) {
             Py_DECREF(answer);
             return 0;
         }
+        // Indexing a sparse tensor returns a copy, so writing to the result would have no effect.
+        RL_CHECK(!is_sparse(t), throw_type,
+                 "index: cannot assign to a sparse tensor, got layout %s\nhint: use to_dense()",
+                 layout_name(t));
     }
     int64_t i;
     if (PyLong_CheckExact(index)) {

@@ -79,6 +79,8 @@ Tensor times_sparse(const Tensor& a, const Tensor& b) {
 
 Tensor multiply(const char* op, const Tensor& a, const Tensor& b) {
     check_product(op, a, b);
+    // Both factors are plain if only the input of addmm or `out` is sparse.
+    if (!is_sparse(a) && !is_sparse(b)) return ops::mm(a, b);
     if (is_sparse(a) && is_sparse(b)) return times_sparse(a, b);
     if (is_sparse(a)) {
         const Coordinates c = coordinates(a);
@@ -93,6 +95,7 @@ Tensor mm(const Tensor& a, const Tensor& b) { return multiply("mm", a, b); }
 // Multiplies the matrices of a batch as the diagonal blocks of one sparse matrix.
 Tensor bmm(const Tensor& a, const Tensor& b) {
     if (is_sparse(b)) refuse("bmm", b, "a sparse mat2");
+    if (!is_sparse(a)) return ops::bmm(a, b);
     const Coordinates c = coordinates(a);
     if (c.sparse_dim() != 3 || c.ndim() != 3) refuse("bmm", a, "a tensor without three sparse dimensions");
     RL_CHECK(b.dim() == 3 && b.size(0) == a.size(0) && b.size(1) == a.size(2), throw_runtime,

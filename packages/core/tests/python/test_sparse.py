@@ -280,6 +280,24 @@ def test_other_operators_raise_one_error(layout: str) -> None:
         core.ones(5, 4).data = s
 
 
+@pytest.mark.parametrize("layout", [COO, CSR])
+def test_assignments_to_elements_raise(layout: str) -> None:
+    indices = ((0, 0), 0, (0, slice(None)), slice(0, 2), ..., core.tensor([0, 1]), (slice(None), 1))
+    for index in indices:
+        s = as_layout(dense(), layout)
+        with pytest.raises(
+            TypeError, match=rf"cannot assign to a sparse tensor, got layout torch\.sparse_{layout}"
+        ):
+            s[index] = 1.0
+        same(s, dense())
+    hybrid = dense().to_sparse(1)
+    with pytest.raises(TypeError, match="cannot assign to a sparse tensor"):
+        hybrid[0] = 2.0
+    plain = dense().clone()
+    plain[1] = as_layout(dense(), layout)[2]
+    same(plain[1], dense()[2])
+
+
 # --- copies ---
 
 
@@ -360,6 +378,21 @@ def test_sums_of_tensors(layout: str) -> None:
         s + as_layout(dense(3, 4), layout)
     with pytest.raises(RuntimeError, match="can't be cast"):
         core.ones(5, 4, dtype=core.int64).add_(s)
+
+
+def test_plain_factors_with_a_sparse_input_or_out() -> None:
+    s, d = dense(3, 3).to_sparse(), dense(3, 3)
+    for call in (
+        lambda: core.addmm(s, d, d),
+        lambda: core.mm(d, d, out=s),
+        lambda: core.mv(d, d[0], out=s),
+        lambda: core.bmm(d[None], d[None], out=s),
+        lambda: core.matmul(d, d, out=s),
+        lambda: core.addmm(d, d, d, out=s),
+        lambda: core.addmv(d[0], d, d[0], out=s),
+    ):
+        with pytest.raises(RuntimeError, match="sparse"):
+            call()
 
 
 def test_sums_keep_coalesced() -> None:
