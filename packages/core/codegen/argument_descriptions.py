@@ -27,7 +27,7 @@ DESCRIPTIONS = {
     "dtype": "The dtype of the result; None selects the dtype that is stated under Returns.",
     "out_dtype": "The dtype of the result.",
     "device": "The device of the result.",
-    "layout": "The layout of the result. Only zeros, empty, new_zeros and new_empty support sparse layouts.",
+    "layout": "The layout of the result. Only functions that return zeros or uninitialised tensors support sparse layouts.",
     "pin_memory": "Whether the memory is page-locked.",
     "requires_grad": "Whether operators on the result are recorded for gradients.",
     "memory_format": "The order in which the dimensions of the result are stored in memory.",

@@ -11,7 +11,7 @@ from .writer import GENERATED, shards
 SHARD = 60
 
 # Operators that accept sparse layouts: a sparse tensor without stored values holds zeros.
-_SPARSE = {"zeros", "empty", "new_zeros", "new_empty"}
+_SPARSE = {"zeros", "empty", "new_zeros", "new_empty", "zeros_like", "empty_like"}
 _COMPARISONS = {"lt": "Py_LT", "le": "Py_LE", "eq": "Py_EQ", "ne": "Py_NE", "gt": "Py_GT", "ge": "Py_GE"}
 
 
@@ -139,7 +139,8 @@ def _binding(name: str, group: list[Op]) -> list[str]:
 def _case(name: str, i: int, op: Op, form: Form) -> list[str]:
     given = []
     for j, a in enumerate(form.schema.arguments):
-        get = f"p.{a.type.getter}({j})"
+        of_like = j == 0 and a.type.name == "Tensor" and _accepts_layout(op)
+        get = f"p.{'like' if of_like else a.type.getter}({j})"
         absent_is_none = a.type.optional and a.default is None
         given.append(get if a.required or absent_is_none else f"p.has({j}) ? {get} : {_default(a)}")
     fields = [r.name for r in form.schema.returns]
@@ -156,9 +157,13 @@ def _case(name: str, i: int, op: Op, form: Form) -> list[str]:
     call = f"ops::{form.function}({', '.join(given)})"
     if not form.schema.returns:
         return [*lines, f"{call};", "Py_RETURN_NONE;"]
-    if any(a.type.name == "device?" and a.keyword_only for a in form.schema.arguments) and len(fields) == 1:
+    if _accepts_layout(op) and len(fields) == 1:
         call = f"p.placed({call})"  # pins the memory for pin_memory=
     return [*lines, f"return wrap({call}{extra});"]
+
+
+def _accepts_layout(op: Op) -> bool:
+    return any(a.type.name == "device?" and a.keyword_only for a in op.schema.arguments)
 
 
 def _default(a: Argument) -> str:

@@ -58,6 +58,11 @@ RL_API Tensor make_sparse(IntList size, SparseParts parts);
 RL_API const SparseParts& sparse_parts(const Tensor& t);
 /// Replaces the parts of a sparse tensor. The tensor's size stays the same. In-place operators use this.
 RL_API void set_sparse_parts(const Tensor& t, SparseParts parts);
+/// Gives the sparse tensor `t` the parts, the shape and the dtype of `other`. Other tensors that share the parts of `t`
+/// do not change. Raises NotImplementedError if the write would have to be recorded; `op` is named in errors.
+RL_API void assign_sparse(const char* op, const Tensor& t, const Tensor& other);
+/// Returns a sparse tensor of zeros, without stored values. Raises NotImplementedError for layouts with blocks.
+RL_API Tensor empty_sparse(const char* op, Layout layout, IntList size, DType dtype, Device device);
 
 /// Raises RuntimeError unless `parts` describe a valid sparse tensor of the size `size`. Checks shapes, dtypes, devices
 /// and, if `values` is true, the values of the indices. The error names `op`.

@@ -582,3 +582,109 @@ def smm(self: Tensor, mat2: Tensor) -> Tensor:
     """
     product = _C.mm(self, mat2)
     return product if product.is_sparse else to_sparse(product)
+
+
+def sspaddmm(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """Return `beta * self + alpha * (mat1 @ mat2)` as a sparse tensor.
+
+    Shape:
+        - Inputs: `self` (n, p), `mat1` (n, m) and `mat2` (m, p).
+        - Output: (n, p), sparse.
+
+    Raises:
+        RuntimeError: `self` or `mat1` does not have the layout COO, or the shapes do not match.
+
+    Example:
+        >>> x = torch.eye(2).to_sparse()
+        >>> x.sspaddmm(x, torch.ones(2, 2)).to_dense()
+        tensor([[2., 1.],
+                [1., 2.]])
+    """
+    if not (self.is_sparse and mat1.is_sparse):
+        raise RuntimeError(
+            f"sspaddmm(input, mat1): must have layout torch.sparse_coo, got {self.layout} and {mat1.layout}"
+        )
+    return self * beta + smm(mat1, mat2) * alpha
+
+
+def is_same_size(self: Tensor, other: Tensor) -> bool:
+    """Return whether two tensors of any layout have the same shape.
+
+    Example:
+        >>> torch.eye(2).is_same_size(torch.eye(2).to_sparse())
+        True
+    """
+    return self.shape == other.shape
+
+
+def sparse_resize_(self: Tensor, size: Any, sparse_dim: int, dense_dim: int) -> Tensor:
+    """Change the shape of the tensor in place. The values keep their indices.
+
+    Args:
+        size: the new shape.
+        sparse_dim, dense_dim: the new numbers of sparse and dense dimensions.
+
+    If the tensor has values, the numbers of dimensions and the sizes of the dense dimensions must not change, and no
+    sparse dimension can become smaller.
+
+    Raises:
+        RuntimeError: the tensor has values, and a number of dimensions changes or a sparse dimension becomes smaller; or
+            `size` does not have `sparse_dim + dense_dim` dimensions; or the layout is not COO.
+        NotImplementedError: the tensor has values, and the size of a dense dimension changes.
+
+    Example:
+        >>> x = torch.sparse_coo_tensor([[0]], [2.0], (1,))
+        >>> x.sparse_resize_((3,), 1, 0).to_dense()
+        tensor([2., 0., 0.])
+    """
+    name = "sparse_resize_"
+    size, old = tuple(size), tuple(self.shape)
+    _, indices, _, values, coalesced = _parts(self, name, (_COO,))
+    if values.shape[0] == 0:
+        return sparse_resize_and_clear_(self, size, sparse_dim, dense_dim)
+    counts = (indices.shape[0], values.dim() - 1)
+    if (sparse_dim, dense_dim) != counts:
+        raise RuntimeError(
+            f"{name}: the numbers of sparse and dense dimensions of a tensor with values must stay {counts}, "
+            f"got {(sparse_dim, dense_dim)}"
+        )
+    if any(new < n for new, n in zip(size[:sparse_dim], old, strict=False)):
+        raise RuntimeError(
+            f"{name}(size): shrinking the size of sparse dimensions of a tensor with values is not supported, "
+            f"got {size} for shape {old}"
+        )
+    if size[sparse_dim:] != old[sparse_dim:]:
+        raise NotImplementedError(
+            f"{name}(size): the dense dimensions of a tensor with values must keep their sizes, "
+            f"got {size} for shape {old}"
+        )
+    _C._sparse_assign(name, self, _C._sparse_make(name, _COO, size, indices, None, values, coalesced, False))
+    return self
+
+
+def sparse_resize_and_clear_(self: Tensor, size: Any, sparse_dim: int, dense_dim: int) -> Tensor:
+    """Change the shape of the tensor in place and remove all values.
+
+    Args:
+        size: the new shape.
+        sparse_dim, dense_dim: the new numbers of sparse and dense dimensions.
+
+    Raises:
+        RuntimeError: `size` does not have `sparse_dim + dense_dim` dimensions, or the layout is not COO.
+
+    Example:
+        >>> x = torch.sparse_coo_tensor([[0]], [2.0], (1,))
+        >>> x.sparse_resize_and_clear_((3, 2), 1, 1).values().shape
+        torch.Size([0, 2])
+    """
+    name = "sparse_resize_and_clear_"
+    size = tuple(size)
+    _parts(self, name, (_COO,))
+    if len(size) != sparse_dim + dense_dim:
+        raise RuntimeError(
+            f"{name}(size): must have sparse_dim + dense_dim = {sparse_dim + dense_dim} dimensions, got {size}"
+        )
+    indices = _C.zeros((sparse_dim, 0), dtype=_C.int64, device=self.device)
+    values = _C.zeros((0, *size[sparse_dim:]), dtype=self.dtype, device=self.device)
+    _C._sparse_assign(name, self, _C._sparse_make(name, _COO, size, indices, None, values, True, False))
+    return self

@@ -121,6 +121,140 @@ def smm(input: Tensor, mat2: Tensor) -> Tensor:
 
 
 @overridable
+def dsmm(input: Tensor, mat2: Tensor) -> Tensor:
+    """Return the product of two matrices; another name of :func:`mm`.
+
+    Shape:
+        - Inputs: (n, m) and (m, p).
+        - Output: (n, p).
+
+    Raises:
+        RuntimeError: the inner sizes differ.
+
+    Example:
+        >>> a = torch.eye(2).to_sparse()
+        >>> torch.dsmm(torch.ones(1, 2), a)
+        tensor([[1., 1.]])
+    """
+    return _C.mm(input, mat2)
+
+
+@overridable
+def hspmm(mat1: Tensor, mat2: Tensor) -> Tensor:
+    """Return the product of a sparse and a dense matrix, as a sparse tensor whose values are whole rows.
+
+    Rows without a value in `mat1` have no value in the result.
+
+    Shape:
+        - Inputs: (n, m) and (m, p).
+        - Output: (n, p), with one sparse and one dense dimension.
+
+    Raises:
+        RuntimeError: `mat1` does not have the layout COO, `mat2` is sparse, or the inner sizes differ.
+
+    Example:
+        >>> a = torch.sparse_coo_tensor([[2], [0]], [3.0], (4, 1))
+        >>> torch.hspmm(a, torch.ones(1, 2))
+        tensor(indices=tensor([[2]]),
+               values=tensor([[3., 3.]]),
+               size=(4, 2), nnz=1, layout=torch.sparse_coo)
+    """
+    if not mat1.is_sparse or _is_sparse(mat2):
+        raise RuntimeError(
+            f"hspmm: needs a matrix of layout torch.sparse_coo and a dense matrix, got layouts {mat1.layout} and "
+            f"{mat2.layout}"
+        )
+    rows = mat1._indices()[0].unique()
+    product = _C.mm(mat1.index_select(0, rows), mat2)
+    return _sparse.sparse_coo_tensor(rows[None], product, (mat1.shape[0], mat2.shape[1]), is_coalesced=True)
+
+
+@overridable
+def hsmm(mat1: Tensor, mat2: Tensor) -> Tensor:
+    """Return the product of a sparse and a dense matrix; another name of :func:`hspmm`.
+
+    Shape:
+        - Inputs: (n, m) and (m, p).
+        - Output: (n, p), with one sparse and one dense dimension.
+
+    Raises:
+        RuntimeError: `mat1` does not have the layout COO, `mat2` is sparse, or the inner sizes differ.
+
+    Example:
+        >>> torch.hsmm(torch.eye(2).to_sparse(), torch.ones(2, 3)).sparse_dim()
+        1
+    """
+    return hspmm(mat1, mat2)
+
+
+@overridable
+def sspaddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """Return `beta * input + alpha * (mat1 @ mat2)` as a sparse tensor.
+
+    Shape:
+        - Inputs: `input` (n, p), `mat1` (n, m) and `mat2` (m, p).
+        - Output: (n, p), sparse.
+
+    Raises:
+        RuntimeError: `input` or `mat1` does not have the layout COO, or the shapes do not match.
+
+    Example:
+        >>> a = torch.eye(2).to_sparse()
+        >>> torch.sspaddmm(a, a, torch.ones(2, 2)).to_dense()
+        tensor([[2., 1.],
+                [1., 2.]])
+    """
+    return _sparse.sspaddmm(input, mat1, mat2, beta=beta, alpha=alpha)
+
+
+@overridable
+def saddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """Return `beta * input + alpha * (mat1 @ mat2)`; another name of :func:`sspaddmm`.
+
+    Shape:
+        - Inputs: `input` (n, p), `mat1` (n, m) and `mat2` (m, p).
+        - Output: (n, p), sparse.
+
+    Raises:
+        RuntimeError: `input` or `mat1` does not have the layout COO, or the shapes do not match.
+
+    Example:
+        >>> a = torch.eye(2).to_sparse()
+        >>> torch.saddmm(a, a, torch.ones(2, 2)).layout
+        torch.sparse_coo
+    """
+    return _sparse.sspaddmm(input, mat1, mat2, beta=beta, alpha=alpha)
+
+
+@overridable
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Return whether two tensors of any layout have the same shape.
+
+    Example:
+        >>> torch.is_same_size(torch.eye(2), torch.eye(2).to_sparse())
+        True
+    """
+    return _sparse.is_same_size(input, other)
+
+
+@overridable
+def resize_as_sparse_(input: Tensor, template: Tensor) -> Tensor:
+    """Give `input` the shape of the sparse tensor `template`, in place. See `Tensor.sparse_resize_`.
+
+    Raises:
+        RuntimeError: `input` or `template` is not sparse, or `input` has values at indices outside of the shape.
+
+    Example:
+        >>> x = torch.sparse_coo_tensor([[0]], [2.0], (1,))
+        >>> torch.resize_as_sparse_(x, torch.zeros(2, layout=torch.sparse_coo)).to_dense()
+        tensor([2., 0.])
+    """
+    if not _is_sparse(template):
+        raise RuntimeError("resize_as_sparse_(template): must be sparse, got layout torch.strided")
+    return _sparse.sparse_resize_(input, template.shape, template.sparse_dim(), template.dense_dim())
+
+
+@overridable
 def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
     """Return `beta * mat + alpha * (mat1 @ mat2)`, where `mat1` is sparse.
 

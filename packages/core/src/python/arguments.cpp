@@ -3,6 +3,7 @@
 #include "ops/copying.h"
 #include "python/default_device.h"
 #include "python/override.h"
+#include "rushlight/ops/expand.h"
 #include "rushlight/ops/zeros.h"
 #include "rushlight/streams.h"
 
@@ -133,17 +134,19 @@ std::optional<Layout> sparse_layout(PyObject* o) {
 }
 
 // Checks the arguments `layout` and `pin_memory`, which all functions that create tensors accept. `layout` must be
-// strided, or a sparse layout for functions that return zeros. `pin_memory` sets `pins`. Returns whether `key` is one
-// of these two arguments.
+// strided, which sets `strided`, or a sparse layout for functions that return zeros. `pin_memory` sets `pins`. Returns
+// whether `key` is one of these two arguments.
 bool says_how_it_is_made(const char* op, const Signature& s, PyObject* key, PyObject* value, bool& pins,
-                         std::optional<Layout>& sparse) {
+                         bool& strided, std::optional<Layout>& sparse) {
     const ArgSpec* device = nullptr;
     for (int i = 0; i < s.count; ++i)
         if (s.args[i].type == ArgType::OptDevice && s.args[i].flags & ArgSpec::kKeywordOnly)
             device = &s.args[i];
     if (!device) return false;
     if (PyUnicode_CompareWithASCIIString(key, "layout") == 0) {
-        if (value == Py_None || std::strcmp(Py_TYPE(value)->tp_name, "layout") == 0) return true;
+        if (value == Py_None) return true;
+        strided = std::strcmp(Py_TYPE(value)->tp_name, "layout") == 0;
+        if (strided) return true;
         const bool may_be_sparse = device->flags & ArgSpec::kSparse;
         if (may_be_sparse) sparse = sparse_layout(value);
         RL_CHECK(sparse, throw_not_implemented,
@@ -176,22 +179,8 @@ Tensor Parser::sparse_zeros(const char* op, IntList size, std::optional<DType> d
     RL_CHECK(!pins_, throw_not_implemented, "%s(pin_memory): sparse tensors cannot be in page-locked memory",
              op);
     RL_CHECK(!memory_format, throw_runtime, "%s(memory_format): sparse tensors have no memory format", op);
-    const Device target = device.value_or(Device());
-    SparseParts parts{*layout_, Tensor(), Tensor(),
-                      ops::zeros(kInts<0>, dtype.value_or(default_dtype()), target), true};
-    if (parts.layout == Layout::Coo) {
-        const int64_t none[] = {static_cast<int64_t>(size.size()), 0};
-        parts.indices = ops::zeros(none, DType::Int64, target);
-    } else {
-        RL_CHECK(size.size() == 2, throw_not_implemented,
-                 "%s(size): must have two dimensions for layout %s, got %s", op, name(parts.layout),
-                 to_string(size).c_str());
-        const int64_t count[] = {size[by_columns(parts.layout)] + 1};
-        parts.indices = ops::zeros(count, DType::Int64, target);
-        parts.plain = ops::zeros(kInts<0>, DType::Int64, target);
-    }
-    check_sparse(op, size, parts, false);
-    const Tensor made = make_sparse(size, std::move(parts));
+    const Tensor made =
+        empty_sparse(op, *layout_, size, dtype.value_or(default_dtype()), device.value_or(Device()));
     if (requires_grad) made.set_requires_grad(true);
     return made;
 }
@@ -200,6 +189,18 @@ Tensor Parser::sparse_zeros(const char* op, const Tensor& like, IntList size, st
                             std::optional<Device> device, bool requires_grad) const {
     return sparse_zeros(op, size, dtype.value_or(like.dtype()), device.value_or(like.device()),
                         requires_grad);
+}
+
+Tensor Parser::sparse_zeros(const char* op, const Tensor& like, std::optional<DType> dtype,
+                            std::optional<Device> device, bool requires_grad,
+                            std::optional<std::string_view>) const {
+    return sparse_zeros(op, like, like.sizes(), dtype, device, requires_grad);
+}
+
+Tensor Parser::like(int i) const {
+    const Tensor& t = tensor(i);
+    if (!strided_ || !is_sparse(t)) return t;
+    return ops::expand(ops::zeros({}, t.dtype(), t.device()), t.sizes());
 }
 
 bool to_int(PyObject* o, int64_t& out) {
@@ -371,7 +372,7 @@ TensorList Parser::outs(int i) const {
 bool Parser::bind(const char* name, const Signature& s, PyObject* self, PyObject* const* args,
                   Py_ssize_t nargs, PyObject* kwnames, Failure& failure) {
     for (int i = 0; i < s.count; ++i) object_[i] = nullptr;
-    pins_ = false;
+    pins_ = strided_ = false;
     layout_.reset();
     num_ints_ = 0;
     more_ints_.clear();
@@ -439,7 +440,7 @@ bool Parser::bind(const char* name, const Signature& s, PyObject* self, PyObject
         for (int i = 0; i < s.count && found < 0; ++i)
             if (is_numpy_name(key, s.args[i].name)) found = i;
         if (found < 0) {
-            if (says_how_it_is_made(name, s, key, args[nargs + k], pins_, layout_)) continue;
+            if (says_how_it_is_made(name, s, key, args[nargs + k], pins_, strided_, layout_)) continue;
             failure = {Failure::Unknown, 0, 0, key};
             return false;
         }

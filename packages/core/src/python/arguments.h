@@ -124,6 +124,13 @@ class Parser {
     /// Returns a tensor of zeros in the sparse layout that was passed, by default with the dtype and device of `like`.
     Tensor sparse_zeros(const char* op, const Tensor& like, IntList size, std::optional<DType> dtype,
                         std::optional<Device> device, bool requires_grad) const;
+    /// Returns a tensor of zeros of the shape of `like`.
+    Tensor sparse_zeros(const char* op, const Tensor& like, std::optional<DType> dtype,
+                        std::optional<Device> device, bool requires_grad,
+                        std::optional<std::string_view> memory_format) const;
+    /// Returns tensor i. If `layout=torch.strided` was passed and tensor i is sparse, returns a dense tensor of the
+    /// same shape, dtype and device.
+    Tensor like(int i) const;
     /// Returns the tensors of out=, for operators that return a list of tensors.
     TensorList outs(int i) const;
 
@@ -173,6 +180,7 @@ class Parser {
 
     PyObject* object_[kMaxArgs];
     bool pins_ = false;
+    bool strided_ = false;
     std::optional<Layout> layout_;
     Slot slot_[kMaxArgs];
     int64_t ints_[kMaxDims];

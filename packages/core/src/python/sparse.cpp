@@ -87,6 +87,19 @@ PyObject* set_coalesced(PyObject*, PyObject* args) {
     RL_PY_CATCH
 }
 
+// _sparse_assign(op, t, other): gives `t` the parts and the shape of `other`, in place.
+PyObject* assign(PyObject*, PyObject* args) {
+    RL_PY_TRY
+    const char* op;
+    PyObject *o, *other;
+    if (!PyArg_ParseTuple(args, "sOO:_sparse_assign", &op, &o, &other)) return nullptr;
+    const Tensor &t = tensor_of(op, o), &from = tensor_of(op, other);
+    RL_CHECK(is_sparse(t) && is_sparse(from), throw_runtime, "%s: needs sparse tensors", op);
+    assign_sparse(op, t, from);
+    Py_RETURN_NONE;
+    RL_PY_CATCH
+}
+
 template <Tensor (*convert)(const Tensor&)>
 PyObject* converted(PyObject*, PyObject* o) {
     RL_PY_TRY return wrap(convert(tensor_of("sparse conversion", o)));
@@ -116,6 +129,8 @@ PyMethodDef functions[] = {
     {"_sparse_make", make, METH_VARARGS, "Return a sparse tensor made of the given parts."},
     {"_sparse_parts", parts_of, METH_O, "Return the parts of a sparse tensor, or None."},
     {"_sparse_set_coalesced", set_coalesced, METH_VARARGS, "Record whether the indices are coalesced."},
+    {"_sparse_assign", assign, METH_VARARGS,
+     "_sparse_assign(op, t, other): give a sparse tensor the parts and the shape of another."},
     {"_sparse_coalesce", converted<coalesce>, METH_O, "Return a copy with sorted, unique indices."},
     {"_sparse_to_dense", converted<to_dense>, METH_O, "Return a dense tensor with the same values."},
     {"_sparse_to_compressed", to_compressed, METH_VARARGS,

@@ -1,5 +1,6 @@
 // Sums, products, and functions f with f(0) = 0.
 #include <algorithm>
+#include <string>
 
 #include "rushlight/ops/_sparse_mask_values.h"
 #include "rushlight/ops/abs.h"
@@ -12,6 +13,7 @@
 #include "rushlight/ops/ceil.h"
 #include "rushlight/ops/clamp.h"
 #include "rushlight/ops/conj.h"
+#include "rushlight/ops/copy_.h"
 #include "rushlight/ops/deg2rad.h"
 #include "rushlight/ops/div.h"
 #include "rushlight/ops/erf.h"
@@ -224,7 +226,8 @@ Tensor mul(const TensorOrScalar& a, const TensorOrScalar& b) {
 Tensor scale_(const char* op, const Tensor& a, const TensorOrScalar& b,
               Tensor (*values_op)(const Tensor&, const TensorOrScalar&),
               Tensor (*sparse_op)(const TensorOrScalar&, const TensorOrScalar&)) {
-    if (!is_sparse(a)) refuse(op, b.tensor(), "a dense tensor that is written in place");
+    // A dense tensor gets the elements of the product, which are zero where the sparse tensor has no value.
+    if (!is_sparse(a)) return ops::copy_(a, to_dense(sparse_op(a, b)));
     if (as_number(b) && !(b.is_tensor() && b.tensor().requires_grad())) {
         check_write(op, a);
         values_op(make_alias(sparse_parts(a).values), b);
@@ -260,6 +263,16 @@ template <Function f>
 Tensor each_linear(const Tensor& t) {
     return with_values(t, f(ops::_sparse_values(t)));
 }
+// The in-place form of a function.
+template <Function f>
+Tensor in_place(const Operator& op, StageMask, const Tensor& t) {
+    replace_parts(op.name, t, f(t));
+    return t;
+}
+
+void install_in_place(const std::string& name, void* function) {
+    if (find_operator(name.c_str())) install(name.c_str(), function);
+}
 
 Tensor pow(const TensorOrScalar& a, const TensorOrScalar& b) {
     if (b.is_tensor())
@@ -276,6 +289,13 @@ Tensor floor_divide(const TensorOrScalar& a, const TensorOrScalar& b) {
     if (!number) refuse("floor_divide", a.tensor(), "division by a dense tensor with dimensions");
     const Tensor once = layout_of(a.tensor()) == Layout::Coo ? coalesce(a.tensor()) : a.tensor();
     return with_values(once, ops::floor_divide(ops::_sparse_values(once), *number));
+}
+
+template <Tensor (*f)(const TensorOrScalar&, const TensorOrScalar&)>
+Tensor binary_in_place(const Operator& op, StageMask, const Tensor& a, const TensorOrScalar& b) {
+    if (!is_sparse(a)) refuse(op.name, b.tensor(), "a plain tensor that is written in place");
+    replace_parts(op.name, a, f(a, b));
+    return a;
 }
 
 Tensor clamp(const Tensor& t, const std::optional<TensorOrScalar>& min,
@@ -298,8 +318,11 @@ Tensor clamp_(const Tensor& t, const std::optional<TensorOrScalar>& min,
 
 }  // namespace
 
-#define RL_EACH(name) install(#name, reinterpret_cast<void*>(&AtStage<&each<&ops::name>>::call))
-#define RL_LINEAR(name) install(#name, reinterpret_cast<void*>(&AtStage<&each_linear<&ops::name>>::call))
+#define RL_WITH_IN_PLACE(name, form)                                 \
+    (install(#name, reinterpret_cast<void*>(&AtStage<&form>::call)), \
+     install_in_place(#name "_", reinterpret_cast<void*>(&in_place<&form>)))
+#define RL_EACH(name) RL_WITH_IN_PLACE(name, each<&ops::name>)
+#define RL_LINEAR(name) RL_WITH_IN_PLACE(name, each_linear<&ops::name>)
 
 void install_elementwise() {
     RL_SPARSE(add, "add", add);
@@ -312,6 +335,8 @@ void install_elementwise() {
     RL_SPARSE(div_, "div_", div_);
     RL_SPARSE(floor_divide, "floor_divide", floor_divide);
     RL_SPARSE(pow, "pow", pow);
+    install("floor_divide_", reinterpret_cast<void*>(&binary_in_place<&floor_divide>));
+    install("pow_", reinterpret_cast<void*>(&binary_in_place<&pow>));
     RL_SPARSE(clamp, "clamp", clamp);
     RL_SPARSE(clamp_, "clamp_", clamp_);
     RL_LINEAR(neg);

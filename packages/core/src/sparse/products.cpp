@@ -143,6 +143,12 @@ Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, Scalar beta,
     return product;
 }
 
+// In place, only a plain tensor can be the sum.
+Tensor addmm_(const Tensor& input, const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha) {
+    if (is_sparse(input)) refuse("addmm_", input, "a sparse input");
+    return ops::copy_(input, addmm(input, a, b, beta, alpha));
+}
+
 Tensor addmv(const Tensor& input, const Tensor& a, const Tensor& x, Scalar beta, Scalar alpha) {
     if (is_sparse(input)) refuse("addmv", input, "a sparse input");
     const Tensor product = scaled(mv(a, x), alpha);
@@ -150,6 +156,10 @@ Tensor addmv(const Tensor& input, const Tensor& a, const Tensor& x, Scalar beta,
              "addmv(input, mat): must have the same dtype, got %s and %s", name(input.dtype()),
              name(product.dtype()));
     return beta.equals(0) ? product : ops::add(scaled(input, beta), product);
+}
+
+Tensor addmv_(const Tensor& input, const Tensor& a, const Tensor& x, Scalar beta, Scalar alpha) {
+    return ops::copy_(input, addmv(input, a, x, beta, alpha));
 }
 
 Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
@@ -201,7 +211,9 @@ void install_products() {
     RL_SPARSE(mv, "mv", mv);
     RL_SPARSE(matmul, "matmul", matmul);
     RL_SPARSE(addmm, "addmm", addmm);
+    RL_SPARSE(addmm_, "addmm_", addmm_);
     RL_SPARSE(addmv, "addmv", addmv);
+    RL_SPARSE(addmv_, "addmv_", addmv_);
     RL_SPARSE(linear, "linear", linear);
 }
 

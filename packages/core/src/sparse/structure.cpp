@@ -23,6 +23,8 @@
 #include "rushlight/ops/le.h"
 #include "rushlight/ops/mul.h"
 #include "rushlight/ops/ne.h"
+#include "rushlight/ops/new_empty.h"
+#include "rushlight/ops/new_zeros.h"
 #include "rushlight/ops/nonzero.h"
 #include "rushlight/ops/permute.h"
 #include "rushlight/ops/remainder.h"
@@ -31,9 +33,12 @@
 #include "rushlight/ops/searchsorted.h"
 #include "rushlight/ops/select.h"
 #include "rushlight/ops/stack.h"
+#include "rushlight/ops/swapaxes_.h"
 #include "rushlight/ops/t.h"
+#include "rushlight/ops/t_.h"
 #include "rushlight/ops/to.h"
 #include "rushlight/ops/transpose.h"
+#include "rushlight/ops/transpose_.h"
 #include "rushlight/ops/zero_.h"
 #include "rushlight/ops/zeros.h"
 #include "rushlight/ops/zeros_like.h"
@@ -166,6 +171,25 @@ void check_sparse(const char* op, IntList size, const SparseParts& parts, bool v
     if (parts.values.device().type == DeviceType::Meta) values = false;
     if (parts.layout == Layout::Coo) check_coo(op, size, parts, values);
     else check_compressed(op, size, parts, values);
+}
+
+Tensor empty_sparse(const char* op, Layout layout, IntList size, DType dtype, Device device) {
+    RL_CHECK(!has_blocks(layout), throw_not_implemented, "%s(layout): must not have blocks, got %s", op,
+             name(layout));
+    SparseParts parts{layout, Tensor(), Tensor(), ops::zeros(kInts<0>, dtype, device), true};
+    if (layout == Layout::Coo) {
+        const int64_t none[] = {static_cast<int64_t>(size.size()), 0};
+        parts.indices = ops::zeros(none, DType::Int64, device);
+    } else {
+        RL_CHECK(size.size() == 2, throw_not_implemented,
+                 "%s(size): must have two dimensions for layout %s, got %s", op, name(layout),
+                 to_string(size).c_str());
+        const int64_t count[] = {size[by_columns(layout)] + 1};
+        parts.indices = ops::zeros(count, DType::Int64, device);
+        parts.plain = ops::zeros(kInts<0>, DType::Int64, device);
+    }
+    check_sparse(op, size, parts, false);
+    return make_sparse(size, std::move(parts));
 }
 
 Tensor to_dense(const Tensor& t) {
@@ -308,6 +332,15 @@ Tensor zeros_like(const Tensor& t, std::optional<DType> dtype, std::optional<Dev
     return result;
 }
 
+// Returns a tensor of another shape without values, in the layout of `t`.
+Tensor new_zeros(const Tensor& t, IntList size, std::optional<DType> dtype, std::optional<Device> device,
+                 bool requires_grad) {
+    Tensor result =
+        empty_sparse("new_zeros", layout_of(t), size, dtype.value_or(t.dtype()), device.value_or(t.device()));
+    if (requires_grad) result.set_requires_grad(true);
+    return result;
+}
+
 Tensor zero_(const Tensor& t) {
     check_write("zero_", t);
     set_sparse_parts(t, nothing(t, t.dtype(), t.device()));
@@ -382,10 +415,20 @@ Tensor transpose(const Tensor& t, int64_t dim0, int64_t dim1) {
     return permute(t, dims);
 }
 
+Tensor transpose_(const Tensor& t, int64_t dim0, int64_t dim1) {
+    assign_sparse("transpose_", t, transpose(t, dim0, dim1));
+    return t;
+}
+
 Tensor transposed(const Tensor& t) {
     RL_CHECK(t.dim() <= 2, throw_runtime, "t(input): needs at most 2 dimensions, got %lld",
              (long long)t.dim());
     return t.dim() == 2 ? transpose(t, 0, 1) : t;
+}
+
+Tensor transposed_(const Tensor& t) {
+    assign_sparse("t_", t, transposed(t));
+    return t;
 }
 
 }  // namespace
@@ -399,7 +442,12 @@ void install_structure() {
     RL_SPARSE(copy_, "copy_", copy_);
     RL_SPARSE(permute, "permute", permute);
     RL_SPARSE(transpose, "transpose", transpose);
+    RL_SPARSE(transpose_, "transpose_", transpose_);
+    RL_SPARSE(swapaxes_, "swapaxes_", transpose_);
     RL_SPARSE(t, "t", transposed);
+    RL_SPARSE(t_, "t_", transposed_);
+    RL_SPARSE(new_zeros, "new_zeros", new_zeros);
+    RL_SPARSE(new_empty, "new_empty", new_zeros);
 }
 
 }  // namespace sparse

@@ -236,6 +236,32 @@ def test_checks_can_be_left_out_and_kernels_still_hold_bounds() -> None:
         core.sparse_coo_tensor([[1, 0]], [1.0, 2.0], (3,), is_coalesced=True)
 
 
+@pytest.mark.parametrize("layout", [core.sparse_coo, core.sparse_csr, core.sparse_csc])
+def test_zeros_like_another_tensor(layout: core.layout) -> None:
+    like = dense()
+    s = like.to_sparse(layout=layout)
+    for make in (core.zeros_like, core.empty_like):
+        for t in (make(like, layout=layout), make(s), make(like.to_sparse(), layout=layout)):
+            assert (t.layout, t.shape, t.dtype, t._nnz()) == (layout, like.shape, like.dtype, 0)
+        for t in (make(s, layout=core.strided), make(s, layout=core.strided, dtype=core.int64)):
+            assert (t.layout, t.shape, t.is_contiguous()) == (core.strided, like.shape, True)
+    same(core.zeros_like(s, layout=core.strided), core.zeros_like(like))
+    same(core.ones_like(s, layout=core.strided), core.ones_like(like))
+    same(core.full_like(s, 3, layout=core.strided), core.full_like(like, 3))
+    assert core.rand_like(s, layout=core.strided).shape == like.shape
+    assert core.zeros_like(like, layout=layout, requires_grad=True).requires_grad
+    for new in (s.new_zeros, s.new_empty):
+        t = new(2, 3)
+        assert (t.layout, t.shape, t.dtype, t._nnz()) == (layout, (2, 3), like.dtype, 0)
+        assert new(2, 3, dtype=core.int64).dtype == core.int64
+        assert new(2, 3, layout=core.strided).layout == core.strided
+    assert s.new_ones(2, 3).layout == core.strided
+    with pytest.raises(NotImplementedError, match="zeros_like"):
+        core.zeros_like(like, layout=core.sparse_bsr)
+    with pytest.raises(NotImplementedError, match="new_zeros"):
+        dense(4).to_sparse_bsr((2, 2)).new_zeros(2, 2)
+
+
 def test_methods_of_the_wrong_layout() -> None:
     plain, s, c = core.eye(2), uncoalesced(), core.eye(2).to_sparse_csr()
     for call, text in [
@@ -378,6 +404,118 @@ def test_sums_of_tensors(layout: str) -> None:
         s + as_layout(dense(3, 4), layout)
     with pytest.raises(RuntimeError, match="can't be cast"):
         core.ones(5, 4, dtype=core.int64).add_(s)
+
+
+FUNCTIONS = (
+    "abs asin asinh atan atanh ceil deg2rad erf expm1 floor frac log1p neg rad2deg relu round sgn sign sin sinh sqrt "
+    "square tan tanh trunc"
+)
+
+
+@pytest.mark.parametrize("layout", [COO, CSR])
+def test_functions_in_place(layout: str) -> None:
+    for name in FUNCTIONS.split():
+        values = dense().abs() / 8
+        s = as_layout(values, layout)
+        alias, version = s.detach(), s._version
+        assert getattr(s, name + "_")() is s
+        same(s, getattr(values, name)())
+        same(alias, s)
+        assert s._version > version
+    s = as_layout(dense(), layout)
+    s.pow_(2).floor_divide_(0.25).clamp_(0, 3)
+    same(s, dense().pow(2).floor_divide(0.25).clamp(0, 3))
+    s = uncoalesced().neg_()
+    assert s._values().tolist() == [-5.0, -1.0, -2.0, -3.0]
+    same(uncoalesced().square_(), uncoalesced().to_dense().square())
+    integers = as_layout(core.eye(2, dtype=core.int64), layout)
+    with pytest.raises(RuntimeError, match="result type"):
+        integers.sin_()
+    same(integers, core.eye(2, dtype=core.int64))
+    for call in (lambda: s.cos_(), lambda: s.exp_(), lambda: s.fill_(1), lambda: s.add_(1)):
+        with pytest.raises(NotImplementedError, match="to_dense"):
+            call()
+
+
+def test_transposes_in_place() -> None:
+    for layout in (COO, CSR):
+        s = as_layout(dense(), layout)
+        alias, version = s.detach(), s._version
+        assert s.t_() is s
+        same(s, dense().t())
+        same(alias, dense())
+        assert s._version > version
+        same(s.transpose_(0, 1), dense())
+        same(s.swapaxes_(0, 1), dense().t())
+    cube = core.arange(24.0).reshape(2, 3, 4).to_sparse()
+    same(cube.transpose_(0, -1), core.arange(24.0).reshape(2, 3, 4).transpose(0, -1))
+
+
+@pytest.mark.parametrize("layout", [COO, CSR])
+def test_plain_tensors_that_are_written(layout: str) -> None:
+    a, b = as_layout(dense(), layout), core.arange(12.0, dtype=core.float64).reshape(4, 3)
+    same(core.ones(5, 3, dtype=core.float64).addmm_(a, b, beta=2), 2 + dense() @ b)
+    same(core.ones(5, dtype=core.float64).addmv_(a, b[:, 0], alpha=3), 1 + 3 * (dense() @ b[:, 0]))
+    plain = core.full((5, 4), 3.0, dtype=core.float64)
+    assert plain.mul_(a) is plain
+    same(plain, 3 * dense())
+    with pytest.raises(NotImplementedError, match="division by a sparse tensor"):
+        plain.div_(a)
+    with pytest.raises(NotImplementedError, match="addmm_: a sparse input"):
+        a.addmm_(dense(), dense(4))
+
+
+def test_changes_of_the_shape() -> None:
+    s = uncoalesced()
+    alias = s.detach()
+    assert s.sparse_resize_((4, 5), 2, 0) is s
+    assert (s.shape, s._nnz(), alias.shape) == ((4, 5), 4, (2, 3))
+    assert s.to_dense()[:2, :3].tolist() == [[0.0, 4.0, 0.0], [0.0, 2.0, 5.0]]
+    with pytest.raises(RuntimeError, match="shrinking the size of sparse dimensions"):
+        s.sparse_resize_((1, 5), 2, 0)
+    with pytest.raises(RuntimeError, match="numbers of sparse and dense dimensions"):
+        s.sparse_resize_((4, 5, 1), 2, 1)
+    with pytest.raises(RuntimeError, match="sparse_dim"):
+        s.sparse_resize_((4,), 2, 0)
+    hybrid = dense().to_sparse(1)
+    with pytest.raises(NotImplementedError, match="dense dimensions"):
+        hybrid.sparse_resize_((5, 7), 1, 1)
+    assert s.sparse_resize_and_clear_((3, 2), 1, 1) is s
+    assert (s.shape, s.sparse_dim(), s.dense_dim(), s._nnz()) == ((3, 2), 1, 1, 0)
+    assert s.sparse_resize_((2, 2), 2, 0).sparse_dim() == 2
+    assert core.resize_as_sparse_(uncoalesced(), core.zeros(6, 6, layout=core.sparse_coo)).shape == (6, 6)
+    for other in (core.eye(2), dense().to_sparse_csr()):
+        with pytest.raises(RuntimeError, match="sparse_resize_ expected sparse coordinate tensor layout"):
+            other.sparse_resize_((9, 9), 2, 0)
+    with pytest.raises(RuntimeError, match="sparse_resize_and_clear_"):
+        s.sparse_resize_and_clear_((3,), 2, 0)
+    with pytest.raises(RuntimeError, match="template"):
+        core.resize_as_sparse_(s, core.eye(2))
+    assert core.is_same_size(s, core.zeros(2, 2))
+    assert not core.zeros(2, 2).is_same_size(dense())
+
+
+def test_older_names_of_products() -> None:
+    a, b = dense().to_sparse(), core.arange(12.0, dtype=core.float64).reshape(4, 3)
+    product = core.hspmm(a, b)
+    assert (product.sparse_dim(), product.dense_dim()) == (1, 1)
+    assert product._indices()[0].tolist() == a._indices()[0].unique().tolist()
+    same(product, dense() @ b)
+    same(core.hsmm(a, b), dense() @ b)
+    same(core.dsmm(b.t(), a.t()), b.t() @ dense().t())
+    given = (dense() @ b).to_sparse()
+    for function in (core.sspaddmm, core.saddmm, core.Tensor.sspaddmm):
+        total = function(given, a, b, beta=0.5, alpha=2)
+        assert total.layout is core.sparse_coo
+        same(total, 2.5 * (dense() @ b))
+    for call in (
+        lambda: core.hspmm(b, b),
+        lambda: core.hspmm(a, a),
+        lambda: core.sspaddmm(b, a, b),
+        lambda: core.sspaddmm(given, dense(), b),
+    ):
+        with pytest.raises(RuntimeError, match=r"torch\.sparse_coo"):
+            call()
 
 
 def test_plain_factors_with_a_sparse_input_or_out() -> None:
