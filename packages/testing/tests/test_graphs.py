@@ -224,7 +224,7 @@ def test_calls_out_of_order() -> None:
     with Capture(graph):
         with pytest.raises(RuntimeError, match="has already recorded operators"):
             graph.capture_begin()
-        with pytest.raises(RuntimeError, match="another graph records this stream"):
+        with pytest.raises(RuntimeError, match="another graph is recording this stream"):
             Graph(TOY).capture_begin()
         with pytest.raises(RuntimeError, match="this graph is being captured"):
             graph.reset()

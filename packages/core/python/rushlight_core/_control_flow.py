@@ -162,7 +162,7 @@ def while_loop(
 
     if not all(isinstance(leaf, Tensor) for leaf in carried):
         raise NotImplementedError(
-            "while_loop(carried_inputs): must be tensors in a program that is captured, got an int\n"
+            "while_loop(carried_inputs): must be tensors while a program is captured, got an int\n"
             "hint: pass a tensor, such as torch.tensor(0)"
         )
 
@@ -170,7 +170,7 @@ def while_loop(
         answer = condition(values)
         if not isinstance(answer, Tensor):
             raise RuntimeError(
-                f"while_loop: cond_fn must return a tensor in a program that is captured, got {answer} of type bool\n"
+                f"while_loop: cond_fn must return a tensor while a program is captured, got {answer} of type bool\n"
                 "hint: compute the condition from the tensors with operators"
             )
         return [answer]
@@ -204,12 +204,13 @@ def scan(
         dim: the dimension along which `xs` is divided into slices.
         reverse: whether to begin with the last slice.
 
-    Returns: The last carried value and the stacked results. If `xs` contains no tensor, these are `init` and an empty list.
+    Returns: The last carried value and the stacked results. If `xs` contains no tensor, the results are `init` and an empty
+    list.
 
     Raises:
         RuntimeError: an argument has a wrong type, a tensor of `xs` has no slices, or `combine_fn` returns a result of the
             wrong type.
-        IndexError: there is no dimension `dim`.
+        IndexError: `dim` is out of range.
     """
     first, carry_spec = tree_flatten(init)
     slices, slices_spec = tree_flatten(xs)
@@ -324,7 +325,7 @@ def _copies(operands: Any) -> Any:
 
 
 def _refuse_writes(name: str, copies: Any) -> None:
-    """Raise RuntimeError if a branch has written to its operands, because inside vmap both branches run for all examples."""
+    """Raise RuntimeError if a branch has written to its operands: inside vmap, both branches run for all examples."""
     if any(leaf._version for leaf in tree_flatten(copies)[0]):
         raise RuntimeError(
             f"cond: {name} writes to an operand; inside vmap this would change examples that take the other branch\n"
@@ -333,7 +334,7 @@ def _refuse_writes(name: str, copies: Any) -> None:
 
 
 def _fresh(tree: Any, given: Any) -> Any:
-    """Return the tree, with a copy of each leaf that shares memory with a tensor in `given` or with an earlier leaf."""
+    """Return the tree; leaves that share memory with a tensor in `given` or with an earlier leaf are replaced by copies."""
 
     def root(tensor: Tensor) -> Tensor:
         return tensor if tensor._base is None else tensor._base

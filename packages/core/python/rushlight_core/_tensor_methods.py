@@ -22,7 +22,7 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
         device: the device to which the memory will be copied; by default the device of the attached backend.
 
     Raises:
-        RuntimeError: there is no device, or the tensor is not on the CPU.
+        RuntimeError: no device that uses page-locked memory is attached, or the tensor is not on the CPU.
         NotImplementedError: the backend of the device has no page-locked memory.
     """
     if self.is_pinned():
@@ -33,7 +33,7 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
 def record_stream(self: Tensor, s: Any) -> None:
     """Prevent the memory of the tensor from being reused before the work that is now on the stream `s` is done.
 
-    Operators and copies do this automatically. Call this method for work that is queued on a stream by other means.
+    Operators and copies do this automatically. Call this method if other code queues work that uses the tensor.
 
     Raises:
         TypeError: `s` is not a stream.
@@ -51,9 +51,9 @@ def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
     """Return the dimensions in the order in which they are stored in memory, outermost first.
 
     Args:
-        ambiguity_check: whether to raise RuntimeError if several orders are possible, because a dimension has size 1 or
-            two dimensions have the same stride. With a list of memory formats, a tensor with several possible orders is
-            accepted if the tensor is contiguous in exactly one of these formats.
+        ambiguity_check: whether to raise RuntimeError if more than one order of the dimensions is possible, because a
+            dimension has size 1 or two dimensions have the same stride. With a list of memory formats, a tensor with several
+            possible orders is accepted if the tensor is contiguous in exactly one of these formats.
     """
     if ambiguity_check is not False:
         strides = self.stride()
@@ -96,7 +96,7 @@ def apply_(self: Tensor, callable: Any) -> Tensor:
 
 
 def map_(self: Tensor, other: Tensor, callable: Any) -> Tensor:
-    """Replace each element x by `callable(x, y)`, in place, where y is the element of the broadcast `other` at its position.
+    """Replace each element x by `callable(x, y)`, in place, where y is the element of `other` at the same position.
 
     Raises:
         RuntimeError: one of the tensors requires grad, or the tensors do not broadcast.
@@ -105,7 +105,7 @@ def map_(self: Tensor, other: Tensor, callable: Any) -> Tensor:
 
 
 def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Any) -> Tensor:
-    """Replace each element z by `callable(z, x, y)`, in place. x and y are the elements of two broadcast tensors there.
+    """Replace each element z by `callable(z, x, y)`, in place, with the elements of `x` and `y` at the same position.
 
     Raises:
         RuntimeError: one of the tensors requires grad, or the tensors do not broadcast.
@@ -116,7 +116,7 @@ def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Any) -> Tensor:
 def _replace(name: str, self: Tensor, function: Any, *operands: Tensor) -> Tensor:
     if any(t.requires_grad for t in operands):
         raise RuntimeError(
-            f"{name}(): a Python function cannot be differentiated, and the tensor requires grad\n"
+            f"{name}(): a Python function cannot be differentiated, but a tensor requires grad\n"
             "hint: call detach() first, or use operators"
         )
     values = [function(*one) for one in zip(*(t.reshape(-1).tolist() for t in operands), strict=True)]

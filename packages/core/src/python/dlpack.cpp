@@ -239,8 +239,8 @@ PyMethodDef functions[] = {{"from_dlpack", RL_KEYWORDS(from_dlpack), docstrings:
 
 PyMethodDef dlpack_methods[] = {
     {"__dlpack__", RL_KEYWORDS(Seen<"__dlpack__">::of<method_dlpack>),
-     "__dlpack__(stream=None, *, max_version=None, dl_device=None, copy=None)\n\nReturn a capsule that other array libraries "
-     "read. Raises BufferError if the memory cannot be shared."},
+     "__dlpack__(stream=None, *, max_version=None, dl_device=None, copy=None)\n\nReturn a capsule from which other array "
+     "libraries can import the tensor. Raises BufferError if the memory cannot be shared."},
     {"__dlpack_device__", Seen<"__dlpack_device__">::of<method_dlpack_device>, METH_NOARGS,
      "Return the device type and index in DLPack's numbering."},
     {nullptr, nullptr, 0, nullptr}};

@@ -127,7 +127,7 @@ PyObject* to_compressed(PyObject*, PyObject* args) {
 
 PyMethodDef functions[] = {
     {"_sparse_make", make, METH_VARARGS, "Return a sparse tensor made of the given parts."},
-    {"_sparse_parts", parts_of, METH_O, "Return the parts of a sparse tensor, or None."},
+    {"_sparse_parts", parts_of, METH_O, "Return the parts of a sparse tensor, or None for another tensor."},
     {"_sparse_set_coalesced", set_coalesced, METH_VARARGS, "Record whether the indices are coalesced."},
     {"_sparse_assign", assign, METH_VARARGS,
      "_sparse_assign(op, t, other): give a sparse tensor the parts and the shape of another."},

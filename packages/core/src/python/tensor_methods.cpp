@@ -515,7 +515,7 @@ PyMethodDef tensor_methods[] = {
     {"element_size", Seen<"element_size">::of<method_element_size>, METH_NOARGS,
      "element_size($self)\n--\n\nReturn the size of one element in bytes."},
     {"_is_batched", method_is_batched, METH_NOARGS,
-     "Return whether the tensor represents the examples of a batch inside vmap."},
+     "Return whether the tensor stands for a batch of examples inside vmap."},
     {"storage_offset", Seen<"storage_offset">::of<method_storage_offset>, METH_NOARGS,
      "storage_offset($self)\n--\n\nReturn the offset of the first element in the storage, in elements."},
     {"data_ptr", Seen<"data_ptr">::of<method_data_ptr>, METH_NOARGS,

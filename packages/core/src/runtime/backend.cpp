@@ -114,7 +114,7 @@ void check_contract(const Backend& b) {
              "register_backend(backend): '%s' has %d of the 4 functions for graphs, needs all or none",
              b.name, graphs);
     RL_CHECK(!b.pin == !b.unpin, throw_value,
-             "register_backend(backend): '%s' has one of 'pin' and 'unpin', needs both or none", b.name);
+             "register_backend(backend): '%s' has only one of 'pin' and 'unpin', needs both or none", b.name);
 }
 
 /// Checks that each device has an allocator: either core's, or the functions of the plug-in.

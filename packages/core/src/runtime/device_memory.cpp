@@ -179,7 +179,7 @@ BackendStatus create_allocator(int32_t index, const AllocatorDriver* driver, Dev
     const AllocatorDriver& c = fresh->driver.c;
     const int events = !!c.record + !!c.reached + !!c.wait + !!c.destroy;
     if (events != 0 && events != 4)
-        return refuse("create_allocator: the driver needs all four functions for marks, or none");
+        return refuse("create_allocator: the driver must have all four functions for marks, or none of them");
     state.default_source.position = fresh->position;
     // Never destroyed: tensors may outlive main().
     *made = state.allocator = fresh.release();

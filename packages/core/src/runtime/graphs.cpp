@@ -168,7 +168,8 @@ void DeviceGraph::begin(void* stream, uint64_t pool) {
     if (!key_) key_ = Storage::allocate(sizeof(PhiloxKey), device_);
     Captures& all = Captures::get();
     std::lock_guard lock(all.mutex);
-    RL_CHECK(!all.find(device_, stream), throw_runtime, "capture_begin: another graph records this stream");
+    RL_CHECK(!all.find(device_, stream), throw_runtime,
+             "capture_begin: another graph is recording this stream");
     if (pool == 0) pool = ++all.last_pool;
     RL_CHECK(pool <= all.last_pool, throw_value, "capture_begin(pool): there is no such pool");
     RL_CHECK(!all.find(pool), throw_runtime,

@@ -355,7 +355,8 @@ Tensor copy_(const Tensor& to, const Tensor& from, bool non_blocking) {
         to_string(to.sizes()).c_str(), layout_name(from), to_string(from.sizes()).c_str());
     check_write("copy_", to);
     RL_CHECK(!grad_mode() || !from.requires_grad(), throw_not_implemented,
-             "copy_(other): a copy of a sparse tensor that requires grad is not recorded\nhint: use clone()");
+             "copy_(other): must not require grad if it is sparse, because the copy is not recorded\n"
+             "hint: use clone()");
     set_sparse_parts(to, sparse_parts(ops::_to_copy(from, to.dtype(), to.device(), non_blocking)));
     return to;
 }

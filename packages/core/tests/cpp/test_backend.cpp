@@ -214,7 +214,7 @@ TEST(structs_that_break_the_contract) {
             [](Backend& b) { b.abi = 1; });
     refused(Value, "'fake' lacks the function 'allocate', and did not request an allocator for device 0",
             [](Backend& b) { b.allocate = nullptr; });
-    refused(Value, "has one of 'pin' and 'unpin'",
+    refused(Value, "has only one of 'pin' and 'unpin'",
             [](Backend& b) { b.unpin = [](void*, size_t) { return BackendStatus::Ok; }; });
     refused(Value, "has 1 of the 4 functions for graphs",
             [](Backend& b) { b.replay = [](int32_t, void*, void*) { return BackendStatus::Ok; }; });

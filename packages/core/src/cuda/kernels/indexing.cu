@@ -32,7 +32,7 @@ void queue_reading(const KernelArgs& args, const Chosen& chosen, const Walk& pos
     if (n == 0) return;
     for (int k = 0; k < chosen.count; ++k)
         if (chosen.of[k].size == 0)
-            fail(BackendStatus::Index, "an index is out of range of a dimension of size 0");
+            fail(BackendStatus::Index, "an index is out of range for a dimension of size 0");
     const View &out = args.out(0), &in = args.in(0);
     const cudaStream_t stream = queue_of(args);
     if (out.numel == 0) return launch(&look_at_chosen, Grid{blocks_for(n), kThreads}, stream, chosen, n);

@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(kThreads)
 Sorted queue_positions(const KernelArgs& args, const Chosen& chosen, const Meeting& m) {
     for (int k = 0; k < chosen.count; ++k)
         if (chosen.of[k].size == 0)
-            fail(BackendStatus::Index, "an index is out of range of a dimension of size 0");
+            fail(BackendStatus::Index, "an index is out of range for a dimension of size 0");
     auto* keys = scratch<uint64_t>(args.context, m.n);
     launch(&find_positions, Grid{blocks_for(m.n), kThreads}, queue_of(args), chosen, m.n, m.count, keys);
     return queue_sort(args.context, keys, nullptr, m.n, bits_below(m.count + 1));

@@ -33,7 +33,7 @@ struct Positions {
             strides[d] = tensor.ndim == 0 ? 0 : tensor.stride(d);
             source[d] = !src || src->ndim == 0 ? 0 : src->stride(d);
         }
-        if (size == 0) fail(BackendStatus::Index, "an index is out of range of a dimension of size 0");
+        if (size == 0) fail(BackendStatus::Index, "an index is out of range for a dimension of size 0");
     }
     struct Both {
         int64_t in_tensor, in_source;
@@ -276,7 +276,8 @@ BackendStatus index_fill(const KernelArgs* args) {
         const cudaStream_t stream = queue_of(*args);
         const Apart index(*args, given, given.dtype, to);
         const Slices slices(*args, to, index.view, args->params[0].as_int());
-        if (slices.size == 0) fail(BackendStatus::Index, "an index is out of range of a dimension of size 0");
+        if (slices.size == 0)
+            fail(BackendStatus::Index, "an index is out of range for a dimension of size 0");
         if (slices.n == 0) return;
         const View value = element(*args, args->params[1], to.dtype);
         by_size(to.dtype, [&]<class T>(T) {

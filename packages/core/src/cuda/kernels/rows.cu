@@ -28,7 +28,7 @@ void queue_slices(const KernelArgs& args, const View& in, const View& index, int
     if (dim < 0) dim += in.ndim;
     for (int d = 0; d < in.ndim; ++d) (d < dim ? outer : d == dim ? size : inner) *= in.sizes[d];
     if (size == 0 && index.numel > 0)
-        fail(BackendStatus::Index, "an index is out of range of a dimension of size 0");
+        fail(BackendStatus::Index, "an index is out of range for a dimension of size 0");
     if (out.numel == 0) return;
     use_device(args.context->call->device);
     const auto stream = static_cast<cudaStream_t>(args.context->call->stream);
@@ -96,7 +96,7 @@ struct EmbeddingBag {
         const View &out = args.out(0), &weight = args.in(0), &indices = args.in(1);
         const cudaStream_t stream = queue_of(args);
         if (weight.sizes[0] == 0 && indices.numel > 0)
-            fail(BackendStatus::Index, "an index is out of range of a table of 0 rows");
+            fail(BackendStatus::Index, "an index is out of range for a table of 0 rows");
         const Bags<T> bags{out.as<T>(),
                            dense<T>(args.context, weight),
                            dense<int64_t>(args.context, indices),

@@ -93,7 +93,7 @@ struct SampledProducts {
         if (out.numel == 0) return;
         const cudaStream_t stream = queue_of(args);
         if (a.sizes[0] == 0 || b.sizes[0] == 0)
-            fail(BackendStatus::Index, "an index is out of range of a matrix of 0 rows");
+            fail(BackendStatus::Index, "an index is out of range for a matrix of 0 rows");
         const Rows rows(out.numel, a.sizes[1], 1);
         const DenseOut<T> to(args.context, out);
         launch(&multiply_rows<T>, rows.grid(), stream, rows, to.data(),

@@ -107,8 +107,8 @@ void check_out_dtype(const char* op, const Tensor& factor, DType out_dtype) {
     const DType d = factor.dtype();
     RL_CHECK(
         out_dtype == d || (out_dtype == DType::Float32 && is_floating(d) && itemsize(d) == 2), throw_runtime,
-        "%s(out_dtype): for factors of %s must be %s, or float32 if they are float16 or bfloat16, got %s", op,
-        name(d), name(d), name(out_dtype));
+        "%s(out_dtype): must be %s for factors of %s, or float32 for factors of float16 or bfloat16, got %s",
+        op, name(d), name(d), name(out_dtype));
 }
 
 }  // namespace

@@ -232,7 +232,7 @@ struct Network {
             "%s(params): must hold %lld tensors for each layer and direction, %lld tensors in total, got %lld",
             op, (long long)least, (long long)(total * least), (long long)given);
         RL_CHECK(hx.h.dim() == 3 && hx.h.size(0) == total, throw_runtime,
-                 "%s(hx): needs shape (%lld, batch, hidden), layers times directions first, got %s", op,
+                 "%s(hx): needs shape (%lld, batch, hidden), one state per layer and direction, got %s", op,
                  (long long)total, to_string(hx.h.sizes()).c_str());
         RL_CHECK(
             !hx.c.defined() || (hx.c.dim() == 3 && hx.c.size(0) == total && hx.c.size(1) == hx.h.size(1)),

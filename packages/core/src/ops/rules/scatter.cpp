@@ -93,8 +93,8 @@ Outputs _scatter_reduce_(const Tensor& input, int64_t dim, const Tensor& index, 
     bool fits = dims_of(index) == dims_of(input) && std::ranges::equal(index.sizes(), src.sizes());
     for (int k = 0; fits && k < index.dim(); ++k) fits = k == d || index.sizes()[k] <= size_of(input, k);
     RL_CHECK(fits, throw_runtime,
-             "%s(index, src): shapes %s and %s must be equal, and no larger than input's shape %s outside of "
-             "dim",
+             "%s(index, src): shapes %s and %s must be equal and, except along dim, no larger than input's "
+             "shape %s",
              op, to_string(index.sizes()).c_str(), to_string(src.sizes()).c_str(),
              to_string(input.sizes()).c_str());
     return {};

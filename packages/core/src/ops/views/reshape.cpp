@@ -24,7 +24,7 @@ void resolve(const char* op, const Tensor& input, IntList size, ViewSpec& v) {
     }
     bool fits = inferred < 0 ? (zero ? 0 : known) == input.numel() : !zero && input.numel() % known == 0;
     RL_CHECK(fits, throw_runtime,
-             "%s(size): a tensor of shape %s cannot hold the %lld elements of shape %s%s", op,
+             "%s(size): a tensor of shape %s cannot hold the %lld elements of a tensor of shape %s%s", op,
              to_string(size).c_str(), (long long)input.numel(), to_string(input.sizes()).c_str(),
              inferred >= 0 && zero ? "\nhint: replace -1 by a number, because -1 is ambiguous if another "
                                      "size is 0"
