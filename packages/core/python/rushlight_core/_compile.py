@@ -32,7 +32,7 @@ def compile(
 ) -> Any:
     """Return `model` unchanged: there is no compiler, and programs run in the same way with and without this call.
 
-    The first call issues a warning. Names of parameters do not change; in PyTorch they begin with `_orig_mod.` afterwards.
+    The first call issues a warning. The names of parameters do not change; in PyTorch they get the prefix `_orig_mod.`.
 
     Args:
         model: a module or function; without it, a decorator is returned.

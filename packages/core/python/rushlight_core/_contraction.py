@@ -1,4 +1,4 @@
-"""einsum and tensordot, which convert the forms of their arguments to the form that the operators accept."""
+"""`einsum` and `tensordot`, which accept several forms of arguments and convert them to the form of the operators."""
 
 from __future__ import annotations
 

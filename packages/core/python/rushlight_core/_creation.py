@@ -167,7 +167,7 @@ def _new(data: Any, dtype: dtype | None) -> Tensor:
 
 
 def _plain(data: Any) -> Any:
-    """Return nested sequences of any kind as lists."""
+    """Convert nested sequences of any kind to nested lists."""
     if isinstance(data, (int, float, complex, Tensor)) or _is_number(data):
         return data
     if isinstance(data, (str, bytes)):

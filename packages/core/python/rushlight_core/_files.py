@@ -25,8 +25,8 @@ def from_file(
 
     Args:
         filename: the name of the file.
-        shared: whether writes to the tensor go to the file, which is then created or extended if necessary. Otherwise the
-            file is opened for reading only, and must already contain `size` elements.
+        shared: whether writes to the tensor change the file. If True, the file is created or extended if necessary.
+            Otherwise the file is opened for reading only, and must already contain `size` elements.
         size: the number of elements.
         dtype: dtype of the elements; the default dtype if it is omitted.
         layout: must be `strided`.

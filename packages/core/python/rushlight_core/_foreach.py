@@ -76,7 +76,7 @@ _WRITTEN_OUT: dict[str, Callable[..., Tensor]] = {
 
 
 def _one(name: str) -> Callable[..., Tensor]:
-    """Return the function that applies the operator to one tensor and its operands."""
+    """Return the function that computes the operator for a single tensor, given the tensor and the other operands."""
     base = name.removesuffix("_")
     if name in ("copy_", "zero_") or (base not in _WRITTEN_OUT and name.endswith("_")):
         return getattr(Tensor, name)

@@ -91,7 +91,7 @@ def _stepwise(mode: Callable[[], _Mode], inner: Any) -> Any:
 
 
 class _Steps:
-    """The awaitable of a decorated coroutine, which runs one step at a time."""
+    """An awaitable that runs a decorated coroutine one step at a time."""
 
     def __init__(self, mode: Callable[[], _Mode], inner: Any) -> None:
         self._steps = _stepwise(mode, inner)
@@ -209,14 +209,15 @@ class strict(_Mode):  # noqa: N801
     * a tensor whose values the dtype of the result cannot represent exactly, such as int64 with float32, or float64 with a
       0-d float32.
 
-    Python numbers are accepted with all dtypes, and sizes of 1 broadcast. Operators that other operators call, and
-    gradients, are not checked.
+    Python numbers are accepted with all dtypes, and sizes of 1 broadcast. Gradients, and operators that are called by other
+    operators, are not checked.
 
     Args:
         mode: False disables the checks inside of a block.
 
     Raises:
-        RuntimeError: raised by an operator inside of the block; the message names the operator, the arguments and a fix.
+        RuntimeError: an operator in the block would add dimensions or lose precision; the message names the operator, the
+            arguments and a fix.
 
     Example:
         >>> with torch.strict():

@@ -1,4 +1,4 @@
-"""The gradient of sampled values by finite differences."""
+"""Gradients of sampled values, estimated by finite differences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def gradient(
     input: Tensor, *, spacing: Any = None, dim: int | Sequence[int] | None = None, edge_order: int = 1
 ) -> tuple[Tensor, ...]:
-    """Return the derivatives of samples along dimensions, as one tensor for each dimension.
+    """Estimate the derivatives of sampled values along dimensions, and return one tensor for each dimension.
 
     The derivative at an inner sample is computed from both neighbours. It is accurate to second order, even if the distances
     are unequal. The derivative at the first or last sample is computed from neighbours on one side, and is accurate to the
@@ -23,14 +23,15 @@ def gradient(
 
     Args:
         input: samples of any dtype except uint8 and bool.
-        spacing: the distance between samples: one number, a number for each dimension, or 1-d tensors of coordinates. The
-            default is 1.
+        spacing: the distance between samples (one number, or a number for each dimension in `dim`), or the coordinates of
+            the samples (a 1-d tensor for each dimension in `dim`). The default is 1.
         dim: the dimensions along which to differentiate; by default all dimensions.
         edge_order: 1 or 2.
 
     Raises:
-        RuntimeError: `spacing`, `dim` or `edge_order` is not valid for the shape of `input`, or a dimension has fewer than
+        RuntimeError: `spacing` or `edge_order` is not valid, a dimension is listed twice, or a dimension has fewer than
             `edge_order` + 1 samples.
+        IndexError: a dimension in `dim` is out of range.
 
     Source: B. Fornberg, "Generation of finite difference formulas on arbitrarily spaced grids", 1988.
 

@@ -50,8 +50,8 @@ class Graph:
         """Start to record the current stream, which must not be the default stream.
 
         Args:
-            pool: the pool of memory that this graph shares with other graphs: the result of `Graph.pool()` of one of the
-                other graphs, or of `new_graph_pool()`. Graphs that share a pool must not be replayed at the same time.
+            pool: the memory pool that this graph shares with other graphs; `Graph.pool()` of one of these graphs returns it,
+                and `new_graph_pool()` returns a new pool. Graphs that share a pool must not be replayed at the same time.
             capture_error_mode: "global", "thread_local" or "relaxed". In every mode, a call that cannot be recorded raises
                 an error.
         """
@@ -80,7 +80,7 @@ class Graph:
 
 
 class Capture:
-    """A context manager that records the device's operations inside of its block in a graph, on a separate stream.
+    """A context manager that records the device operations of its block in a graph, on a separate stream.
 
     If the block raises an exception, the recording ends and the graph stays empty.
 

@@ -36,7 +36,7 @@ def histogram(
 
     Raises:
         RuntimeError: `bins` or `weight` has a wrong shape or dtype, or the range is not finite.
-        NotImplementedError: `input` has another dtype, or its device does not have the kernel.
+        NotImplementedError: `input` is neither float32 nor float64, or its device does not have the kernel.
 
     Example:
         >>> torch.histogram(torch.tensor([1.0, 2.0, 1.0]), bins=4, range=(0.0, 3.0)).hist

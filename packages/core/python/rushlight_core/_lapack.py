@@ -1,4 +1,4 @@
-"""Find a LAPACK library. This module is used when a matrix is first decomposed."""
+"""Find a LAPACK library. This module is imported when a matrix is first decomposed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Load the native library, and explain why it cannot be loaded."""
+"""Load the native library, or raise an error that explains why it cannot be loaded."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _LIBRARY = "librushlight.so"
 def load_native(package: str, folders: Sequence[str]) -> ModuleType:
     """Load this package's own copy of the native library, then import `package._C`.
 
-    Without this order, the linker might use another copy of the library, which is already loaded or is found through
-    LD_LIBRARY_PATH.
+    In the other order, the linker might use another copy of the library: one that is already loaded, or one that it finds
+    through LD_LIBRARY_PATH.
 
     Raises ImportError if this is impossible. The message names the reason, for example that the library was not built, that
     it was built for another Python, that another copy of it is already loaded, or that it needs instructions that the

@@ -14,7 +14,7 @@ _method = _C.Tensor.nonzero
 
 @overridable
 def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None) -> Any:
-    """Return the indices of elements that are not zero, in the order of the elements.
+    """Return the indices of the elements that are not zero, in row-major order.
 
     Args:
         input: the tensor.

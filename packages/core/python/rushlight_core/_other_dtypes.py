@@ -1,4 +1,4 @@
-"""Dtypes of PyTorch that tensors of rushlight cannot have, for programs that list or compare dtypes."""
+"""PyTorch dtypes that rushlight's tensors do not support, for programs that list or compare dtypes."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def is_nonzero(input: Tensor) -> bool:
 
 @overridable
 def is_conj(input: Tensor) -> bool:
-    """Return False, because `conj` computes its result immediately, and no tensor has a pending conjugation.
+    """Return False: `conj` computes its result immediately, so a conjugation is never pending.
 
     Args:
         input: a tensor of any shape.
@@ -87,7 +87,7 @@ def is_conj(input: Tensor) -> bool:
 
 @overridable
 def is_neg(input: Tensor) -> bool:
-    """Return False, because negations are computed immediately, and no tensor has a pending negation.
+    """Return False: negations are computed immediately, so a negation is never pending.
 
     Args:
         input: a tensor of any shape.

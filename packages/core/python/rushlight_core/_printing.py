@@ -44,8 +44,8 @@ def set_printoptions(
         edgeitems: number of elements shown at each end of a dimension. Default: 3.
         linewidth: characters per line. Default: 80.
         profile: "default", "short" or "full"; the other arguments override its settings.
-        sci_mode: whether to use scientific notation; None decides by the numbers. A call without `sci_mode` sets it to
-            None.
+        sci_mode: whether to use scientific notation; None chooses the notation by the values of the elements. A call without
+            `sci_mode` sets it to None.
 
     Raises:
         ValueError: the profile is unknown.
@@ -172,7 +172,7 @@ def tensor_format(self: Tensor, format_spec: str) -> str:
 
 
 def _suffixes(t: Tensor) -> Iterator[str]:
-    """Yield the parts after the numbers: device, size, dtype, and `grad_fn` or `requires_grad`."""
+    """Yield the parts of the text that follow the numbers: device, size, dtype, and `grad_fn` or `requires_grad`."""
     default = _C.get_default_dtype()
     if t.device.type != "cpu":
         yield f"device='{t.device}'"

@@ -97,9 +97,9 @@ class stream:  # noqa: N801
             numbers as PyTorch's CPU generator (MT19937) for the same seed and the same calls; they use one thread. Other
             functions (`poisson`, `binomial`, gamma samples) and other devices use `"philox"`.
 
-    States of both streams can be saved and set. In the stream `"torch"`, `get_rng_state()` returns a state that PyTorch
-    accepts. `set_rng_state` accepts such states and the states that PyTorch saved, and then switches to the stream
-    `"torch"`.
+    `set_rng_state` accepts states of both streams, and switches to the stream to which the state belongs. States of the
+    stream `"torch"` can be exchanged with PyTorch: PyTorch accepts them, and `set_rng_state` accepts the states that PyTorch
+    saved.
 
     Raises:
         ValueError: `name` is neither "philox" nor "torch".

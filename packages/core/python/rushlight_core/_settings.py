@@ -27,7 +27,7 @@ def set_float32_matmul_precision(precision: str) -> None:
         precision: "highest", "high" or "medium".
 
     Raises:
-        RuntimeError: the precision is unknown.
+        RuntimeError: `precision` is not one of the values above.
 
     Example:
         >>> torch.set_float32_matmul_precision("high")
@@ -100,7 +100,7 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
         debug_mode: 0 or "default", 1 or "warn", 2 or "error".
 
     Raises:
-        RuntimeError: `debug_mode` is not one of these values.
+        RuntimeError: `debug_mode` is not one of the values above.
         TypeError: the argument is neither an int nor a str.
 
     Example:

@@ -1,4 +1,4 @@
-"""Functions on the shapes of several tensors."""
+"""Functions that compute with the shapes of several tensors."""
 
 from __future__ import annotations
 

@@ -337,7 +337,7 @@ def _compressed(
 
 
 def _convert_indices_from_coo_to_csr(self: Tensor, size: int, *, out_int32: bool = False) -> Tensor:
-    """Return the index in the sorted row numbers `self` at which each of `size` rows begins, and the length of `self`."""
+    """Return the positions in `self`, the sorted row numbers, at which the rows begin, followed by the length of `self`."""
     if self.dim() != 1:
         raise RuntimeError(
             f"_convert_indices_from_coo_to_csr(input): must be a vector, got shape {tuple(self.shape)}"

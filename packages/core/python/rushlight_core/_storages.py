@@ -17,8 +17,8 @@ def from_file(filename: str | os.PathLike[str], shared: bool = False, nbytes: in
 
     Args:
         filename: the file.
-        shared: whether writes go to the file, which is then created or extended if necessary. Otherwise writes are only
-            visible in this process.
+        shared: whether writes change the file. If True, the file is created or extended if necessary. If False, writes are
+            visible only in this process.
         nbytes: the number of bytes to map.
 
     Raises:
@@ -55,7 +55,7 @@ def tensor_of_bytes(storage: UntypedStorage) -> Tensor:
 
 
 def getitem(self: UntypedStorage, index: Any) -> Any:
-    """Return the byte at an index, or a storage that shares the memory of a slice. The step of the slice must be 1."""
+    """Return the byte at an index or, for a slice of step 1, a storage that shares the memory of the slice."""
     if not isinstance(index, slice):
         return tensor_of_bytes(self)[index].item()
     start, stop, step = index.indices(self.nbytes())

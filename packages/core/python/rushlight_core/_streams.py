@@ -1,7 +1,7 @@
-"""Streams of devices, and events, which order and time the work of streams.
+"""Streams of devices, and events that order and time the work of streams.
 
-A stream runs its work in order. The work of different streams may run at the same time, unless events define an order. The
-CPU has one stream, whose work is always complete.
+A stream runs its work in the order in which the work was queued. The work of different streams may run at the same time,
+unless events define an order. The CPU has one stream, whose work is always complete.
 """
 
 from __future__ import annotations
@@ -75,12 +75,12 @@ class Stream:
             _C._synchronize_stream(self.device, self.stream_id)
 
     def wait_event(self, event: Event) -> None:
-        """Make all work that is queued on this stream later wait until the work before the event is done."""
+        """Make all later work on this stream wait for the work before the event."""
         _check("wait_event(event)", event, Event)
         event.wait(self)
 
     def wait_stream(self, stream: Stream) -> None:
-        """Make all work that is queued on this stream later wait for the work that is already queued on `stream`."""
+        """Make all later work on this stream wait for the work that is already queued on `stream`."""
         _check("wait_stream(stream)", stream, Stream)
         if stream.device.type != "cpu":
             self.wait_event(stream.record_event())
@@ -175,7 +175,7 @@ class Event:
             stream: the stream; by default the current stream of the current device.
 
         Raises:
-            ValueError: the event was recorded on a stream of another device before.
+            ValueError: the event was previously recorded on a stream of another device.
         """
         if self._event is not None:
             stream = current_stream(self.device.type) if stream is None else stream
@@ -183,7 +183,7 @@ class Event:
             self.device = stream.device
 
     def wait(self, stream: Stream | None = None) -> None:
-        """Make all work that is queued later on `stream` wait for the work before the event. Default: the current stream."""
+        """Make all later work on `stream` wait for the work before the event. Default: the current stream."""
         if self._event is not None:
             stream = current_stream(self.device.type) if stream is None else stream
             _C._wait_event(self._event, stream.device, stream.stream_id)
@@ -201,8 +201,8 @@ class Event:
         """Return the time in milliseconds from this event to `end_event`. Both events must be made with `enable_timing`.
 
         Raises:
-            ValueError: an event was made without timing, or was not recorded.
-            RuntimeError: the work before an event is not done.
+            ValueError: an event was made without timing, was not recorded, or belongs to the CPU.
+            RuntimeError: the work before an event is not complete.
         """
         _check("elapsed_time(end_event)", end_event, Event)
         if self._event is None or end_event._event is None:

@@ -10,7 +10,7 @@ from ._C import overridable
 
 
 class SymInt:
-    """PyTorch's class of symbolic sizes, which programs pass to `isinstance`. In rushlight, no object is an instance.
+    """PyTorch's class of symbolic sizes, which programs pass to `isinstance`. In rushlight, it has no instances.
 
     Raises:
         TypeError: the class is called.
@@ -27,7 +27,7 @@ class SymInt:
 
 
 class SymFloat(SymInt):
-    """PyTorch's class of symbolic numbers, which programs pass to `isinstance`. In rushlight, no object is an instance.
+    """PyTorch's class of symbolic numbers, which programs pass to `isinstance`. In rushlight, it has no instances.
 
     Example:
         >>> isinstance(1.0, torch.SymFloat)
@@ -36,7 +36,7 @@ class SymFloat(SymInt):
 
 
 class SymBool(SymInt):
-    """PyTorch's class of symbolic bools, which programs pass to `isinstance`. In rushlight, no object is an instance.
+    """PyTorch's class of symbolic bools, which programs pass to `isinstance`. In rushlight, it has no instances.
 
     Example:
         >>> isinstance(True, torch.SymBool)
@@ -55,7 +55,7 @@ def sym_float(a: Any) -> float:
 
 
 def sym_int(a: Any) -> int:
-    """Return a number as an int, without its fraction.
+    """Return a number as an int, rounded toward zero.
 
     Example:
         >>> torch.sym_int(2.7)

@@ -147,7 +147,7 @@ def type_of(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
 
 
 def new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
-    """Return a tensor of this tensor's dtype, on its device: a copy of data, or an uninitialised tensor of given sizes.
+    """Return a tensor with this tensor's dtype and device: a copy of data or, for given sizes, an uninitialised tensor.
 
     `new(data)` is the older form of `new_tensor(data)`, and `new(2, 3)` is the older form of `new_empty((2, 3))`.
     """

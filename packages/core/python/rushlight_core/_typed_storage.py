@@ -1,4 +1,4 @@
-"""The memory of a tensor as elements of its dtype."""
+"""The memory of a tensor, viewed as elements of the tensor's dtype."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ._C import Tensor
 
 
 class TypedStorage:
-    """The whole memory of a tensor as elements of its dtype, without a shape. `Tensor.storage()` returns it.
+    """A tensor's whole memory, viewed as elements of the tensor's dtype, without a shape. `Tensor.storage()` returns it.
 
     Args:
         tensor: the tensor that owns the memory.
@@ -39,7 +39,7 @@ class TypedStorage:
         return self._untyped.device
 
     def untyped(self) -> Any:
-        """Return the `UntypedStorage`, which represents the same memory as bytes."""
+        """Return the same memory as an `UntypedStorage`, whose elements are bytes."""
         return self._untyped
 
     def data_ptr(self) -> int:

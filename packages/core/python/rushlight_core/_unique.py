@@ -29,7 +29,7 @@ def unique(
         return_counts: whether to also return the number of occurrences of each distinct element or slice.
 
     Raises:
-        IndexError: there is no dimension `dim`.
+        IndexError: `dim` is out of range.
         RuntimeError: the slices have no elements.
 
     Example:

@@ -2,8 +2,8 @@
 
 A backend is a shared library that implements the interface of `rushlight/backend.h`. `load_backend` attaches a backend by
 its path. An installed package can provide a backend in the entry point group `rushlight.backends`; the backend is attached
-when its device is first named. The entry point is named after the device type ("cuda"). Its value refers to the path of the
-library, or to a function that returns the path.
+when a program first names its device type. The entry point is named after the device type ("cuda"). Its value refers to the
+path of the library, or to a function that returns the path.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def current_device(type: DeviceLike) -> _device:
 
 
 def set_device(device: DeviceLike) -> None:
-    """Set the current device on this thread: the device that a type without an index, such as "cuda", refers to.
+    """Set the current device of this thread, to which a type without an index, such as "cuda", refers.
 
     Args:
         device: the device.

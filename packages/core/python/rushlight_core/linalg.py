@@ -122,7 +122,7 @@ def trace(x: Tensor, /, *, offset: int = 0, dtype: dtype | None = None) -> Tenso
 
     Args:
         x: the matrices.
-        offset: the diagonal that is summed: 0 is the main diagonal, and positive numbers are diagonals above it.
+        offset: the diagonal that is summed: 0 selects the main diagonal, and positive numbers select diagonals above it.
         dtype: dtype of the sums.
 
     Shape:

@@ -63,11 +63,11 @@ def sum(
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
-        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim` is true.
+        - Output: (*) without the reduced dimensions, which remain with size 1 if `keepdim` is true.
 
     Raises:
         IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
-        RuntimeError: a dimension occurs twice, or `mask` does not broadcast.
+        RuntimeError: a dimension occurs twice, or `mask` does not broadcast to the shape of `input`.
 
     Example:
         >>> x = torch.tensor([[1.0, 5.0], [3.0, 4.0]])
@@ -91,11 +91,11 @@ def prod(
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
-        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim` is true.
+        - Output: (*) without the reduced dimensions, which remain with size 1 if `keepdim` is true.
 
     Raises:
         IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
-        RuntimeError: a dimension occurs twice, or `mask` does not broadcast.
+        RuntimeError: a dimension occurs twice, or `mask` does not broadcast to the shape of `input`.
 
     Example:
         >>> x = torch.tensor([[1.0, 5.0], [3.0, 4.0]])
@@ -112,7 +112,7 @@ def prod(
 
 @overridable
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-    """Return the sums of the kept elements up to each position along `dim`.
+    """Return the cumulative sums of the kept elements along `dim`.
 
     Args:
         input: a tensor of any shape.
@@ -126,7 +126,7 @@ def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = 
 
     Raises:
         IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
-        RuntimeError: `mask` does not broadcast.
+        RuntimeError: `mask` does not broadcast to the shape of `input`.
 
     Example:
         >>> x = torch.tensor([[1.0, 5.0], [3.0, 4.0]])
@@ -140,7 +140,7 @@ def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = 
 
 @overridable
 def cumprod(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-    """Return the products of the kept elements up to each position along `dim`. Arguments: see :func:`cumsum`.
+    """Return the cumulative products of the kept elements along `dim`. Arguments: see :func:`cumsum`.
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
@@ -148,7 +148,7 @@ def cumprod(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None =
 
     Raises:
         IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
-        RuntimeError: `mask` does not broadcast.
+        RuntimeError: `mask` does not broadcast to the shape of `input`.
 
     Example:
         >>> x = torch.tensor([[1.0, 5.0], [3.0, 4.0]])
@@ -175,11 +175,11 @@ def amax(
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
-        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim` is true.
+        - Output: (*) without the reduced dimensions, which remain with size 1 if `keepdim` is true.
 
     Raises:
         IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
-        RuntimeError: a dimension occurs twice, or `mask` does not broadcast.
+        RuntimeError: a dimension occurs twice, or `mask` does not broadcast to the shape of `input`.
         NotImplementedError: the dtype is complex.
 
     Example:
@@ -208,11 +208,11 @@ def amin(
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
-        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim` is true.
+        - Output: (*) without the reduced dimensions, which remain with size 1 if `keepdim` is true.
 
     Raises:
         IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
-        RuntimeError: a dimension occurs twice, or `mask` does not broadcast.
+        RuntimeError: a dimension occurs twice, or `mask` does not broadcast to the shape of `input`.
         NotImplementedError: the dtype is complex.
 
     Example:
@@ -247,11 +247,11 @@ def argmax(
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
-        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim` is true.
+        - Output: (*) without the reduced dimensions, which remain with size 1 if `keepdim` is true.
 
     Raises:
         IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
-        RuntimeError: `mask` does not broadcast.
+        RuntimeError: `mask` does not broadcast to the shape of `input`.
 
     Example:
         >>> x = torch.tensor([[1.0, 5.0], [3.0, 4.0]])
@@ -275,11 +275,11 @@ def argmin(
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
-        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim` is true.
+        - Output: (*) without the reduced dimensions, which remain with size 1 if `keepdim` is true.
 
     Raises:
         IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
-        RuntimeError: `mask` does not broadcast.
+        RuntimeError: `mask` does not broadcast to the shape of `input`.
 
     Example:
         >>> x = torch.tensor([[1.0, 5.0], [3.0, 4.0]])
@@ -305,7 +305,7 @@ def mean(
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
-        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim` is true.
+        - Output: (*) without the reduced dimensions, which remain with size 1 if `keepdim` is true.
 
     Raises:
         ValueError: the dtype of the result is neither floating-point nor complex.
@@ -341,12 +341,12 @@ def median(
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
-        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim` is true.
+        - Output: (*) without the reduced dimensions, which remain with size 1 if `keepdim` is true.
 
     Raises:
-        ValueError: `input` has an integer dtype, and a result has no kept element.
+        ValueError: `input` has an integer dtype, and the mask leaves out all elements of a slice.
         IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
-        RuntimeError: `mask` does not broadcast.
+        RuntimeError: `mask` does not broadcast to the shape of `input`.
 
     Example:
         >>> x = torch.tensor([[1.0, 5.0], [3.0, 4.0]])
@@ -380,11 +380,11 @@ def logsumexp(
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
-        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim` is true.
+        - Output: (*) without the reduced dimensions, which remain with size 1 if `keepdim` is true.
 
     Raises:
         IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
-        RuntimeError: a dimension occurs twice, or `mask` does not broadcast.
+        RuntimeError: a dimension occurs twice, or `mask` does not broadcast to the shape of `input`.
 
     Example:
         >>> x = torch.tensor([[1.0, 5.0], [3.0, 4.0]])
@@ -452,11 +452,11 @@ def norm(
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
-        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim` is true.
+        - Output: (*) without the reduced dimensions, which remain with size 1 if `keepdim` is true.
 
     Raises:
         IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
-        RuntimeError: a dimension occurs twice, or `mask` does not broadcast.
+        RuntimeError: a dimension occurs twice, or `mask` does not broadcast to the shape of `input`.
 
     Example:
         >>> x = torch.tensor([[1.0, 5.0], [3.0, 4.0]])
@@ -495,7 +495,7 @@ def var(
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
-        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim` is true.
+        - Output: (*) without the reduced dimensions, which remain with size 1 if `keepdim` is true.
 
     Raises:
         AssertionError: both `unbiased` and `correction` are given.
@@ -524,7 +524,7 @@ def std(
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
-        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim` is true.
+        - Output: (*) without the reduced dimensions, which remain with size 1 if `keepdim` is true.
 
     Raises:
         AssertionError: both `unbiased` and `correction` are given.
@@ -557,7 +557,7 @@ def softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None =
     Raises:
         NotImplementedError: the dtype is complex.
         IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
-        RuntimeError: `mask` does not broadcast.
+        RuntimeError: `mask` does not broadcast to the shape of `input`.
 
     Example:
         >>> x = torch.tensor([[1.0, 5.0], [3.0, 4.0]])
@@ -582,7 +582,7 @@ def log_softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | No
     Raises:
         NotImplementedError: the dtype is complex.
         IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
-        RuntimeError: `mask` does not broadcast.
+        RuntimeError: `mask` does not broadcast to the shape of `input`.
 
     Example:
         >>> x = torch.tensor([[1.0, 5.0], [3.0, 4.0]])
@@ -606,7 +606,7 @@ def softmin(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None =
     Raises:
         NotImplementedError: the dtype is complex.
         IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
-        RuntimeError: `mask` does not broadcast.
+        RuntimeError: `mask` does not broadcast to the shape of `input`.
 
     Example:
         >>> x = torch.tensor([[1.0, 5.0], [3.0, 4.0]])
@@ -648,7 +648,7 @@ def normalize(
 
     Raises:
         IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
-        RuntimeError: `mask` does not broadcast.
+        RuntimeError: `mask` does not broadcast to the shape of `input`.
 
     Example:
         >>> x = torch.tensor([[1.0, 5.0], [3.0, 4.0]])
@@ -688,7 +688,7 @@ def _mask(name: str, input: Tensor, mask: Tensor) -> Tensor:
 
 
 def _dims(name: str, dim: Dims, input: Tensor) -> tuple[int, ...]:
-    """Return the dimensions to reduce, in order, counted from 0. For a 0-d tensor, dimension 0 is accepted, too."""
+    """Return the dimensions to reduce as sorted numbers from 0. For a 0-d tensor, dimension 0 is accepted, too."""
     rank = input.dim()
     given = () if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     if not given:

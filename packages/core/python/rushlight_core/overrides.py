@@ -6,9 +6,9 @@ A subclass of Tensor, or any other class, may define::
     def __torch_function__(cls, func, types, args=(), kwargs=None): ...
 
 This method is then called instead of an operator that receives an instance of the class. `func` is the public function of
-that operator (a method of Tensor if there is no function), and `types` are the classes of the arguments that define such a
-method. If the method returns NotImplemented, the method of the next class is called. `super().__torch_function__(...)` runs
-the operator.
+that operator (a method of Tensor if there is no function), and `types` lists those classes of the arguments that define such
+a method. If the method returns NotImplemented, the method of the next class is called. `super().__torch_function__(...)`
+runs the operator.
 
 If a function that is written in Python is decorated with `overridable`, a class overrides the function as a whole; otherwise
 the class overrides each operator that the function calls.
@@ -43,7 +43,7 @@ _asking = _local()  # per thread: the functions whose overrides are being called
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
-    """Return whether the class of at least one argument overrides operators. Functions written in Python call this.
+    """Return whether the class of at least one argument overrides operators. Functions that are written in Python call it.
 
     Example:
         >>> torch.overrides.has_torch_function((torch.ones(1), 2))
@@ -55,11 +55,12 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
 def handle_torch_function(
     public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any
 ) -> Any:
-    """Compute a function by calling `__torch_function__` of the classes of its arguments.
+    """Compute a function by calling the `__torch_function__` methods of the classes of its arguments.
 
     Args:
         public_api: the function.
-        relevant_args: the arguments whose classes define `__torch_function__`, in the order of the calls.
+        relevant_args: the arguments whose classes define `__torch_function__`, in the order in which these methods are
+            called.
         args, kwargs: all arguments of the call.
 
     Raises TypeError if the methods of all these classes return NotImplemented.
@@ -115,9 +116,9 @@ def _call(func: Any, overloaded: list[Any], args: tuple[Any, ...], kwargs: dict[
 
 
 def _ask(func: Any, o: Any, types: tuple[type, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return the result of the override by `o`'s class (not Tensor), or NotImplemented if the override only calls `func`.
+    """Call the override of `o`'s class (not Tensor), or return NotImplemented if the override only calls `func` again.
 
-    The default override of another library's tensors only calls the function that it receives.
+    Another library's class of tensors may have a default override, which only calls the function that it receives.
     """
     asked: list[tuple[Any, Any]] = _asking.__dict__.setdefault("asked", [])
     if sum(f is func and other is o for f, other in asked) >= MOST_REPEATS:
@@ -130,7 +131,7 @@ def _ask(func: Any, o: Any, types: tuple[type, ...], args: tuple[Any, ...], kwar
 
 
 def _call_by_name(name: str, candidates: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Compute a call whose arguments only an override accepts. The argument parser calls this function."""
+    """Call the overrides of a function whose arguments the operator does not accept. The argument parser calls this."""
     return handle_torch_function(_function(name), candidates, *args, **kwargs)
 
 
@@ -203,7 +204,7 @@ def _split(text: str) -> list[str]:
 
 
 def _literal(text: str) -> Any:
-    """Return the value of a default that is written as in a schema, or Ellipsis if the argument has no default."""
+    """Return the value of a default from its text in a schema, or Ellipsis if the argument has no default."""
     if not text:
         return ...
     from ast import literal_eval

@@ -256,7 +256,7 @@ class TreeSpec:
     children_specs: list[TreeSpec]
 
     def is_leaf(self) -> bool:
-        """Return whether the structure is the structure of a leaf."""
+        """Return whether the structure is a single leaf."""
         return self.type is None
 
     @property
@@ -335,7 +335,7 @@ def tree_flatten(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) 
 
 
 def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> PyTree:
-    """Return the containers of a structure with the given leaves.
+    """Build the containers of a structure with the given leaves.
 
     Args:
         leaves: the leaves from left to right.
@@ -422,7 +422,7 @@ def tree_map_with_path(
 
 
 def keystr(kp: KeyPath) -> str:
-    """Return the text of a path, as an expression in Python.
+    """Return a path as the text of a Python expression.
 
     Example:
         >>> keystr((MappingKey("layers"), SequenceKey(0)))
@@ -502,7 +502,7 @@ def tree_map(
 
 
 def _up_to(spec: TreeSpec, tree: PyTree) -> list[Any]:
-    """Return the parts of a container at the positions of the leaves of `spec`, which may have fewer levels."""
+    """Return the parts of `tree` at the positions of the leaves of `spec`; a part may be a container itself."""
     if spec.is_leaf():
         return [tree]
     kind = _get_node_type(tree)
@@ -518,7 +518,7 @@ def _up_to(spec: TreeSpec, tree: PyTree) -> list[Any]:
 
 
 def broadcast_prefix(prefix: PyTree, spec: TreeSpec) -> list[Any] | None:
-    """Expand `prefix`, a container with fewer levels, to a list of values: one for each leaf of the structure `spec`.
+    """Expand `prefix`, a container with fewer levels than the structure `spec`, to a list with one value for each leaf.
 
     Each leaf of `prefix` becomes the value of all leaves of the structure at or below the same position. A list is accepted
     in place of a tuple.

@@ -35,9 +35,9 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
     Args:
         mat1: the first matrix.
         mat2: the second matrix.
-        reduce: how the products of which an element of the result consists are combined: "sum" (the default), "mean", "amax"
-            or "amin". Only stored elements of `mat1` give products. Rows without stored elements give zeros. If several
-            products are equal to the largest or smallest product, they share the gradient.
+        reduce: how the products that contribute to an element of the result are combined: "sum" (the default), "mean",
+            "amax" or "amin". Only the stored elements of `mat1` are multiplied. Rows without stored elements give zeros. If
+            several products are equal to the largest or smallest product, they share the gradient.
 
     Shape:
         - Inputs: (n, m) and (m, p).
@@ -46,7 +46,7 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
     Raises:
         RuntimeError: the inner sizes differ.
         ValueError: `reduce` is not one of these names.
-        NotImplementedError: `reduce` is passed, and `mat1` is not sparse or `mat2` is sparse.
+        NotImplementedError: `reduce` is passed, but `mat1` is not sparse, or `mat2` is sparse.
 
     Example:
         >>> a = torch.tensor([[1.0, 1.0], [0.0, 0.0]]).to_sparse_csr()
@@ -330,7 +330,7 @@ def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:
 
     Shape:
         - Input: (*).
-        - Output: (*) without the dimensions `dim`; () without `dim`.
+        - Output: (*) without the dimensions in `dim`; () if `dim` is None.
 
     Raises:
         RuntimeError: `input` is not sparse.
@@ -488,7 +488,7 @@ class check_sparse_tensor_invariants:  # noqa: N801
 
 
 def as_sparse_gradcheck(gradcheck: Callable[..., bool]) -> Callable[..., bool]:
-    """Return a variant of `gradcheck` that checks functions of sparse tensors, and varies only the stored values.
+    """Return a variant of `gradcheck` that checks functions of sparse tensors by varying only the stored values.
 
     Args:
         gradcheck: `autograd.gradcheck`, or another function with the same arguments.
@@ -513,7 +513,7 @@ def as_sparse_gradcheck(gradcheck: Callable[..., bool]) -> Callable[..., bool]:
 
 
 def _of_values(function: Callable[..., Any], inputs: Any) -> tuple[Callable[..., Any], list[Any]]:
-    """Return `function` as a function of the stored values of sparse tensors, and the stored values of `inputs`."""
+    """Convert a function and its inputs so that sparse tensors are represented by their stored values."""
     given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     plain = [
         _C._sparse_values(t).detach().requires_grad_(t.requires_grad) if _is_sparse(t) else t for t in given

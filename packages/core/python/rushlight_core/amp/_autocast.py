@@ -1,4 +1,4 @@
-"""autocast: matrix products are computed in a smaller dtype, and operators that need more precision in float32.
+"""autocast: use a smaller dtype for matrix products, and float32 for operators that need more precision.
 
 Note [Autocast]
 The stage "autocast" comes before the stages that record gradients. While the stage is on, it handles every call of an
@@ -72,7 +72,7 @@ def _provide() -> None:
 
 
 def _policy(name: str) -> bool | None:
-    """Return True if arguments of the operator become the smaller dtype, False if they become float32, None if neither."""
+    """Return whether an operator's arguments become the smaller dtype (True) or float32 (False); None keeps their dtypes."""
     base, _, overload = name.partition(".")
     if overload == "out" or base.endswith("_"):
         return None  # the caller has chosen the dtype of the result
@@ -121,7 +121,7 @@ class _Block:
         self._before: list[tuple[dict[str, Any], bool, Any]] = []
 
     def _settings(self) -> tuple[dict[str, Any], bool]:
-        """Return the dtypes within the block, and whether converted weights are cached."""
+        """Return the dtype for each device type within the block, and whether converted weights are cached."""
         raise NotImplementedError
 
     def __enter__(self) -> Any:

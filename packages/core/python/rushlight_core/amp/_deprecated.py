@@ -38,7 +38,7 @@ def get_autocast_gpu_dtype() -> Any:
 
 
 def is_autocast_cache_enabled() -> bool:
-    """Return whether autocast converts a weight once for all its uses.
+    """Return whether autocast caches converted weights.
 
     Example:
         >>> torch.is_autocast_cache_enabled()
@@ -48,7 +48,7 @@ def is_autocast_cache_enabled() -> bool:
 
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
-    """Set whether autocast converts a weight once for all its uses, in blocks that do not set `cache_enabled`.
+    """Set whether autocast caches converted weights in blocks that do not set `cache_enabled`.
 
     Example:
         >>> torch.set_autocast_cache_enabled(True)

@@ -14,7 +14,7 @@ _READY, _UNSCALED, _STEPPED = range(3)
 
 
 def _stored_values(grad: _C.Tensor) -> _C.Tensor:
-    """Return a dense gradient unchanged, or a dense tensor that shares the stored values of a sparse gradient."""
+    """Return a dense gradient unchanged and, for a sparse gradient, a dense tensor that shares its stored values."""
     parts = _C._sparse_parts(grad)
     return grad if parts is None else parts[3]
 

@@ -61,7 +61,7 @@ def asarray(
             buffer protocol.
         dtype: dtype of the result; by default the dtype of `obj`.
         device: device of the result; by default the device of `obj`.
-        copy: True: always copy. False: never copy. None: copy only if the dtype or the device requires it.
+        copy: True always copies, False never copies, and None copies only if the dtype or the device requires it.
 
     Shape:
         - Output: the shape of `obj`; for nested sequences, their lengths.
@@ -84,7 +84,7 @@ def asarray(
 
 
 def empty(shape: Shape, *, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """Return a tensor whose elements are not initialized.
+    """Return an uninitialised tensor.
 
     Args:
         shape: the sizes, or one size.
@@ -103,7 +103,7 @@ def empty(shape: Shape, *, dtype: dtype | None = None, device: Any = None) -> Te
 
 
 def empty_like(x: Tensor, /, *, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """Return a tensor of the shape of `x` whose elements are not initialized.
+    """Return an uninitialised tensor of the shape of `x`.
 
     Args:
         x: the tensor that gives the shape and, by default, the dtype and the device of the result.
@@ -127,7 +127,7 @@ def eye(
     Args:
         n_rows: the number of rows.
         n_cols: the number of columns; by default `n_rows`.
-        k: the diagonal: 0 is the main diagonal, and positive numbers are diagonals above it.
+        k: the diagonal: 0 selects the main diagonal, and positive numbers select diagonals above it.
         dtype: dtype of the result; by default the default dtype.
         device: device of the result; by default the default device.
 
@@ -315,7 +315,8 @@ def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
 
     Args:
         x: matrices.
-        k: the diagonal above which elements are zero: 0 is the main diagonal, and positive numbers are diagonals above it.
+        k: the diagonal above which elements are zero: 0 selects the main diagonal, and positive numbers select diagonals
+            above it.
 
     Shape:
         - Input and output: (*, n, m).
@@ -335,7 +336,8 @@ def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
 
     Args:
         x: matrices.
-        k: the diagonal below which elements are zero: 0 is the main diagonal, and positive numbers are diagonals above it.
+        k: the diagonal below which elements are zero: 0 selects the main diagonal, and positive numbers select diagonals
+            above it.
 
     Shape:
         - Input and output: (*, n, m).

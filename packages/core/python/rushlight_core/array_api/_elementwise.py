@@ -165,7 +165,7 @@ def imag(x: Tensor, /) -> Tensor:
 def clip(x: Tensor, /, min: Tensor | Scalar | None = None, max: Tensor | Scalar | None = None) -> Tensor:
     """Return the elements of `x`, limited to the range from `min` to `max`.
 
-    The result has the dtype of `x`, independent of the dtypes of the bounds.
+    The result has the dtype of `x`, whatever the dtypes of the bounds are.
 
     Args:
         x: the tensor.
@@ -173,7 +173,7 @@ def clip(x: Tensor, /, min: Tensor | Scalar | None = None, max: Tensor | Scalar 
         max: the upper bounds: a scalar, a tensor, or None for no bound.
 
     Shape:
-        - Input: (*). Bounds that are tensors broadcast with the input.
+        - Input: (*); it is broadcast with bounds that are tensors.
         - Output: the shape to which the tensors broadcast.
 
     Example:

@@ -67,7 +67,7 @@ def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
     """Join tensors along `axis`; with `axis=None` flatten them first.
 
     Shape:
-        - Input: equal sizes except along `axis`.
+        - Inputs: tensors whose sizes are equal except along `axis`.
         - Output: the size along `axis` is the sum of the inputs' sizes. With `axis=None`: (n), the total number of elements.
 
     Example:
@@ -158,10 +158,10 @@ def reshape(x: Tensor, /, shape: Sequence[int], *, copy: bool | None = None) -> 
     Args:
         x: the tensor.
         shape: the sizes; one of them may be -1 and is then computed.
-        copy: True: always copy. False: never copy. None: copy only if the strides of `x` require it.
+        copy: True always copies, False never copies, and None copies only if the strides of `x` require it.
 
     Shape:
-        - Output: `shape`, with as many elements as `x`.
+        - Output: `shape`, which must have as many elements as `x`.
 
     Raises:
         ValueError: `copy` is False, and the strides of `x` require a copy.
@@ -187,7 +187,7 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> T
 
     Args:
         x: the tensor.
-        repeats: the number of repetitions: one number, or a number for each slice.
+        repeats: the number of repetitions, either one number for all slices or a number for each slice.
         axis: the dimension; None repeats the elements of the flattened tensor.
 
     Shape:
@@ -224,11 +224,11 @@ def squeeze(x: Tensor, /, axis: Axes) -> Tensor:
     """Remove dimensions of size 1.
 
     Shape:
-        - Output: the shape of `x` without the dimensions `axis`.
+        - Output: the shape of `x` without the dimensions in `axis`.
 
     Raises:
         ValueError: the size of a dimension in `axis` is not 1.
-        IndexError: `x` has no such dimension.
+        IndexError: a dimension in `axis` is out of range.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -248,8 +248,8 @@ def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
     """Join tensors of equal shape along a new dimension.
 
     Shape:
-        - Input: (*) each.
-        - Output: the same shape with the number of tensors inserted at `axis`.
+        - Inputs: tensors of one shape (*).
+        - Output: this shape, with the number of tensors inserted at `axis`.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -282,7 +282,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
     `axis` may be omitted for tensors of one dimension.
 
     Shape:
-        - Input: `indices` (k), in which negative indices count from the end.
+        - Input: `indices` (k).
         - Output: the shape of `x` with size k along `axis`.
 
     Raises:
@@ -308,7 +308,7 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     """Return the elements at `indices` along `axis`; negative indices count from the end.
 
     Shape:
-        - Input: `x` and `indices` have the same number of dimensions, and broadcast except along `axis`.
+        - Inputs: `x` and `indices` have the same number of dimensions, and broadcast in all dimensions except `axis`.
         - Output: the broadcast shape, with the size of `indices` along `axis`.
 
     Example:
@@ -331,7 +331,7 @@ def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
         axis: the dimension.
 
     Shape:
-        - Outputs: the shape of the input without dimension `axis`.
+        - Outputs: the shape of the input without the dimension `axis`.
 
     Example:
         >>> import rushlight.array_api as xp

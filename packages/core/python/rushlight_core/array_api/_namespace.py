@@ -38,7 +38,7 @@ class _Information:
     """The information about the namespace that the standard defines."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Return a dict of the standard's optional features (True if supported), with the largest number of dimensions."""
+        """Return a dict that states which optional features are supported, and the largest number of dimensions."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> _C.device:
@@ -46,7 +46,7 @@ class _Information:
         return _C.device("cpu")
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, _C.dtype]:
-        """Return the default dtypes of numbers."""
+        """Return the default dtype of each kind of number."""
         real = _C.get_default_dtype()
         return {
             "real floating": real,

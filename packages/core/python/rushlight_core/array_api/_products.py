@@ -56,14 +56,14 @@ def tensordot(x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Seq
 
 @overridable
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    """Return the sums of products along `axis`; the first tensor is conjugated.
+    """Return the dot products of vectors along `axis`; the elements of `x1` are conjugated.
 
     Shape:
-        - Inputs: sizes that broadcast except along `axis`.
+        - Inputs: shapes that broadcast in all dimensions except `axis`.
         - Output: the broadcast shape without `axis`.
 
     Raises:
-        ValueError: the sizes along `axis` differ; this dimension does not broadcast.
+        ValueError: the sizes along `axis` differ (this dimension does not broadcast).
 
     Example:
         >>> import rushlight.array_api as xp

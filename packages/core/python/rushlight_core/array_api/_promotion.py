@@ -1,6 +1,6 @@
 """Promotion by the rules of the standard, which depend only on dtypes and on the kind of a Python scalar.
 
-Operators of tensors follow PyTorch: there, a 0-d tensor promotes like a scalar if another operand has dimensions.
+The operators of tensors promote as in PyTorch, where a 0-d tensor counts as a scalar if another operand has dimensions.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ def all(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return whether all elements along `axis` are true or nonzero.
 
     Shape:
-        - Output: the shape of `x` without the dimensions `axis`. With `keepdims`, these dimensions remain, with size 1. If
+        - Output: the shape of `x` without the reduced dimensions. With `keepdims`, these dimensions remain, with size 1. If
           `axis` is None, all dimensions are reduced.
 
     Example:
@@ -36,7 +36,7 @@ def any(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return whether at least one element along `axis` is true or nonzero.
 
     Shape:
-        - Output: the shape of `x` without the dimensions `axis`. With `keepdims`, these dimensions remain, with size 1. If
+        - Output: the shape of `x` without the reduced dimensions. With `keepdims`, these dimensions remain, with size 1. If
           `axis` is None, all dimensions are reduced.
 
     Example:
@@ -51,7 +51,7 @@ def max(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return the greatest elements along `axis`. A result is NaN if one of its elements is NaN.
 
     Shape:
-        - Output: the shape of `x` without the dimensions `axis`. With `keepdims`, these dimensions remain, with size 1. If
+        - Output: the shape of `x` without the reduced dimensions. With `keepdims`, these dimensions remain, with size 1. If
           `axis` is None, all dimensions are reduced.
 
     Example:
@@ -67,7 +67,7 @@ def min(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return the least elements along `axis`. A result is NaN if one of its elements is NaN.
 
     Shape:
-        - Output: the shape of `x` without the dimensions `axis`. With `keepdims`, these dimensions remain, with size 1. If
+        - Output: the shape of `x` without the reduced dimensions. With `keepdims`, these dimensions remain, with size 1. If
           `axis` is None, all dimensions are reduced.
 
     Example:
@@ -83,7 +83,7 @@ def mean(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return the means along `axis`.
 
     Shape:
-        - Output: the shape of `x` without the dimensions `axis`. With `keepdims`, these dimensions remain, with size 1. If
+        - Output: the shape of `x` without the reduced dimensions. With `keepdims`, these dimensions remain, with size 1. If
           `axis` is None, all dimensions are reduced.
 
     Example:
@@ -100,7 +100,7 @@ def sum(x: Tensor, /, *, axis: Axis = None, dtype: dtype | None = None, keepdims
     By default, signed integers are summed in int64, and unsigned integers in uint64.
 
     Shape:
-        - Output: the shape of `x` without the dimensions `axis`. With `keepdims`, these dimensions remain, with size 1. If
+        - Output: the shape of `x` without the reduced dimensions. With `keepdims`, these dimensions remain, with size 1. If
           `axis` is None, all dimensions are reduced.
 
     Example:
@@ -119,7 +119,7 @@ def prod(x: Tensor, /, *, axis: Axis = None, dtype: dtype | None = None, keepdim
     By default, signed integers are multiplied in int64, and unsigned integers in uint64.
 
     Shape:
-        - Output: the shape of `x` without the dimensions `axis`. With `keepdims`, these dimensions remain, with size 1. If
+        - Output: the shape of `x` without the reduced dimensions. With `keepdims`, these dimensions remain, with size 1. If
           `axis` is None, all dimensions are reduced.
 
     Example:
@@ -147,7 +147,7 @@ def std(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: b
     default is 1.
 
     Shape:
-        - Output: the shape of `x` without the dimensions `axis`. With `keepdims`, these dimensions remain, with size 1. If
+        - Output: the shape of `x` without the reduced dimensions. With `keepdims`, these dimensions remain, with size 1. If
           `axis` is None, all dimensions are reduced.
 
     Example:
@@ -168,7 +168,7 @@ def var(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: b
     default is 1.
 
     Shape:
-        - Output: the shape of `x` without the dimensions `axis`. With `keepdims`, these dimensions remain, with size 1. If
+        - Output: the shape of `x` without the reduced dimensions. With `keepdims`, these dimensions remain, with size 1. If
           `axis` is None, all dimensions are reduced.
 
     Example:

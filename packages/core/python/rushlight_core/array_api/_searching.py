@@ -29,7 +29,7 @@ class UniqueInverse(NamedTuple):
 
 
 def _different(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the distinct elements in order, the position of each element among them, and their counts."""
+    """Return the distinct elements in ascending order, the position of each element among them, and their counts."""
     if not x.dtype.is_complex:
         return unique(x, return_inverse=True, return_counts=True)
     # Complex numbers become rows of two numbers, so that they are ordered by the real part first.
@@ -42,7 +42,7 @@ def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> 
     """Return the index of the first greatest element along `axis`, or among the flattened elements.
 
     Shape:
-        - Output: the shape of `x` without the dimensions `axis`. With `keepdims`, these dimensions remain, with size 1. If
+        - Output: the shape of `x` without the reduced dimensions. With `keepdims`, these dimensions remain, with size 1. If
           `axis` is None, all dimensions are reduced.
 
     Example:
@@ -57,7 +57,7 @@ def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> 
     """Return the index of the first least element along `axis`, or among the flattened elements.
 
     Shape:
-        - Output: the shape of `x` without the dimensions `axis`. With `keepdims`, these dimensions remain, with size 1. If
+        - Output: the shape of `x` without the reduced dimensions. With `keepdims`, these dimensions remain, with size 1. If
           `axis` is None, all dimensions are reduced.
 
     Example:
@@ -86,7 +86,7 @@ def count_nonzero(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) ->
     """Return the number of elements along `axis` that are not zero.
 
     Shape:
-        - Output: the shape of `x` without the dimensions `axis`. With `keepdims`, these dimensions remain, with size 1. If
+        - Output: the shape of `x` without the reduced dimensions. With `keepdims`, these dimensions remain, with size 1. If
           `axis` is None, all dimensions are reduced.
 
     Example:
@@ -101,7 +101,8 @@ def isin(x1: Tensor | Scalar, x2: Tensor | Scalar, /, *, invert: bool = False) -
     """Return, for each element of `x1`, whether `x2` contains it. If `invert` is true, the result is negated.
 
     Shape:
-        - Output: the shape of `x1`; `x2` has any shape.
+        - Inputs: `x1` and `x2` of any shapes.
+        - Output: the shape of `x1`.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -160,7 +161,7 @@ def searchsorted(
 
 
 def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """Return the elements along `axis` in order. PyTorch's `sort` also returns their indices.
+    """Return the elements sorted along `axis`. PyTorch's `sort` also returns their indices.
 
     Shape:
         - Input and output: (*).
@@ -176,7 +177,7 @@ def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool
 
 @overridable
 def unique_all(x: Tensor, /) -> UniqueAll:
-    """Return the distinct elements in order, their first positions, the inverse, and their counts, as a named tuple.
+    """Return a named tuple of the distinct elements in ascending order, their first positions, the inverse, and the counts.
 
     For each element of `x`, the inverse contains the element's position among the distinct elements.
 
@@ -198,7 +199,7 @@ def unique_all(x: Tensor, /) -> UniqueAll:
 
 @overridable
 def unique_counts(x: Tensor, /) -> UniqueCounts:
-    """Return the distinct elements in order, and the number of occurrences of each, as a named tuple.
+    """Return the distinct elements in ascending order, and the number of occurrences of each, as a named tuple.
 
     Args:
         x: the tensor.
@@ -217,7 +218,7 @@ def unique_counts(x: Tensor, /) -> UniqueCounts:
 
 @overridable
 def unique_inverse(x: Tensor, /) -> UniqueInverse:
-    """Return the distinct elements in order, and the position of each element among them, as a named tuple.
+    """Return the distinct elements in ascending order, and the position of each element among them, as a named tuple.
 
     Args:
         x: the tensor.
@@ -235,7 +236,7 @@ def unique_inverse(x: Tensor, /) -> UniqueInverse:
 
 @overridable
 def unique_values(x: Tensor, /) -> Tensor:
-    """Return the distinct elements in order.
+    """Return the distinct elements in ascending order.
 
     Args:
         x: the tensor.

@@ -104,7 +104,7 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: dtype | None = None, device: A
 
 
 def fftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
-    """Move the frequency 0 to the middle of `axes`, by default of all dimensions.
+    """Move the zero frequency to the middle along `axes`, by default along all dimensions.
 
     Shape:
         - Input and output: (*).
@@ -118,7 +118,7 @@ def fftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tensor
 
 
 def ifftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
-    """Move the frequency 0 from the middle of `axes` to the beginning; the inverse of `fftshift`.
+    """Undo `fftshift`: move the zero frequency from the middle to the beginning along `axes`.
 
     Shape:
         - Input and output: (*).

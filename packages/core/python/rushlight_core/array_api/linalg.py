@@ -103,7 +103,7 @@ def det(x: Tensor, /) -> Tensor:
 
 
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
-    """Return diagonals of matrices. `offset` 0 is the main diagonal, and positive numbers are diagonals above it.
+    """Return diagonals of matrices. The main diagonal has `offset` 0, and diagonals above it have positive offsets.
 
     Shape:
         - Input: (*, n, m).
@@ -400,7 +400,7 @@ def svdvals(x: Tensor, /) -> Tensor:
 
 
 def trace(x: Tensor, /, *, offset: int = 0, dtype: dtype | None = None) -> Tensor:
-    """Return the sums of diagonals. `offset` 0 is the main diagonal, and positive numbers are diagonals above it.
+    """Return the sums of diagonals. The main diagonal has `offset` 0, and diagonals above it have positive offsets.
 
     Shape:
         - Input: (*, n, m).
@@ -425,7 +425,7 @@ def vector_norm(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False, ord:
         ord: the order of the norm, such as 1, 2 or inf; 0 counts the elements that are not zero.
 
     Shape:
-        - Output: the shape of `x` without the dimensions `axis`. With `keepdims`, these dimensions remain, with size 1. If
+        - Output: the shape of `x` without the reduced dimensions. With `keepdims`, these dimensions remain, with size 1. If
           `axis` is None, all dimensions are reduced.
 
     Example:

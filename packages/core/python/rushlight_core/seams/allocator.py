@@ -14,7 +14,7 @@ __all__ = ["set_allocator"]
 def set_allocator(address: int | None) -> int | None:
     """Allocate all new storages with the allocator at an address; None selects the default allocator.
 
-    Memory of existing tensors is freed by the allocator that allocated it, so the struct and the objects that it refers to
+    Existing tensors are freed by the allocator that allocated them, so its struct and the objects to which the struct refers
     must outlive these tensors.
 
     Args:

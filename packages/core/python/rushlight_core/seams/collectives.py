@@ -1,8 +1,8 @@
 """The interface between providers of collective operations and the packages that use these operations.
 
-A provider, such as rushlight-multiprocessing over shared memory, makes groups of processes. The code that initializes the
-group of all processes calls `set_default_group`. Code that needs the group calls `default_group`: for example, a module that
-sums gradients, or a sampler that reads one rank's part of a dataset.
+A provider creates groups of processes; rushlight-multiprocessing is a provider that uses shared memory. The code that
+initializes the group of all processes calls `set_default_group`. Code that needs the group calls `default_group`: for
+example, a module that sums gradients, or a sampler that reads one rank's part of a dataset.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ class Group(Protocol):
         """Return the number of processes."""
 
     def reduce_tensors(self, tensors: Sequence[Tensor], op: str = "SUM", label: str = "") -> Work:
-        """Begin to replace tensors of one dtype by their reduction ("SUM", "AVG", "MAX", …) over all ranks."""
+        """Start to reduce tensors of one dtype over all ranks ("SUM", "AVG", "MAX", …); the results replace the tensors."""
 
     def broadcast_tensors(self, tensors: Sequence[Tensor], root: int = 0, label: str = "") -> Work:
-        """Begin to replace tensors by the tensors of the rank `root`."""
+        """Start to replace the tensors by the tensors of rank `root`."""
 
     def broadcast_object(self, value: Any, root: int = 0, label: str = "") -> Any:
-        """Return the object of the rank `root`, which is transferred by pickling."""
+        """Return the object of rank `root`. The object is pickled."""
 
     def abort(self, why: str) -> None:
         """Make pending operations on other ranks, and all later operations, raise RuntimeError with the text `why`."""

@@ -31,14 +31,14 @@ class Recorder(Protocol):
         """Return whether sizes may differ between runs of the program. In that case, no Python loop may depend on a size."""
 
     def cond(self, pred: Tensor, true_fn: Function, false_fn: Function) -> list[Tensor]:
-        """Record both branches, which are called with an empty list. Return tensors that represent the results.
+        """Record both branches by calling each with an empty list. Return tensors that represent the results.
 
         Raises:
             RuntimeError: the branches return results of different types.
         """
 
     def while_loop(self, cond_fn: Function, body_fn: Function, carried: Sequence[Tensor]) -> list[Tensor]:
-        """Record a loop. Return tensors that represent the last carried values, with the dtypes and shapes of `carried`.
+        """Record a loop. Return tensors for the last carried values, which have the dtypes and shapes of `carried`.
 
         Raises:
             RuntimeError: the results of `body_fn` have other types than `carried`.

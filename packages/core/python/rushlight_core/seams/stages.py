@@ -141,7 +141,7 @@ def stage_off(stage: str) -> Iterator[None]:
 
 
 def provide_state() -> None:
-    """Reserve the state that is attached to tensors for the provider that calls this function.
+    """Claim the per-tensor state for the provider that calls this function.
 
     Raises:
         RuntimeError: another provider has claimed the state.

@@ -25,23 +25,23 @@ GROUP = "rushlight.transport"
 
 @runtime_checkable
 class Connection(Protocol):
-    """One end of a pipe between the loader and a worker, such as `multiprocessing.connection.Connection`."""
+    """One end of a pipe between the loader and a worker, such as a `multiprocessing.connection.Connection`."""
 
     def send(self, obj: Any, /) -> None:
         """Send an object.
 
-        The sender must not change an object after it was sent. Raises OSError (BrokenPipeError) when the other side is
+        The sender must not change an object after sending it. Raises OSError (BrokenPipeError) when the other side is
         closed.
         """
 
     def recv(self) -> Any:
         """Wait for the next object and return it.
 
-        Raises EOFError when the other side is closed and everything has been read.
+        Raises EOFError when the other side is closed and all objects have been received.
         """
 
     def poll(self, timeout: float | None = 0.0, /) -> bool:
-        """Wait at most `timeout` seconds, and return whether an object can be received without waiting."""
+        """Wait at most `timeout` seconds for an object, and return whether one can be received without waiting."""
 
     def fileno(self) -> int:
         """Return a file descriptor that is readable when `recv` can return without waiting."""
@@ -70,7 +70,7 @@ class Worker(Protocol):
         """Start the worker."""
 
     def is_alive(self) -> bool:
-        """Return whether the worker runs."""
+        """Return whether the worker is running."""
 
     def join(self, timeout: float | None = None) -> None:
         """Wait until the worker has ended, but at most `timeout` seconds."""

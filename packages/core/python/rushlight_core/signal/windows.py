@@ -1,7 +1,8 @@
 """Window functions: `rushlight.signal.windows`, as torch.signal.windows defines them.
 
 A window has M elements at the positions n = 0, ..., M - 1. Let N = M - 1, or N = M if `sym` is False. Formulas are written
-in x = n / N, which runs from 0 to 1. A window of one element is 1.
+in x = n / N, which runs from 0 to 1. A window of length 1 contains the value 1, unless `exponential` is called with
+`center`.
 
 Sources: F. Harris, "On the use of windows for harmonic analysis with the discrete Fourier transform", 1978; A. Nuttall,
 "Some windows with very good sidelobe behavior", 1981.
@@ -473,7 +474,7 @@ def _window(
     shape: Callable[[Tensor, int], Tensor],
     one: bool = True,
 ) -> Tensor:
-    """Apply `shape` to the positions and the period, in float64. If `one` is true, a window of one element is 1."""
+    """Apply `shape` to the positions and the period, in float64. If `one` is true, a window of length 1 has the value 1."""
     M = index(M)
     if M < 0:
         raise ValueError(f"{name}(M): must not be negative, got {M}")

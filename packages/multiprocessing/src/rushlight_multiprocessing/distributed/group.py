@@ -268,11 +268,11 @@ class ProcessGroup:
     # The seam: rushlight_core.seams.collectives.Group.
 
     def reduce_tensors(self, tensors: Sequence[Tensor], op: str = "SUM", label: str = "") -> Work:
-        """Begin to replace tensors of one dtype by their reduction over all ranks."""
+        """Start to replace tensors of one dtype by their reduction over all ranks."""
         return self.run("all_reduce", tensors, op=op, label=label, async_op=True)
 
     def broadcast_tensors(self, tensors: Sequence[Tensor], root: int = 0, label: str = "") -> Work:
-        """Begin to replace tensors by the tensors of one rank."""
+        """Start to replace tensors by the tensors of one rank."""
         return self.run("broadcast", tensors, root=root, label=label, async_op=True)
 
     def broadcast_object(self, value: Any, root: int = 0, label: str = "") -> Any:
