@@ -33,12 +33,12 @@ def default_collate(batch: Sequence[Any]) -> Any:
     """Combine samples into a batch with a new first dimension.
 
     Tensors, NumPy arrays and NumPy scalars are stacked into tensors. Ints become an int64 tensor, and floats become a
-    float64 tensor. Strings and bytes stay in a list. Mappings, named tuples and sequences are collated item by item and keep
-    their type if an object of this type can be constructed; a plain tuple becomes a list.
+    float64 tensor. Strings and bytes are collected in a list. Mappings, named tuples and sequences are collated item by
+    item. The result has their type if an object of this type can be constructed, except that a plain tuple becomes a list.
 
     Raises:
-        TypeError: for samples of any other type.
-        RuntimeError: for tensors of different shapes or sequences of different lengths.
+        TypeError: the samples have another type.
+        RuntimeError: tensors differ in shape, or sequences differ in length.
 
     Example:
         >>> default_collate([{"x": torch.zeros(2), "label": 1}, {"x": torch.ones(2), "label": 0}])
@@ -60,7 +60,7 @@ def collate(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -
         collate_fn_map: collate functions by type.
 
     Raises:
-        TypeError: for samples of types without a rule.
+        TypeError: there is no rule for the type of the samples.
 
     Example:
         >>> collate([{1, 2}, {3}], collate_fn_map={set: lambda batch, collate_fn_map: set.union(*batch)})

@@ -20,7 +20,7 @@ class Display:
         total: number of batches of the epoch; None if it is not known.
         bar: whether to show a bar. Without a terminal, only the last state of the bar is written.
         report: whether to write, at the end of the epoch, a line that names the cause that limited the speed.
-        stats: the loader's statistics, which continue to change."""
+        stats: the loader's statistics, which the loader updates during the epoch."""
 
     def __init__(
         self, epoch: int, done: int, total: int | None, bar: bool, report: bool, stats: LoaderStats

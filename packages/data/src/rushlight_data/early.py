@@ -2,11 +2,11 @@
 
 Note [Early batches]
 Between two epochs, workers would otherwise be idle. They therefore read the first batches of the next epoch, which are
-predicted under the assumption that nothing changes. The order comes from copies of the samplers and generators, so that
-nothing is drawn from the originals. When the next epoch begins, its actual order and seed are determined. The batches that
-were read early are used only if they are the first batches of this epoch and the workers' state has not changed (Note
-[Snapshots]); otherwise they are dropped. If a file that was read for a batch has changed in the meantime, the batch is read
-again (`opened_files.py`). A wrong prediction therefore costs only time.
+predicted under the assumption that nothing changes. The order is computed with copies of the samplers and generators, so
+that the states of the originals do not change. When the next epoch begins, its actual order and seed are determined. The
+batches that were read early are used only if they are the first batches of this epoch and the workers' state has not changed
+(Note [Snapshots]); otherwise they are dropped. If a file that was read for a batch has changed in the meantime, the batch is
+read again (`opened_files.py`). A wrong prediction therefore costs only time.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _FIXED = (SequentialSampler, DistributedSampler, list, tuple, range)
 
 
 class EarlyBatches:
-    """The batches of a predicted epoch that were assigned to workers: their tasks and the epoch's seed."""
+    """The seed of a predicted epoch, and the tasks of its batches that were assigned to workers."""
 
     def __init__(self, seed: int, tasks: list[Task]) -> None:
         self.seed = seed

@@ -77,8 +77,8 @@ class LoaderTimeout(WorkerError):  # noqa: N818
 class Failure:
     """A worker's exception in the form in which it is sent to the loader.
 
-    `index` is a tuple with the index of the sample, or empty. The exception itself is in `pickled`, or in
-    `exception` if the transport stays within one process; both are None if the exception cannot be pickled."""
+    `index` is a tuple with the index of the sample, or an empty tuple. The exception itself is in `pickled`, or in
+    `exception` if the transport does not leave the process. Both are None if the exception cannot be pickled."""
 
     def __init__(
         self,

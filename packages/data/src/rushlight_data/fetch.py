@@ -1,4 +1,4 @@
-"""Fetchers, which read one batch: in a worker or, without workers, in the training process."""
+"""Fetchers: objects that read batches, either in a worker or, if there are no workers, in the training process."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Task:
     """A batch to be read.
 
     `number` is the batch's position in the epoch, and `position` is the position of its first sample. `indices` is a
-    list of indices, or a single index if the loader does not batch. For an iterable dataset, `number` and `position` count
-    only the batches and samples of `lane`, the part of the stream that the batch comes from."""
+    list of indices, or a single index if the loader does not batch. If the dataset is iterable, `lane` is the part of the
+    stream that contains the batch, and `number` and `position` count only the batches and samples of this lane."""
 
     __slots__ = ("indices", "lane", "number", "position")
 
@@ -181,7 +181,7 @@ class MapFetcher(Fetcher):
 
 
 class IterableFetcher(Fetcher):
-    """Reads an iterable dataset. `task.indices` is the number of samples, or None if the loader does not batch."""
+    """Reads an iterable dataset. The `indices` of a task are a number of samples, or None if the loader does not batch."""
 
     def __init__(
         self, dataset: Any, batched: bool, collate_fn: Callable[[Any], Any], streams: Streams, drop_last: bool
@@ -197,9 +197,10 @@ class IterableFetcher(Fetcher):
         self.epoch_seed, self.seeds, self.iterators = seed, {}, {}
 
     def start_lane(self, lane: int, batches: int, batch: int | None, state: Any) -> None:
-        """Start lane `lane` after its first `batches` batches, each of `batch` samples.
+        """Begin to read lane `lane`, and skip its first `batches` batches of `batch` samples each.
 
-        Load `state` into the dataset or its iterator; if `state` is None, read these batches and discard them."""
+        If `state` is None, the batches to skip are read and discarded; otherwise, `state` is loaded into the dataset or its
+        iterator."""
         self.seeds[lane] = mix(self.epoch_seed, lane)
         if not batches:
             return

@@ -3,9 +3,9 @@
 Note [Freed memory]
 NumPy and Pillow allocate the arrays and images of samples with `malloc`. The GNU C library maps memory for each block of
 128 KB or more and unmaps it when the block is freed, so that the memory of every sample causes page faults again. When a
-mapped block is freed, the library raises this limit to the size of the block. If tensors have another allocator, a program
-rarely frees large blocks, and the limit stays low. Decoding a JPEG image of 500 x 375 pixels took 1.2 times as long with the
-initial limit.
+mapped block is freed, the C library raises this limit to the size of the block. If tensors are not allocated with `malloc`,
+a program rarely frees large blocks, and the limit stays low. Decoding a JPEG image of 500 x 375 pixels took 1.2 times as
+long with the initial limit.
 
 The limit is raised by allocating and freeing one block, which is never written to. `mallopt` is not used, because it would
 override the environment variables of the C library, such as MALLOC_MMAP_THRESHOLD_. With other C libraries and allocators,
@@ -24,7 +24,7 @@ KEPT_BYTES = 8 << 20
 
 @functools.cache
 def keep_freed_memory() -> None:
-    """Configure the C library to keep freed blocks of up to `KEPT_BYTES` in this process, at the first call only."""
+    """Configure the C library to keep freed blocks of up to `KEPT_BYTES` in this process. Later calls have no effect."""
     try:
         library = ctypes.CDLL(None)
         library.malloc.restype, library.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]

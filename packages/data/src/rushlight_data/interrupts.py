@@ -16,9 +16,9 @@ _kept = False
 
 
 class KeepInterrupts:
-    """Context manager that keeps a KeyboardInterrupt raised in a finalizer.
+    """Context manager that stores a KeyboardInterrupt that a finalizer raises, and raises it again later.
 
-    `raise_kept_interrupt()` raises the kept exception. If this function is not called, the exception is raised when the
+    `raise_kept_interrupt()` raises the stored exception. If this function is not called, the exception is raised when the
     context ends. The context manager has no effect outside the main thread, because only the main thread handles signals.
 
     Example:

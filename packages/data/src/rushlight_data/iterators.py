@@ -111,7 +111,7 @@ class LoaderIterator:
             self._display.finish()
 
     def _advance(self, task: Task) -> None:
-        """Add a batch to the progress of the epoch."""
+        """Count a batch in the progress of the epoch."""
         size = len(task.indices) if isinstance(task.indices, list) else task.indices if self._iterable else 1
         self._progress.batches += 1
         self._progress.samples += size or 1
@@ -119,7 +119,7 @@ class LoaderIterator:
 
 
 class SerialIterator(LoaderIterator):
-    """Iterator over an epoch of a loader without workers, which reads batches in the calling process.
+    """Iterator over one epoch of a loader without workers. It reads the batches in the calling process.
 
     An exception of the dataset, the sampler or `collate_fn` is raised by `next()`, with a note that names the batch.
 
@@ -208,7 +208,7 @@ class SerialIterator(LoaderIterator):
 
 
 class WorkersIterator(LoaderIterator):
-    """Iterator over an epoch of a loader with workers, which read batches ahead.
+    """Iterator over one epoch of a loader whose workers read batches ahead.
 
     Each batch of a map-style dataset is assigned to the worker with the fewest pending tasks; the contents of
     a batch do not depend on the worker. For an iterable dataset, the batches come in turn from the dataset's lanes, which
@@ -385,7 +385,7 @@ class WorkersIterator(LoaderIterator):
             self._sent += 1
 
     def _is_short_of_memory(self, busy: int) -> bool:
-        """Return whether a memory limit leaves no room for another batch besides the batches that are being read.
+        """Return whether the memory that is left is too small for the batches that are being read and one more.
 
         If so, the loader reads fewer batches ahead. A single batch that does not fit raises OutOfMemoryError."""
         if self._batch_bytes < LARGE_BYTES or self._memory_left is None:

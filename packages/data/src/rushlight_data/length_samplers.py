@@ -15,7 +15,7 @@ __all__ = ["BucketBatchSampler", "TokenBatchSampler"]
 
 
 class _LengthBatches(_Seeded):
-    """Base class of samplers that make batches by length, in an order that is a function of a seed."""
+    """Base class of samplers that group samples of similar lengths into batches. A seed determines the order."""
 
     lengths: core.Tensor
 
@@ -149,7 +149,7 @@ class TokenBatchSampler(_LengthBatches):
         self._ends = self._cut(core.sort(self.lengths).values.tolist())
 
     def _cut(self, lengths: list[int]) -> list[int]:
-        """Return the ends of the batches of sorted lengths, which are the same in all epochs."""
+        """Divide sorted lengths into batches, and return the ends of the batches, which are the same in all epochs."""
         if lengths and lengths[-1] > self.max_tokens:
             raise ValueError(
                 f"TokenBatchSampler(max_tokens): must be at least the length of every sample, got {self.max_tokens}, "

@@ -45,7 +45,7 @@ _FIXED = {"batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "per
 
 
 class DataLoader(Generic[T_co]):
-    """Iterates over a dataset in batches, which worker processes can read ahead.
+    """An iterable over the batches of a dataset, which worker processes can read ahead.
 
     Arguments:
         dataset: a map-style dataset (`__getitem__`, `__len__`) or an `IterableDataset`.
@@ -64,10 +64,10 @@ class DataLoader(Generic[T_co]):
         multiprocessing_context: a context or the name of a start method; None selects the default start method.
         generator: the generator from which seeds are drawn; None selects the default generator.
         prefetch_factor: number of batches read ahead per worker. Default: 2.
-        persistent_workers: whether to keep the workers between epochs. With None, worker processes of a map-style dataset
-            are kept as long as the loader can verify that the objects copied to them have not changed; otherwise each epoch
-            starts new workers. True keeps the workers even if changes could go unnoticed. False starts new workers for each
-            epoch.
+        persistent_workers: whether to keep the workers between epochs. None keeps the worker processes of a map-style
+            dataset as long as the loader can verify that the objects copied to them have not changed, and otherwise starts
+            new workers for each epoch. True keeps the workers even if changes could remain undetected. False starts new
+            workers for each epoch.
         pin_memory_device: the device for which memory is pinned; "" selects the available device.
         in_order: whether to return batches in the sampler's order, rather than in the order in which the batches arrive.
         seed: makes the order and all random streams a function of (seed, epoch, batch). If None, the seed of
@@ -83,8 +83,8 @@ class DataLoader(Generic[T_co]):
             workers or the workers waited for the loop, and suggests a remedy. Not in PyTorch.
 
     Raises:
-        TypeError: if an argument has the wrong type.
-        ValueError: if arguments cannot be combined or are out of range.
+        TypeError: an argument has the wrong type.
+        ValueError: arguments cannot be combined, or an argument is out of range.
 
     An exception in the dataset is raised by `next()` with its own class. The notes of the exception name the sample. With
     workers, the `__cause__` of the exception is a `WorkerError`. Iteration can continue after the exception. If a worker

@@ -1,4 +1,4 @@
-"""Shared memory in which each worker process records the sample that it reads, to name it in the error after a crash."""
+"""Shared memory in which each worker records the sample that it reads, so that the error after a crash names the sample."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class _Names(NamedTuple):
 
 
 class NamedValue(NamedTuple):
-    """A value to which a function refers by name. `followed` is true if snapshots include its state."""
+    """A value to which a function refers by name. `followed`: whether snapshots include the state of the value."""
 
     name: str  # the chain of names, joined by dots
     value: Any
@@ -45,7 +45,7 @@ class NamedValue(NamedTuple):
 
 
 def named_values(function: types.FunctionType) -> list[NamedValue]:
-    """Return the values to which the code of a function refers by name; `MISSING` for names without a value."""
+    """Return the values to which the code of a function refers by name, with `MISSING` for names that have no value."""
     return [named for chain in _chains(function) for named in chain]
 
 
@@ -53,7 +53,7 @@ def may_use_others(function: types.FunctionType) -> bool:
     """Return whether the code of a function may use globals that it does not refer to by name.
 
     This is the case if the code uses a function such as `eval`, imports a module that belongs to no library, or uses such a
-    module for anything except looking up an attribute by name."""
+    module other than in an expression `module.name`."""
     if not all(map(is_library, _names(function.__code__).imports)):
         return True
     for *_, last in _chains(function):
@@ -80,7 +80,7 @@ def _chains(function: types.FunctionType) -> Iterator[list[NamedValue]]:
 
 
 def _follow(value: Any, chain: tuple[str, ...]) -> list[NamedValue]:
-    """Return the values to which a chain of names refers: `value`, then attributes, up to the first that is not a module."""
+    """Return the values along a chain of names that begins with `value`, up to the first value that is not a module."""
     values = [NamedValue(chain[0], value, not isinstance(value, types.ModuleType))]
     for end in range(1, len(chain)):
         if not isinstance(value, types.ModuleType):

@@ -1,4 +1,4 @@
-"""Watch which files a worker reads, to find out later whether they have changed. See Note [Early batches].
+"""Record which files a worker reads, so that later changes of these files can be detected. See Note [Early batches].
 
 Python calls audit hooks when it opens a file or lists a folder, but not when it reads the status of a file or the target of
 a link. Therefore, the functions of `os` that read a status or a link are replaced while files are recorded. `os.path` and
@@ -53,7 +53,9 @@ class OpenedFiles:
         self._recording = True
 
     def stop(self) -> Signatures:
-        """End recording and return the files' signatures. If other sources were read, add a signature that never matches."""
+        """End recording, and return the signatures of the files.
+
+        If a sample may depend on something other than files, such as a socket, add a signature that never matches."""
         self._recording = False
         vars(os).update(self._originals)
         return self._signatures

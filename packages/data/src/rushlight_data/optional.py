@@ -9,7 +9,9 @@ __all__ = ["require"]
 
 
 def require(module: str, user: str, extra: str) -> Any:
-    """Import and return a module. If its package is missing, raise ModuleNotFoundError that names the package to install.
+    """Import and return a module.
+
+    If its package is missing, raise a ModuleNotFoundError that names the package to install.
 
     Arguments:
         module: name of the module.

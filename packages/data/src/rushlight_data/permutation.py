@@ -20,9 +20,9 @@ _WORD = (1 << 32) - 1
 class Permutation(Sequence[int]):
     """A random permutation of `range(length)` whose items are computed when they are read.
 
-    The memory and the time for an item do not depend on the length. The items come from a Feistel network (Luby and Rackoff,
-    1988) over the smallest power of two that is at least `length`. The network is applied again to values outside of the
-    range (cycle walking; Black and Rogaway, 2002). Not all permutations can occur.
+    Computing an item takes the same memory and time for every length. The items come from a Feistel network (Luby and
+    Rackoff, 1988) over the smallest power of two that is at least `length`. The network is applied again to values outside
+    of the range (cycle walking; Black and Rogaway, 2002). Not all permutations can occur.
 
     Arguments:
         length: number of items, less than 2**62.
@@ -82,7 +82,9 @@ class Permutation(Sequence[int]):
         return result
 
     def _encrypt(self, values: core.Tensor) -> core.Tensor:
-        """Permute the integers below the power of two. Each half of the bits is changed by a function of the other half."""
+        """Permute the integers below the power of two.
+
+        In each round, one half of the bits is combined with a hash of the other half."""
         low, high = values & self._low, values >> self._low_bits
         for i in range(0, _ROUNDS, 2):
             low = low ^ (_hash(high, self._keys[i]) & self._low)
@@ -102,7 +104,7 @@ class PermutationSampler(_Seeded):
     """A sampler that yields the indices of `data_source` in random order, in constant memory.
 
     `RandomSampler` stores its order, which takes 8 bytes per index. This sampler computes the order (see `Permutation`), so
-    that an epoch over billions of indices begins, or is resumed, at once.
+    that an epoch over billions of indices begins or is resumed without delay.
 
     Arguments:
         data_source: the dataset.

@@ -2,15 +2,16 @@
 
 Note [Quiet datasets]
 Seeding the streams of `random` and NumPy and restoring the streams of the training process takes longer than reading
-a batch of tiny samples, and most samples draw nothing. In that case seeding and restoring are not necessary. So the
-first batch of a loader is read with seeded streams. If their states are unchanged afterwards, the dataset is treated
-as quiet, and later batches are read without seeding. If a later batch draws after all, which is detected in the
-memory of the generators, the streams of the training process are restored. This batch is then read again with seeded
-streams, and all later batches are also read with seeded streams. Batches are therefore the same in both cases. The samples
-of the first batch that draws are read twice.
+a batch of tiny samples, and is not necessary if samples draw no random numbers, as in most datasets. The first batch of a
+loader is read with seeded streams. If the states of the streams are unchanged afterwards, the dataset is treated as quiet,
+and later batches are read without seeding. If a later batch nevertheless draws random numbers, the memory of the generators
+changes. The streams of the training process are then restored, and this batch is read again with seeded streams, as are all
+later batches. The contents of batches are therefore the same as if every batch were read with seeded streams. Only the
+samples of the first batch that draws random numbers are read twice.
 
 The stream of core is seeded and restored for every batch, which takes 0.2 microseconds. While a batch is read,
-NumPy's generator is replaced by a generator of the loader. The replacement also discards the Gaussian that NumPy caches.
+NumPy's generator is replaced by a generator of the loader. The replacement also discards the second Gaussian that NumPy's
+legacy generator caches.
 """
 
 from __future__ import annotations
@@ -33,9 +34,8 @@ _Snapshot = tuple[bytes, Any]
 def memory_of_random() -> memoryview | None:
     """Return the memory of the generator behind the functions of `random`, or None if it is not laid out as expected.
 
-    In CPython the object begins with a header, the position and the words of a Mersenne Twister.
-    Callers may not write to this memory.
-    `random.getstate` would take 9 microseconds."""
+    In CPython a generator consists of an object header, the position and the words of a Mersenne Twister. Callers must not
+    write to this memory. It is read because `random.getstate` would take 9 microseconds."""
     size = 4 * (_WORDS + 1)
     if _random.Random.__basicsize__ < object.__basicsize__ + size:
         return None
@@ -101,10 +101,10 @@ class QuietStreams:
         return data
 
     def _fetch_unseeded(self, fetcher: Fetcher, task: Task) -> tuple[bool, Any]:
-        """Return whether samples drew from the streams, and the batch. The batch is valid only if no sample drew.
+        """Return whether samples drew from the streams, and the batch, which is valid only if they did not.
 
-        Streams from which samples drew numbers are restored. An exception of a sample is raised only if nothing was
-        drawn."""
+        If samples drew from the streams, the earlier states of the streams are restored, and an exception that a sample
+        raised is discarded."""
         before = self._snapshot()
         numpy = imported_numpy()
         if numpy is not None:

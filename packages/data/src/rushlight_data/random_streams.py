@@ -2,12 +2,12 @@
 
 Note [Streams]
 A dataset draws from the global streams of `random`, NumPy and core. The drawn numbers must not depend on which worker
-reads a sample, on the number of workers, or on the position at which a run was resumed. Therefore the streams are
-seeded before each batch, by a hash of the epoch's seed and the batch's number in the epoch (or, with `streams="sample"`,
-before each sample, by a hash of the epoch's seed and the sample's position). Without workers, the streams of the training
-process are seeded. These streams are saved before each batch and restored after it, so that training also draws the same
-numbers for any number of workers. Note [Quiet datasets] describes how seeding is avoided if samples draw nothing. One value
-is not restored: the second Gaussian that NumPy's legacy generator caches.
+reads a sample, on the number of workers, or on the position at which a run was resumed. Therefore the streams are seeded
+before each batch, with a hash of the epoch's seed and the batch's number in the epoch. With `streams="sample"`, they are
+seeded before each sample, with a hash of the epoch's seed and the sample's position. Without workers, the streams of the
+training process are seeded. These streams are saved before each batch and restored after it, so that training also draws the
+same numbers for any number of workers. Note [Quiet datasets] describes how seeding is avoided if samples draw no random
+numbers. One value is not restored: the second Gaussian that NumPy's legacy generator caches.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def give_own_generator(seed: int) -> None:
 
 
 def thread_safe_generator() -> Any:
-    """Return the generator of the calling worker thread, or None (the default generator) elsewhere.
+    """Return the generator of the calling worker thread, or None, which selects the default generator, in other threads.
 
     Threads share the global streams. Values drawn from this generator depend only on the loader's seed and on the batch, and
     equal the values that a worker process draws from the default generator.
@@ -102,7 +102,7 @@ def seed_streams(seed: int) -> None:
 
 
 def seed_core(seed: int) -> None:
-    """Seed the global stream of core alone, as `seed_streams` does."""
+    """Seed only the global stream of core, in the same way as `seed_streams`."""
     core.default_generator.manual_seed(seed & (_MASK >> 1))
 
 

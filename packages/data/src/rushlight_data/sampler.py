@@ -2,8 +2,8 @@
 
 Any iterable of indices is a sampler. The classes of this module can also start at any position (`iter_from`)
 and save their order in a few bytes (`state_dict`), so that a loader is resumed without iterating over the
-indices again. A random order is a function of one 63-bit seed, which is drawn from the generator, by default the default
-generator of core, when an iteration begins.
+indices again. When an iteration in random order begins, one 63-bit seed is drawn from the sampler's generator, by default
+core's default generator. The order is a function of this seed.
 
 Note [Orders of PyTorch]
 If the random stream is "torch", samplers return the same orders as PyTorch's samplers. PyTorch's samplers draw directly from
@@ -89,7 +89,7 @@ def iterate(sampler: Iterable[Any], start: int = 0) -> Iterator[Any]:
 
 
 def begins_anew(sampler: Any) -> bool:
-    """Return whether a resumed sampler is iterated from its beginning, without a state that determines its order."""
+    """Return whether a sampler can only be resumed by iterating over it from its beginning, without a saved order."""
     if isinstance(sampler, BatchSampler) and not _overrides_only_iter(type(sampler)):
         return begins_anew(sampler.sampler)
     if hasattr(sampler, "state_dict") and sampler.state_dict() is not None:

@@ -5,14 +5,14 @@ A worker has a copy of the dataset, made when the worker started. Workers can be
 of that epoch before it begins, only if nothing has changed in between. A snapshot walks over everything that is reachable
 from the dataset, the collate function and the other arguments of workers: attributes, containers, the elements of tensors
 and arrays, closures, the attributes of classes, and the globals that functions use. The snapshot keeps one entry per mutable
-object: the object, and references to its parts. A comparison compares the parts of each entry by identity. Replacing a value
-by an equal one therefore counts as a change, which only costs time. The settings of the process are compared as well
-(`process_settings.py`).
+object: the object, and references to its parts. To detect a change, the current parts of each object are compared with these
+references by identity. Replacing a value by an equal value therefore counts as a change, which takes time but does not
+affect results. The settings of the process are compared as well (`process_settings.py`).
 
-Objects of classes of the standard library and of installed packages are followed, but the functions and classes of these
-libraries are not. A snapshot has `known = False` if it contains an object whose state cannot be read (a file, a lock, shared
-memory of another kind), or if it contains more objects than can be compared in a few milliseconds. Changes of such a dataset
-may not be detected.
+A snapshot includes the state of objects whose classes belong to the standard library or to installed packages, but not the
+functions and classes of these libraries. A snapshot has `known = False` if it contains an object whose state cannot be read
+(a file, a lock, shared memory that is neither a tensor nor an array), or if it contains more objects than can be compared in
+a few milliseconds. Changes of such a dataset may remain undetected.
 
 The globals of a function are found by the names in its code (`named_values.py`). A snapshot also has `known = False` if it
 contains code that may use other globals: code that calls `eval` or `globals`, for example, or that passes a module to
@@ -58,7 +58,7 @@ _PLAIN: frozenset[type] = frozenset({
 class Snapshot:
     """The state of `roots` and of everything reachable from them. See Note [Snapshots].
 
-    `known` is True if the whole state could be read. If it is False, `changed` may miss changes."""
+    `known` is True if the whole state could be read. If it is False, `changed` may not detect all changes."""
 
     def __init__(self, *roots: Any) -> None:
         self.known: bool = True
@@ -299,7 +299,7 @@ def _content(obj: Any) -> bytes | None:
 
 @functools.lru_cache(maxsize=1024)
 def _has_only_attributes(kind: Any) -> bool:
-    """Return whether `__dict__` and slots hold the whole state of instances, without further state in C."""
+    """Return whether the state of instances consists of `__dict__` and slots, without further fields in C."""
     slots = 0
     for base in kind.__mro__:
         names = vars(base).get("__slots__", ())

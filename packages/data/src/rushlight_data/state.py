@@ -54,7 +54,7 @@ class Progress:
 
 
 def arguments(loader: DataLoader[Any]) -> dict[str, Any]:
-    """Return the arguments of a loader that determine which samples follow a position."""
+    """Return the settings of a loader that determine which samples come after a given position."""
     if loader._iterable:
         return {"batch_size": loader.batch_size}
     batches: Any = loader.batch_sampler
@@ -151,7 +151,7 @@ def _length(dataset: Any) -> int | None:
 
 
 def digest_of(indices: Any, previous: int | None) -> int | None:
-    """Return a digest of the indices of a batch and of the batches before it, or None for indices of other types.
+    """Return a digest of the indices of a batch and of the batches before it, or None if `marshal` does not support them.
 
     `previous` is the digest of the earlier batches."""
     if previous is None:

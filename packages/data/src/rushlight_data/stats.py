@@ -42,7 +42,7 @@ class LoaderStats:
         return LoaderStats(self.num_workers, self.batches, self.waited, self.used, self.worked, self.idle)
 
     def since(self, before: LoaderStats) -> LoaderStats:
-        """Return the times that were added since an earlier copy."""
+        """Return the times that were added after `before`, an earlier copy of this object."""
         return LoaderStats(
             self.num_workers,
             self.batches - before.batches,

@@ -41,7 +41,7 @@ class StreamIterator(Iterator[T]):
 
     @abstractmethod
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Continue from a position, which an iterator of the same stream, lane and seed has returned."""
+        """Continue from a position that an iterator of the same stream, lane and seed has returned."""
 
 
 class Stream(IterableDataset[T]):
@@ -161,8 +161,8 @@ class ShuffleStream(Stream[T]):
     """A stream that shuffles blocks of consecutive samples of another stream.
 
     Each lane reads `buffer_size` samples, returns them in random order, and then reads the next `buffer_size`
-    samples. A resumed loader reads one block per lane again; the state contains no samples. If `stream` raises an exception,
-    the next call continues with the next sample of `stream`, and no other sample of the block is lost.
+    samples. The state of a loader contains no samples, so a resumed loader reads one block per lane again. If `stream`
+    raises an exception, the next call continues with the next sample of `stream`, and no other sample of the block is lost.
 
     Arguments:
         stream: the stream to shuffle.
@@ -251,7 +251,7 @@ class MixStream(Stream[T]):
         stop: "all" ends a lane after all streams have ended in this lane; "first" ends a lane after one stream has ended in
             it.
 
-    The number of lanes is the smallest number of lanes of any stream.
+    The number of lanes is that of the stream with the fewest lanes.
 
     Raises TypeError if an item of `streams` is not a `Stream`, and ValueError if there are no streams, or if `weights` or
     `stop` is not valid.

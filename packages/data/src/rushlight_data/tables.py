@@ -146,7 +146,7 @@ def read_parquet(
 
 
 class _ParquetFile:
-    """A Parquet file that is open. `user` is the name that errors begin with."""
+    """A Parquet file that is open. `user` is the name with which error messages begin."""
 
     def __init__(self, path: str, columns: Sequence[str] | None, user: str) -> None:
         self._arrow = require("pyarrow", user, "parquet")

@@ -15,15 +15,15 @@ def read_tar(
 ) -> Iterator[dict[str, Any]]:
     """Iterate over the samples of a tar file, which may be compressed.
 
-    Consecutive files with the same path up to the first dot of their name are one sample. A sample is a dict with that
-    path as "__key__". The content of each file is stored under the rest of its name in lower case: "a/cat.JPG" and
-    "a/cat.seg.png" give `{"__key__": "a/cat", "jpg": …, "seg.png": …}`. Files whose names have no dot, or begin with a dot,
-    are skipped.
+    Consecutive files form one sample if their paths are equal up to the first dot of the file name. A sample is a dict with
+    this common path as "__key__". The content of each file is stored under the rest of its name in lower case: "a/cat.JPG"
+    and "a/cat.seg.png" give `{"__key__": "a/cat", "jpg": …, "seg.png": …}`. Files whose names have no dot, or begin with a
+    dot, are skipped.
 
     Arguments:
         path: path of the tar file.
-        decoders: a dict from keys, in upper or lower case, to functions that convert the content of a file. The content
-            of other files stays bytes.
+        decoders: a dict from keys, in upper or lower case, to functions that convert the content of a file. The content of
+            other files is returned as bytes.
 
     Raises `tarfile.ReadError` for a file that is damaged, and ValueError if a sample has two files with the same key.
     All errors, including errors of decoders, have a note with the path of the tar file.

@@ -24,7 +24,7 @@ class TextLines(Dataset[str]):
         index: path of a file that stores the positions. If this file exists and the text file has not changed since, the
             file is mapped to memory; otherwise the file is written. Default: the positions are not stored.
 
-    Raises OSError if a file cannot be read, and reading a sample raises RuntimeError if the text file has become shorter.
+    Raises OSError if a file cannot be read. Reading a sample raises RuntimeError if the text file has become shorter.
 
     Example:
         >>> _ = open("poem.txt", "w").write("roses\\nviolets\\n")

@@ -26,8 +26,8 @@ GROUP = "rushlight.transport"
 def find_transport(choice: str | Transport | None) -> Transport:
     """Return the transport for the `transport` argument of a loader.
 
-    A transport object is returned unchanged, and a name selects a transport. None selects shared memory if a package
-    that provides it is installed, and pickling otherwise. Raises ValueError for an unknown name."""
+    A transport object is returned unchanged, and a name selects a transport. If `choice` is None, batches are sent in shared
+    memory if a package that provides it is installed; otherwise they are pickled. Raises ValueError for an unknown name."""
     if choice is None:
         return _default()
     if not isinstance(choice, str):
@@ -85,7 +85,7 @@ class PicklingTransport:
         return context.Process(target=target, args=args, name=name, daemon=True)
 
     def empty(self, size: Sequence[int], dtype: core.dtype) -> core.Tensor | None:
-        """Return None: batches are copied from any kind of memory."""
+        """Return None, because batches are copied whatever memory they are in."""
         return None
 
 
@@ -153,7 +153,7 @@ class ThreadTransport:
         return _ThreadWorker(target, args, name)
 
     def empty(self, size: Sequence[int], dtype: core.dtype) -> core.Tensor | None:
-        """Return None: workers share the loader's memory."""
+        """Return None, because worker threads share the loader's memory."""
         return None
 
 

@@ -62,7 +62,7 @@ def _can_be_pickled(obj: Any) -> bool:
 
 
 def _parts(obj: Any) -> Iterator[tuple[str, Any]]:
-    """Iterate over the objects that the pickle of an object contains, with the suffixes of their paths."""
+    """Yield the parts of an object that its pickle contains, each after the suffix that leads to it, such as ".name"."""
     if isinstance(obj, MethodType):
         yield ".__self__", obj.__self__
         return

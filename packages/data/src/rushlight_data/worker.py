@@ -120,8 +120,8 @@ def run(conn: Any, setup: Setup) -> None:
 class MessageReader:
     """Reads the loader's messages in a thread.
 
-    The loader therefore never waits when it sends a message, and the worker detects that the loader has ended even while the
-    worker reads a sample."""
+    The loader therefore never waits when it sends a message. The worker detects that the loader has ended even while it
+    reads a sample."""
 
     def __init__(self, conn: Any, isolated: bool) -> None:
         self._conn = conn
@@ -135,7 +135,7 @@ class MessageReader:
         self._thread.start()
 
     def finish(self) -> None:
-        """Prepare the end of the worker. If the worker is a thread, wait until the reading thread has ended."""
+        """Let the worker end. If it is a thread, close the connection and wait until the reading thread has ended."""
         self.finished.set()
         if not self._isolated:
             self._conn.close()
@@ -210,7 +210,7 @@ class _WorkerLoop:
                 self._run_task(number, task, waited, early)
 
     def _end_copy(self) -> None:
-        """End this process if the user's code has forked it from the worker. Only the worker itself replies."""
+        """End this process if the user's code has forked it from the worker, because only the worker may send replies."""
         if os.getpid() != self.pid:
             os._exit(0)
 

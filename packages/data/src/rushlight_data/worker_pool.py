@@ -1,4 +1,4 @@
-"""The pool of workers of a `DataLoader`: start them, exchange messages with them, and stop them."""
+"""The pool of workers of a `DataLoader`, which starts workers, exchanges messages with them, and stops them."""
 
 from __future__ import annotations
 

@@ -49,7 +49,10 @@ class LazyModuleMixin:
         self._initialize_hook = handle
 
     def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
-        """Give each parameter its shape, given the arguments of the first call. Subclasses must define this method."""
+        """Determine the shapes of all parameters from the arguments of the first call.
+
+        Subclasses must define this method.
+        """
         raise NotImplementedError(f"{type(self).__name__} does not define initialize_parameters")
 
     def has_uninitialized_params(self) -> bool:

@@ -117,10 +117,10 @@ class Module(Traversal, Hooks, State):
 
     @classmethod
     def _mirrors(cls, calls_getattr: bool = False) -> bool:
-        """Return whether entries of the tables are also attributes of the instance. Update `_mirrored` and the base classes.
+        """Return `_mirrored`: whether entries of the tables are also attributes of the instance.
 
-        The class is checked again because its `__getattr__`, `__setattr__` or `__delattr__` may be assigned after its
-        creation.
+        `_mirrored` and the base classes are updated first. Each call checks the class again, because its `__getattr__`,
+        `__setattr__` or `__delattr__` may be assigned after its creation.
         """
         found = getattr(cls, "__getattr__", None)
         if cls._mirrored and (

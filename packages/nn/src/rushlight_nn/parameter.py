@@ -239,8 +239,8 @@ def is_lazy(param: Any) -> bool:
 class UninitializedParameter(UninitializedTensorMixin, Parameter):
     """A parameter whose shape is not known yet, used by lazy layers.
 
-    The parameter can be passed to optimizers, moved and converted. Other uses raise an error until `materialize` gives the
-    parameter a shape. The object then becomes an ordinary parameter.
+    The parameter can be passed to an optimizer, moved to another device, and converted to another dtype. Other uses raise an
+    error until `materialize` gives the parameter a shape. The object then becomes an ordinary parameter.
 
     Args:
         requires_grad: whether gradients are recorded.
@@ -277,7 +277,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Buffer):
     """A buffer whose shape is not known yet; see :class:`UninitializedParameter`.
 
     Args:
-        requires_grad: whether gradients are recorded, which is rare for buffers.
+        requires_grad: whether gradients are recorded. Buffers rarely need gradients.
         device: device of the future values.
         dtype: dtype of the future values.
         persistent: whether the module's `state_dict` includes the buffer.

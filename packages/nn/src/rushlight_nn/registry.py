@@ -1,12 +1,12 @@
 """The ordered tables of a module: its parameters, buffers and children.
 
 Note [Attributes of a module]
-A module keeps parameters, buffers and children in three ordered tables (`_parameters`, `_buffers`, `_modules`). State,
-traversal and optimizers read these tables. Access to `self.weight` must be as fast as access to any other attribute, so
-every entry is *also* an ordinary attribute of the instance. Module defines no `__getattr__`, because that would slow down
+A module keeps parameters, buffers and children in three ordered tables (`_parameters`, `_buffers`, `_modules`). Methods such
+as `state_dict` and `parameters` read these tables. Access to `self.weight` must be as fast as access to any other attribute,
+so every entry is *also* an ordinary attribute of the instance. Module defines no `__getattr__`, because that would slow down
 every attribute access and hide AttributeErrors raised inside properties. The code that creates a module sets attributes by
-`object.__setattr__` and does not access `module.__dict__`, because CPython 3.11 looks attributes up in a dictionary after
-such an access, which is four times as slow.
+`object.__setattr__` and does not access `module.__dict__`, because after such an access CPython 3.11 looks attributes up in
+a dictionary, which takes four times as long.
 
 A class that defines `__getattr__`, `__setattr__` or `__delattr__` itself (Pyro's `PyroModule`, wrappers that forward
 attributes) expects PyTorch's lookup: the tables are plain dictionaries, and the entries are found only through
@@ -30,7 +30,7 @@ _ABSENT = object()
 
 
 class Registry(dict[str, Any]):
-    """An ordered dictionary from names to entries, whose changes are also made to the attributes of its owner, a module."""
+    """An ordered dictionary of a module's entries. Every change is also made to the attributes of the module."""
 
     __slots__ = ("_owner",)
 

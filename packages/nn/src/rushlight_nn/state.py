@@ -61,7 +61,8 @@ def _with_prefixes(module: Any, prefix: str) -> Iterator[tuple[Any, str]]:
 def _sees_the_state(module: Any) -> bool:
     """Return whether user code (a hook or an overridden method) receives the state that is being loaded.
 
-    Such code may change the state. As in PyTorch, user code receives only the entries of the module and its descendants.
+    Such code may change the state. As in PyTorch, user code receives a dictionary that contains only the entries of the
+    module and its descendants.
     """
     method = type(module)._load_from_state_dict
     return bool(module._load_state_dict_pre_hooks) or method.__module__.partition(".")[0] != __package__
@@ -83,10 +84,10 @@ class State:
 
     Note [Loading is all or nothing] Loading first walks the whole tree and collects missing keys, unexpected keys and
     tensors of the wrong shape. Values are copied only afterwards, so that a state that does not fit leaves the module
-    unchanged. The functions that copy are collected in the list `local_metadata["deferred"]`. A module that overrides
-    `_load_from_state_dict` may ignore this list and copy immediately. Setting an extra state may create the children that
-    are checked next. Therefore `local_metadata["load_up_to"]` runs the functions collected so far, unless an error has been
-    found.
+    unchanged. The functions that will copy the values are collected in the list `local_metadata["deferred"]`. A module that
+    overrides `_load_from_state_dict` may ignore this list and copy immediately. Setting an extra state may create the
+    children that are checked next. Therefore `local_metadata["load_up_to"]` runs the functions collected so far, unless an
+    error has been found.
     """
 
     # The version of the layout of this module's state. It is stored in the state.
@@ -177,8 +178,10 @@ class State:
 
         Raises:
             TypeError: `state_dict` is not a mapping.
-            RuntimeError: the state does not fit the module. The message lists all errors, and the module is unchanged,
-                except for the entries up to the last extra state that was set before the first error was found.
+            RuntimeError: the state does not fit the module. The message lists all errors. The module is unchanged, with two
+                exceptions: the entries up to the last extra state that was set before the first error was found are loaded,
+                and all entries are loaded if keys are missing or unexpected but a post-hook might remove them from the
+                lists.
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(

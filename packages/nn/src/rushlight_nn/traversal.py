@@ -23,7 +23,7 @@ def _own_buffers(module: Any) -> Iterable[tuple[str, Any]]:
 
 
 class Traversal:
-    """The part of Module that walks the tree. An object with several names is visited once, under its first name."""
+    """The part of Module that iterates over its tree. An object with several names is visited once, under its first name."""
 
     def _named_members(
         self,

@@ -120,7 +120,7 @@ class TripletMarginLoss(_Loss):
         margin: the smallest difference d(anchor, negative) - d(anchor, positive) for which the loss is zero.
         p: order of the norm.
         eps: added to the differences of the inputs.
-        swap: whether to use the distance between positive and negative where it is smaller than d(anchor, negative).
+        swap: whether to use d(positive, negative) instead of d(anchor, negative) where it is smaller.
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per triplet.
 
@@ -167,7 +167,7 @@ class TripletMarginWithDistanceLoss(_Loss):
     Args:
         distance_function: a function of two tensors that returns their distances. Default: the Euclidean distance.
         margin: the smallest difference d(anchor, negative) - d(anchor, positive) for which the loss is zero.
-        swap: whether to use the distance between positive and negative where it is smaller than d(anchor, negative).
+        swap: whether to use d(positive, negative) instead of d(anchor, negative) where it is smaller.
         reduction: "mean", "sum", or "none" for one value per triplet.
 
     Shape:

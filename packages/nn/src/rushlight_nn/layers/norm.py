@@ -222,7 +222,7 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation with the statistics of the batch in this process only.
+    """Batch normalisation that computes its statistics only from the batch of this process.
 
     The statistics are not yet shared between the processes of a group. The class is for programs that convert their
     models and run in a single process, where sharing makes no difference.

@@ -1,4 +1,4 @@
-"""DataParallel, a wrapper of modules."""
+"""DataParallel: a wrapper for models that run on a single device."""
 
 from __future__ import annotations
 

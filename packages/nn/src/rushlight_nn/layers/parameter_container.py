@@ -215,7 +215,7 @@ class ParameterDict(Module):
         """Add the entries of a mapping, or (name, value) pairs.
 
         The entries of a plain mapping are added in sorted order, as in PyTorch, because checkpoints of optimizers depend on
-        the order of parameters. The entries of an `OrderedDict` or a `ParameterDict` keep their order, and so do pairs.
+        the order of parameters. Entries keep their order if they are given as an `OrderedDict`, a `ParameterDict` or pairs.
         """
         if isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict):
             parameters = sorted(parameters.items())

@@ -241,7 +241,7 @@ class RNN(RNNBase):
         - Input: (T, N, input_size); (N, T, input_size) with `batch_first`; (T, input_size) without a batch; or a
           :class:`~rushlight_nn.utils.rnn.PackedSequence`.
         - `hx`: (D · num_layers, N, hidden_size), where D is 2 if bidirectional, else 1; zeros by default.
-        - Output: the input's shape with D · hidden_size features; and the last states, in the shape of `hx`.
+        - Output: the shape of the input, but with D · hidden_size features; and the last states, in the shape of `hx`.
 
     Raises:
         ValueError: `nonlinearity`, a size or `dropout` is not valid, or the dtype or the number of dimensions of the
@@ -297,7 +297,7 @@ class LSTM(RNNBase):
         - `hx`: a pair of hidden states (D · num_layers, N, H) and cell states (D · num_layers, N, hidden_size), where H
           is `proj_size` if it is not 0 and otherwise `hidden_size`, and D is 2 if bidirectional, else 1; zeros by
           default.
-        - Output: the input's shape with D · H features; and the pair of last states.
+        - Output: the shape of the input, but with D · H features; and the pair of last states.
 
     Example:
         >>> lstm = nn.LSTM(input_size=10, hidden_size=20, batch_first=True, bidirectional=True)
@@ -343,7 +343,7 @@ class GRU(RNNBase):
         - Input: (T, N, input_size); (N, T, input_size) with `batch_first`; (T, input_size) without a batch; or a
           :class:`~rushlight_nn.utils.rnn.PackedSequence`.
         - `hx`: (D · num_layers, N, hidden_size), where D is 2 if bidirectional, else 1; zeros by default.
-        - Output: the input's shape with D · hidden_size features; and the last states, in the shape of `hx`.
+        - Output: the shape of the input, but with D · hidden_size features; and the last states, in the shape of `hx`.
 
     Example:
         >>> gru = nn.GRU(input_size=10, hidden_size=20)
@@ -432,7 +432,7 @@ class RNNCellBase(Module):
             init.uniform_(parameter, -bound, bound)
 
     def _step(self, function: Any, input: Tensor, states: Any) -> tuple[Tensor, ...]:
-        """Call `function` with a batch dimension, which is added to tensors that lack it. States are zeros by default."""
+        """Add a batch dimension to tensors that lack it, and call `function`. States are zeros by default."""
         name = type(self).__name__
         if input.dim() not in (1, 2):
             raise ValueError(f"{name}(input): got {input.dim()} dimensions, needs 2, or 1 without a batch")

@@ -148,14 +148,14 @@ class TransformerEncoder(Module):
         num_layers: number of layers.
         norm: a module that is applied to the result of the last layer.
         enable_nested_tensor: whether the result of the last layer is zero at the positions that `src_key_padding_mask`
-            masks, in evaluation mode. `norm` is applied to these zeros. The argument has an effect only if the layers
-            are copies of a :class:`TransformerEncoderLayer` with `batch_first`, without `norm_first`, with an even
+            masks, in evaluation mode. `norm` is applied after the zeros are set. The argument has an effect only if the
+            layers are copies of a :class:`TransformerEncoderLayer` with `batch_first`, without `norm_first`, with an even
             number of heads, with biases and with the activation ReLU or GELU. The argument has no effect in a call with a
             `mask`, under autocast, or if gradients of `src` or of the first layer's parameters are recorded.
         mask_check: whether to check that the masked positions are at the end of each sequence. If any masked position is
             elsewhere, no positions are set to zero. Without the check, a mask of n positions in a sequence is replaced by a
-            mask of the last n positions of the sequence. If a program is captured with the check, it sets no positions to
-            zero.
+            mask of the last n positions of the sequence. A program that is captured with `mask_check` sets no positions to
+            zero, because it cannot depend on the values of the mask.
 
     Shape:
         - Input and output: the same as for the layer: (S, N, E); (N, S, E) with `batch_first`; (S, E) without a batch.

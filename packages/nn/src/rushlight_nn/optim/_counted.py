@@ -1,4 +1,4 @@
-"""Optimizers with an operator that updates all parameters of a group and increments their step counters."""
+"""Optimizers that call one operator, which updates all parameters of a group and increments their step counters."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class CountedSteps(StateOptimizer):
     def _step_from_start(
         self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]]
     ) -> None:
-        """Create missing states of parameters that have one device and one dtype, and update these parameters."""
+        """Create the missing states of parameters that share one device and one dtype, and update these parameters."""
         new = []
         for param, own in zip(params, states, strict=True):
             if not own:
@@ -71,7 +71,7 @@ class CountedSteps(StateOptimizer):
     def _advance(
         self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]]
     ) -> None:
-        """Update parameters that have one device and one dtype; all of them must already have states."""
+        """Update parameters that share one device and one dtype; all of them must already have states."""
         entries = [[own[key] for own in states] if key else [] for key in self._entries(group)]
         numbers = [[own[key] for own in states] for key in self._numbers]
         try:

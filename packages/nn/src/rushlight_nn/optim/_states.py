@@ -65,7 +65,7 @@ def as_real(tensor: Tensor) -> Tensor:
 
 
 def _complex_entries(state: dict[str, Any], shape: Any) -> dict[str, Any]:
-    """Return, as complex tensors, the entries of a state that have the shape of the parameter's real view, `shape`."""
+    """Return the entries that have the shape `shape` of the parameter's real view, converted to complex tensors."""
     return {
         key: core.view_as_complex(value)
         for key, value in state.items()

@@ -20,10 +20,10 @@ class Adafactor(EachParameter):
 
     Args:
         params: real tensors or parameter groups.
-        lr: the relative length of a step. The relative length of step t is at most 1 / sqrt(t).
+        lr: the relative length of a step. Step t has the relative length min(lr, 1 / sqrt(t)).
         beta2_decay: the weight of the squared gradient of step t in the running means is t^beta2_decay.
-        eps: lower limits of the root mean square of a gradient and of a parameter. The first limit is the dtype's machine
-            epsilon by default.
+        eps: a pair: the lower limit of the root mean square of a gradient, and that of a parameter. If the first number is
+            None, the dtype's machine epsilon is used.
         d: the largest root mean square of an update; larger updates are scaled down.
         weight_decay: the decoupled weight decay; lr · weight_decay · parameter is subtracted from the parameter.
         foreach: accepted and ignored.

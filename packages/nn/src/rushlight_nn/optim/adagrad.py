@@ -40,7 +40,7 @@ class Adagrad(CountedSteps):
 
     Raises:
         ValueError: an argument is out of range.
-        RuntimeError: a gradient is sparse and `weight_decay` is not zero (raised by a step).
+        RuntimeError: `step` finds a sparse gradient although `weight_decay` is not zero.
 
     Example:
         >>> w = torch.tensor([1.0, 10.0], requires_grad=True)

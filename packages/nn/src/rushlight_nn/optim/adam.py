@@ -179,7 +179,7 @@ class Adam(Optimizer):
         return states
 
     def _part_counters(self, states: list[dict[str, Any]], counters: dict[int, Any]) -> None:
-        """Replace `counters` by copies in the states of all parameters that are not in `states`."""
+        """In all states that are not in the list `states`, replace the counters in `counters` by copies."""
         inside = set(map(id, states))
         copies: dict[int, Tensor] = {}
         for own in self.state.values():
@@ -193,8 +193,8 @@ class Adam(Optimizer):
     def state_dict(self) -> dict[str, Any]:
         """Return the state and the groups' settings, with parameters replaced by their indices.
 
-        Shared step counters are copied, so that each parameter has its own counter, because PyTorch increments the
-        counter of each parameter when it uses this state. Other tensors are not copied.
+        Shared step counters are copied, so that each parameter has its own counter, because PyTorch, which can load this
+        state, increments the counter of each parameter separately. Other tensors are not copied.
         """
         result = super().state_dict()
         seen: set[int] = set()

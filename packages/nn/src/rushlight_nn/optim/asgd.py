@@ -19,8 +19,8 @@ _asgd_step_ = operator("_asgd_step_")
 class ASGD(CountedSteps):
     """Averaged stochastic gradient descent (Polyak and Juditsky 1992).
 
-    The running average of a parameter over the steps is stored in `optimizer.state[parameter]["ax"]`. This average does not
-    replace the parameter.
+    The running average of a parameter over the steps is stored in `optimizer.state[parameter]["ax"]`. The optimizer does not
+    copy the average to the parameter.
 
     Args:
         params: tensors or parameter groups.

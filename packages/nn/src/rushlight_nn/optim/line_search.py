@@ -47,13 +47,13 @@ def strong_wolfe(
     Args:
         evaluate: a function that returns the value and the gradient at a step length.
         length: the first step length to try.
-        lower, flatter: the constants of the sufficient decrease and curvature conditions.
+        lower, flatter: the constant of the sufficient decrease condition, and that of the curvature condition.
         tolerance: the search ends when the length of the bracket times the largest element of `direction` is below this
             number.
         most: the largest number of evaluations after the first one.
 
     Returns:
-        the value and gradient at the length found, the length, and the number of evaluations.
+        the value and gradient at the step length that was found, this step length, and the number of evaluations.
     """
     size = float(direction.abs().max())
     origin: Point = (0.0, value, gradient.clone(), slope)

@@ -18,7 +18,8 @@ _ADJUSTMENTS = (None, "original", "match_rms_adamw")
 class Muon(EachParameter):
     """Muon: steps along the momentum, orthogonalized so that all singular values are about one (Jordan et al. 2024).
 
-    Muon is for the matrices of hidden layers. Use another optimizer for embeddings, the last layer, and other parameters.
+    Muon is for the matrices of hidden layers. Use another optimizer for embeddings, for the last layer, and for parameters
+    that are not matrices.
 
     Args:
         params: matrices, or parameter groups of matrices.

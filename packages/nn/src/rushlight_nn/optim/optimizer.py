@@ -192,7 +192,7 @@ class Optimizer:
         self.param_groups.append({"params": params, **{k: v for k, v in group.items() if k != "params"}})
 
     def _patch_step_function(self) -> None:
-        """Do nothing. Optimizers that wrap another optimizer call this method, but step hooks need no preparation here."""
+        """Do nothing, because step hooks need no preparation. Optimizers that wrap another optimizer call this method."""
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Remove the gradients of all parameters, or fill them with zeros if `set_to_none` is False."""

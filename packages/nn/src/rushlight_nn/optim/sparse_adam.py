@@ -32,7 +32,7 @@ class SparseAdam(Optimizer):
 
     Raises:
         ValueError: an argument is out of range, or a parameter is sparse or complex.
-        RuntimeError: a gradient is dense (raised by a step).
+        RuntimeError: `step` finds a dense gradient.
 
     Example:
         >>> table = nn.Embedding(1000, 4, sparse=True)

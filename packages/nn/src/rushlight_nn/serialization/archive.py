@@ -41,7 +41,7 @@ class Entry:
 
 
 def read_directory(source: Source, budget: Budget) -> dict[str, Entry]:
-    """Return the entries of the archive by name.
+    """Return a dictionary from names to the entries of the archive.
 
     Raises:
         FormatError: the archive is truncated or was altered, or has entries of a kind that PyTorch does not write.
@@ -84,7 +84,7 @@ def _find_directory(source: Source) -> tuple[int, int, int]:
         )
         position = there
     if disk or disk_of_list or here != count:
-        raise FormatError("the archive is in several parts, which PyTorch does not write")
+        raise FormatError("the archive is split into several parts, but PyTorch writes archives of one part")
     if begin + size != position:
         raise FormatError("the archive's directory is not where it should be: truncated or altered")
     return count, size, begin
@@ -108,7 +108,7 @@ def _read_entry(directory: bytes, position: int) -> tuple[Entry, int]:
     size, packed, header = _wide(extra, size, packed, header)
     _refuse_encrypted(flags, name)
     if disk not in (0, 0xFFFF):
-        raise FormatError("the archive is in several parts, which PyTorch does not write")
+        raise FormatError("the archive is split into several parts, but PyTorch writes archives of one part")
     return Entry(name, header, packed, crc, method == 0 and packed == size), end
 
 

@@ -28,7 +28,7 @@ _VERSION = 1
 
 
 class Layout:
-    """The stored form of an object: `tensors` by name, and a description of the rest of the structure.
+    """The stored form of an object: a dictionary `tensors` of named tensors, and a description of the rest of the structure.
 
     Raises:
         TypeError: `obj` contains a value that is not data; the message gives its path.
@@ -68,7 +68,7 @@ class Layout:
                     self.copies[other] = name
 
     def checksums(self) -> dict[str, int]:
-        """Return the checksums of all tensors by name."""
+        """Return a dictionary from the names of all tensors to their checksums."""
         done: dict[int, int] = {}
         for tensor in self.tensors.values():
             if id(tensor) not in done:
@@ -157,7 +157,7 @@ def is_described(metadata: dict[str, str]) -> bool:
 def read_stored(
     source: Source, entries: list[container.Entry], document: dict[str, Any], verify: bool | None
 ) -> dict[str, Tensor]:
-    """Return the tensors of a file by name.
+    """Return a dictionary from names to the tensors of a file.
 
     Raises:
         FormatError: a tensor was altered.
@@ -225,7 +225,7 @@ def read_document(metadata: dict[str, Any], budget: Budget) -> dict[str, Any]:
 
 
 class _Restorer:
-    """Creates, from the stored tensors, the tensors to which a structure refers by number."""
+    """A function from numbers to the tensors of a structure, which it creates from the stored tensors."""
 
     def __init__(
         self, descriptions: list[dict[str, Any]], stored: dict[str, Tensor], map_location: Any
@@ -237,7 +237,7 @@ class _Restorer:
         self.made: dict[int, Tensor] = {}
 
     def __call__(self, number: Any) -> Tensor:
-        """Return the tensor with this number, which is the same object at each call."""
+        """Return the tensor with this number. Calls with the same number return the same object."""
         if type(number) is not int or not 0 <= number < len(self.descriptions):
             raise FormatError(f"there is no tensor number {number!r:.40}")
         if number not in self.made:

@@ -145,7 +145,7 @@ class Entry:
 
     @property
     def kind(self) -> bytes:
-        """The dtype and the shape as bytes, which the checksum of the tensor covers in addition to its elements."""
+        """The dtype and the shape as bytes. The checksum of the tensor covers these bytes and the elements."""
         return f"{self.dtype}{list(self.shape)}".encode()
 
 
@@ -181,7 +181,7 @@ def read_header(source: Source, budget: Budget) -> tuple[dict[str, str], list[En
 
 
 def _read_entry(name: str, description: Any, begin: int) -> Entry:
-    """Return the entry for a tensor's description; the data of the file begin at byte `begin`."""
+    """Return the entry for a tensor's description. `begin` is the position at which the data of the file begin."""
     given: dict[str, Any] = description if isinstance(description, dict) else {}
     dtype, shape, offsets = given.get("dtype"), given.get("shape", 0), given.get("data_offsets", 0)
     if not isinstance(dtype, str) or not _are_sizes(shape) or not _are_sizes(offsets) or len(offsets) != 2:

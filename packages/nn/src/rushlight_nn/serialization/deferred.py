@@ -12,7 +12,10 @@ _work: ContextVar[list[Callable[[], None]] | None] = ContextVar("_work", default
 
 @contextmanager
 def bytes_come_later() -> Iterator[list[Callable[[], None]]]:
-    """Yield a list of the functions that the block passes to :func:`defer`, to be called after the storages are filled."""
+    """Yield a list that receives the functions passed to :func:`defer` in the block.
+
+    The caller fills the storages and then calls these functions.
+    """
     collected: list[Callable[[], None]] = []
     token = _work.set(collected)
     try:

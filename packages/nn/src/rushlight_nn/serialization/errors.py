@@ -34,7 +34,7 @@ class FormatError(Exception):
 
 
 class CheckpointError(RuntimeError, UnpicklingError):
-    """The error of a file that is not a checkpoint, is truncated, was altered, or contains more than data.
+    """The error that is raised for a file that is not a checkpoint, is truncated, was altered, or contains more than data.
 
     The attribute `path` of the error is the path of the file.
 
@@ -54,8 +54,8 @@ class CheckpointError(RuntimeError, UnpicklingError):
 class Budget:
     """The memory that reading a file may use, so that a small file cannot allocate a large amount.
 
-    Readers subtract the memory of objects from the remaining memory before they create the objects. The bytes of tensors
-    take as much memory as they take in the file, and are not subtracted. See Note [What a file may take].
+    Readers subtract the memory of objects from the remaining memory before they create the objects. The bytes of tensors are
+    not subtracted, because they take only as much memory as they take in the file. See Note [What a file may take].
 
     Args:
         size: the size of the file, in bytes.

@@ -35,12 +35,12 @@ _DEPTH = 100  # largest nesting depth of tuples in a key, whose hash is computed
 
 
 class Keys:
-    """Counts the keys of one file that have equal hashes.
+    """Checks the keys of one file, and counts the keys that have equal hashes.
 
     Args:
         is_allowed: a function that returns whether the user allowed a class; instances of allowed classes may be keys.
-        size: the size of the file, if the file may refer to one key several times. By default, the file contains each key
-            separately.
+        size: the size of the file, which limits the number of parts of keys that are read. By default there is no limit;
+            this is for files that cannot refer to one key several times.
     """
 
     left: float
@@ -57,7 +57,7 @@ class Keys:
 
         Args:
             keys: the keys or elements.
-            target: the container that the keys are added to, if it may already contain keys.
+            target: the container to which the keys are added, if keys may be added to it in several calls.
 
         Raises:
             FormatError: a key has an unsupported type, or too many keys have the same hash.

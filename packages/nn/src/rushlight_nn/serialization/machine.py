@@ -1,9 +1,9 @@
 """Read pickles without executing code: an interpreter of the pickle instructions that data requires.
 
-A pickle is a program for a small stack machine. This machine has the instructions that push values on the stack and
-collect them in containers. Instructions that refer to names, call functions or set states use a table (:mod:`names`),
-which has only the names that data requires. No module is imported, and no attribute is looked up by a name from the file.
-Python's `pickletools` documents the instructions.
+A pickle is a program for a small stack machine. The machine in this module executes the instructions that push values on the
+stack and collect them in containers. Instructions that refer to names, call functions or set states use a table
+(:mod:`names`), which has only the names that data requires. No module is imported, and no attribute is looked up by a
+name from the file. Python's `pickletools` documents the instructions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     class Table(Protocol):
-        """The table of names, which defines the objects that may be called and filled."""
+        """A table of names. It determines which objects may be called and which may be filled."""
 
         keys: Keys
 
@@ -57,7 +57,7 @@ def cost_of_items(kind: type, before: int, count: int) -> int:
 
 
 class Machine:
-    """An interpreter of the pickles in `data`, which are read one after the other.
+    """An interpreter that reads the pickles in `data` one after the other.
 
     Args:
         data: the pickles.

@@ -109,7 +109,7 @@ class Storages:
 
 
 def dump(obj: Any, legacy: bool = False) -> tuple[bytes, list[Stored], dict[str, list[str] | None]]:
-    """Return the pickle of `obj`, the storages to write with it, and the classes to describe, by name.
+    """Return the pickle of `obj`, the storages to write with it, and a dictionary of the named classes to describe.
 
     A named tuple class is described by its fields, and an enumeration by None.
 
@@ -129,12 +129,12 @@ def dump(obj: Any, legacy: bool = False) -> tuple[bytes, list[Stored], dict[str,
 
 
 class Pickler:
-    """Writes one value as a pickle.
+    """An object that writes one value as a pickle.
 
     Args:
         storages: the storages of the tensors.
         legacy: whether to write persistent ids of six items, as the legacy layout requires.
-        noting: whether to only fill `storages` and discard the output.
+        noting: whether to only add the storages of the value to `storages`, and discard the pickle.
     """
 
     out: bytearray

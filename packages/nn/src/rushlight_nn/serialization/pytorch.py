@@ -269,7 +269,8 @@ def _names_in(data: bytes, table: Table, limit: int) -> list[str]:
     """Return at most `limit` names that a pickle uses and the table lacks, without executing the pickle.
 
     The instruction STACK_GLOBAL pops the module and the name from the stack. The instructions before STACK_GLOBAL push these
-    two strings, as literals or from the memo. Therefore the last two values and the strings in the memo are recorded.
+    two strings, as literals or from the memo. Therefore this function records the last two values that were pushed, and the
+    strings in the memo.
     """
     import warnings
     from pickletools import genops
@@ -440,7 +441,7 @@ def _read_legacy(source: Source, data: bytes, map_location: Any, budget: Budget)
 
 
 def _another_follows(source: Source, position: int) -> bool:
-    """Return whether another file begins at `position` of a stream, and move the stream there."""
+    """Return whether another file begins at `position` of a stream. If so, move the stream to this position."""
     count = min(len(LEGACY_START), source.size - position)
     return source.read(position, count) == LEGACY_START and source.go_to(position)
 

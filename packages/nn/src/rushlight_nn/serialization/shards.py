@@ -9,9 +9,9 @@ The index combines the files into one checkpoint. The index is replaced last, an
 file names that are not in use, so that the old checkpoint remains complete until the new index is written. Then the old
 shards are removed.
 
-Note [Whose shards] A file is removed only if its name is a possible name of a shard of this index, and its header begins
-with the metadata of `_mark_of`, which contain the name of the index. Shards that a killed process left also fulfil these
-conditions. Files that are listed in an index in the folder are not removed, and neither are files that another program
+Note [Whose shards] A file is removed only if a shard of this index could have its name, and if its header begins with the
+metadata that `_mark_of` returns. These metadata contain the name of the index. Shards that a killed process left also fulfil
+these conditions. Files that are listed in an index in the folder are not removed, and neither are files that another program
 wrote. Each call of `save` holds a shared lock on the folder. A shard that is not listed in any index may belong to another
 call of `save` that has not written its index yet. Therefore such shards are removed only by a call of `save` that can obtain
 an exclusive lock.
@@ -125,7 +125,7 @@ def _split(tensors: dict[str, Tensor], limit: int) -> list[dict[str, Tensor]]:
 
 
 def _free_names(path: str, count: int) -> list[str]:
-    """Return `count` file names for shards; no files with these names exist."""
+    """Return `count` file names for shards that no existing file has."""
     folder, (stem, suffix) = os.path.dirname(path), os.path.splitext(os.path.basename(path))
     mark = ""
     while True:
@@ -308,7 +308,7 @@ def _read_shard(
     map_location: Any,
     number: int,
 ) -> dict[str, Any]:
-    """Return the tensors of shard number `number` by name."""
+    """Return a dictionary from names to the tensors of shard number `number`."""
     from . import pytorch
 
     path = os.path.join(folder, files[number])

@@ -33,7 +33,7 @@ def _can_seek(file: Any) -> bool:
 
 
 class Source:
-    """The bytes of a checkpoint.
+    """The bytes of a checkpoint, in a file, a memory map of a file, or a stream.
 
     Args:
         f: a path, or an open binary file, which is read from its current position to its end.

@@ -1,7 +1,7 @@
 """The classes and functions that the user allows a pickle to call.
 
 All other names in a file either represent data, which :mod:`names` constructs, or are refused. Reading a file therefore
-executes no code other than the objects that the user allowed.
+executes no code except for the classes and functions that the user allowed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def add_safe_globals(safe_globals: Sequence[Any]) -> None:
             "module.name".
 
     Raises:
-        TypeError: an element is not a class, a function, or a pair of one of these and a name.
+        TypeError: an element is neither a class or function nor a pair of a class or function and a name.
 
     Example:
         >>> class Settings:
@@ -84,7 +84,7 @@ class safe_globals:  # noqa: N801
             "module.name".
 
     Raises:
-        TypeError: an element is not a class, a function, or a pair of one of these and a name.
+        TypeError: an element is neither a class or function nor a pair of a class or function and a name.
 
     Example:
         >>> class Settings:

@@ -56,7 +56,7 @@ def decode(tag: str, parts: dict[str, Any]) -> Any:
 
     Raises:
         UnknownTag: the name is unknown.
-        LookupError, TypeError, ValueError, ...: the parts are not valid for the name.
+        LookupError, TypeError, ValueError or another exception: the parts do not fit the type that the name selects.
     """
     found = _DECODERS.get(tag)
     if found is None:
@@ -205,7 +205,7 @@ def name_of_factory(factory: Any, path: str) -> str | None:
 
 
 def factory_of(name: Any) -> Any:
-    """Return the factory whose name :func:`name_of_factory` returned."""
+    """Return the factory with this name: the inverse of :func:`name_of_factory`."""
     return None if name is None else _FACTORIES[_text(name)]
 
 

@@ -38,7 +38,7 @@ def fuse_conv_bn_weights(
     conv_w: Tensor, conv_b: Tensor | None, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float, bn_w: Tensor | None,
     bn_b: Tensor | None, transpose: bool = False,
 ) -> tuple[Parameter, Parameter]:  # fmt: skip
-    """Return the weight and bias of a convolution that also computes the batch normalisation after it.
+    """Return the weight and bias of one convolution that replaces a convolution and the batch normalisation after it.
 
     Args:
         conv_w: weight of the convolution.
@@ -71,7 +71,7 @@ def fuse_linear_bn_weights(
     linear_w: Tensor, linear_b: Tensor | None, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float, bn_w: Tensor | None,
     bn_b: Tensor | None,
 ) -> tuple[Parameter, Parameter]:  # fmt: skip
-    """Return the weight and bias of a linear layer that also computes the batch normalisation after it.
+    """Return the weight and bias of one linear layer that replaces a linear layer and the batch normalisation after it.
 
     The arguments are the same as for :func:`fuse_conv_bn_weights`.
 

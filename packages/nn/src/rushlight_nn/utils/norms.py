@@ -9,9 +9,9 @@ from ..functional import normalize
 
 
 def norm_except(weight: Tensor, dim: int | None) -> Tensor:
-    """Return the norm over all dimensions except `dim`, and keep them with size 1. If `dim` is None, use all dimensions.
+    """Return the norm over all dimensions except `dim`, and keep these dimensions with size 1.
 
-    A `dim` of -1 is treated as None, as in PyTorch.
+    If `dim` is None or, as in PyTorch, -1, return the norm of the whole tensor, without dimensions.
     """
     if dim is None or dim == -1:
         return core.linalg.vector_norm(weight)
@@ -22,7 +22,7 @@ def norm_except(weight: Tensor, dim: int | None) -> Tensor:
 
 
 def rows_of(weight: Tensor, dim: int) -> Tensor:
-    """Return the weight as a matrix, with dimension `dim` as its rows."""
+    """Return the weight as a matrix whose row i contains the elements at index i of dimension `dim`."""
     return weight.movedim(dim, 0).flatten(1)
 
 

@@ -1,4 +1,4 @@
-"""Parametrizations of weights: orthogonal, by norm and direction, and with spectral norm one."""
+"""Parametrizations of weights: orthogonal matrices, weight normalisation and spectral normalisation."""
 
 from __future__ import annotations
 
@@ -132,8 +132,8 @@ def orthogonal(
         orthogonal_map: "matrix_exp" or "cayley" for the matrix exponential or the Cayley map of a skew-symmetric matrix, or
             "householder" for a product of reflections. The default is "matrix_exp" for square and complex matrices, and
             "householder" for all other matrices.
-        use_trivialization: start from the orthogonal factor of the tensor, and allow assignments to the tensor. This
-            requires a buffer of the size of a square matrix.
+        use_trivialization: store an orthogonal matrix in a buffer, so that the parametrized tensor begins as the orthogonal
+            factor of the tensor, and orthogonal tensors can be assigned. Without this, only "householder" allows both.
 
     Shape:
         - Tensor: (*, rows, columns).
@@ -186,7 +186,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     Args:
         module: the module, which is returned.
         name: the name of the parameter or buffer.
-        dim: the dimension that has a separate norm for each index; None selects one norm for the whole tensor.
+        dim: the tensor has a separate norm for each index of this dimension; None selects one norm for the whole tensor.
 
     Shape:
         - Tensor: (*); g has the same number of dimensions, all of size 1 except `dim`.

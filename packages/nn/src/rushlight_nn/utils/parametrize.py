@@ -3,8 +3,8 @@
 Note [Classes of parametrized modules]
 A parametrized tensor is a property, and properties belong to classes. A module with a parametrization therefore gets a class
 that is derived from its original class. Every change creates a new class, and classes are never modified. Therefore modules
-that share a class, such as copies, do not affect each other. Copies and pickles identify the class by the original class and
-the names of the parametrized tensors.
+that share a class, such as copies, do not affect each other. Copies and pickles contain the original class and the names of
+the parametrized tensors instead of the derived class.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ def _register(module: Module, name: str, tensor: Tensor) -> None:
 
 
 class _Parametrized:
-    """The base of the classes of parametrized modules; see Note [Classes of parametrized modules]."""
+    """The base class of the classes of parametrized modules; see Note [Classes of parametrized modules]."""
 
     _unparametrized: type
     _parametrized: tuple[str, ...]

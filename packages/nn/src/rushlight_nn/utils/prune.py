@@ -84,8 +84,8 @@ def l1_unstructured(module: M, name: str, amount: int | float, importance_scores
         module: the module, which is returned.
         name: the name of the parameter.
         amount: the number of elements to prune (an int), or their fraction of all unpruned elements (a float from 0 to 1).
-        importance_scores: scores, of the parameter's shape, that replace the parameter's values in the choice of what to
-            prune.
+        importance_scores: a tensor of the parameter's shape. The elements to prune are chosen by its values instead of the
+            parameter's values.
 
     Shape:
         - Parameter and mask: (*), the same shape.
@@ -137,8 +137,8 @@ def ln_structured(
         amount: the number of channels to prune (an int), or their fraction of all unpruned channels (a float from 0 to 1).
         n: order of the norm.
         dim: the dimension of the channels.
-        importance_scores: scores, of the parameter's shape, that replace the parameter's values in the choice of what to
-            prune.
+        importance_scores: a tensor of the parameter's shape. The channels to prune are chosen by its values instead of the
+            parameter's values.
 
     Shape:
         - Parameter and mask: (*), the same shape.
@@ -189,8 +189,8 @@ def global_unstructured(
     Args:
         parameters: pairs of a module and the name of a parameter.
         pruning_method: a class of pruning methods whose `PRUNING_TYPE` is "unstructured".
-        importance_scores: a dictionary from pairs in `parameters` to scores, of the parameters' shapes, that replace the
-            parameters' values in the choice of what to prune.
+        importance_scores: a dictionary from pairs in `parameters` to tensors of the parameters' shapes. The elements to
+            prune are chosen by the values of these tensors instead of the parameters' values.
         kwargs: arguments of the pruning method class.
 
     Shape:

@@ -28,7 +28,7 @@ __all__ = [
 
 
 class BasePruningMethod(ABC):
-    """The base of pruning methods. An instance is also the forward pre-hook that applies the mask.
+    """The base class of pruning methods. An instance is also the forward pre-hook that applies the mask.
 
     A subclass defines `compute_mask(t, default_mask)`. The `PRUNING_TYPE` of the subclass selects the part of the tensor for
     which the mask is computed: the elements that are not yet pruned ("unstructured"), the channels along `dim` that are not
@@ -58,7 +58,7 @@ class BasePruningMethod(ABC):
 
     @abstractmethod
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask, which is zero where `t` is pruned. `default_mask` is the mask of previous pruning."""
+        """Return the mask, which is zero where `t` is pruned. `default_mask` is the mask from earlier pruning."""
 
     def apply_mask(self, module: Module) -> Tensor:
         """Return the pruned tensor."""

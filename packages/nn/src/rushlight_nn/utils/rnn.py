@@ -273,7 +273,7 @@ def pad_sequence(
         padding_side: the side on which sequences are padded, "right" or "left".
 
     Shape:
-        - Inputs: (L_i, *), with the same sizes after the first.
+        - Inputs: (L_i, *); all dimensions after the first have the same sizes in all inputs.
         - Output: (T, N, *), or (N, T, *) with `batch_first`, where T is the largest L_i.
 
     Raises:
@@ -338,7 +338,7 @@ def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> P
         enforce_sorted: require sequences in order of decreasing length. If False, the sequences are sorted.
 
     Shape:
-        - Inputs: (L_i, *), with the same sizes after the first.
+        - Inputs: (L_i, *); all dimensions after the first have the same sizes in all inputs.
         - Output: a :class:`PackedSequence` with `data` (sum of the lengths, *).
 
     Example:

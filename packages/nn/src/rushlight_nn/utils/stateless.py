@@ -27,10 +27,10 @@ def functional_call(
 
     Args:
         module: the module, which is left unchanged, even if the call raises an error.
-        parameter_and_buffer_dicts: a dictionary from the names of parameters and buffers, as in `named_parameters` and
+        parameter_and_buffer_dicts: a dictionary that maps names of parameters and buffers, as in `named_parameters` and
             `named_buffers`, to tensors. Other parameters and buffers keep their values. An unknown name becomes an attribute
-            during the call. Several dictionaries are merged. In-place updates, for example of running statistics,
-            change the given tensors.
+            during the call. Several dictionaries are merged. In-place updates, for example of running statistics, change the
+            given tensors.
         args: a tuple of arguments, or a single argument that is not a tuple.
         kwargs: keyword arguments.
         tie_weights: whether a parameter that has several names is replaced under all of its names.
@@ -101,7 +101,7 @@ def _slots(module: Module) -> dict[str, _Slot]:
 
 
 def _new_slot(module: Module, path: str, value: Any) -> _Slot:
-    """Return the dictionary and key for a tensor with an unknown name, so that it becomes an attribute of its submodule."""
+    """Return a dictionary and a key that make a tensor with an unknown name an attribute of its submodule."""
     owner, _, name = path.rpartition(".")
     home = module.get_submodule(owner)
     if not name:
@@ -118,7 +118,7 @@ def _new_slot(module: Module, path: str, value: Any) -> _Slot:
 
 
 def _tied(slots: dict[str, _Slot], given: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Return `given` with each value also stored under the other names of the same parameter."""
+    """Return a copy of `given` in which each value is also stored under the other names of the same parameter."""
     by_tensor: dict[int, list[str]] = {}
     for name, (table, key) in slots.items():
         by_tensor.setdefault(id(table[key]), []).append(name)

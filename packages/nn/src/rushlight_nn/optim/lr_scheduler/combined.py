@@ -12,7 +12,7 @@ from .plateau import ReduceLROnPlateau
 
 
 def _check(name: str, schedulers: Sequence[Any], optimizer: Any) -> None:
-    """Raise an error unless the schedulers can be combined, and belong to the optimizer."""
+    """Raise an error if the schedulers cannot be combined or do not belong to the optimizer."""
     for position, scheduler in enumerate(schedulers):
         kind = type(scheduler).__name__
         if not hasattr(scheduler, "optimizer"):

@@ -41,7 +41,7 @@ class CyclicLR(LRScheduler):
         last_epoch: the last completed epoch, from which the schedule continues; -1 starts a new schedule.
 
     Raises:
-        ValueError: an argument is out of range, or `cycle_momentum` is set and the optimizer has no momentum.
+        ValueError: an argument is out of range, or `cycle_momentum` is set but the optimizer has no momentum.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1, momentum=0.9)

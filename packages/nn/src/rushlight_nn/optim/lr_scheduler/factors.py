@@ -21,7 +21,7 @@ class LambdaLR(LRScheduler):
         last_epoch: the last completed epoch, from which the schedule continues; -1 starts a new schedule.
 
     Raises:
-        ValueError: the length of the list is not the number of groups.
+        ValueError: the list does not have one function for each group.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
@@ -47,7 +47,10 @@ class LambdaLR(LRScheduler):
         return [base * fn(self.last_epoch) for base, fn in zip(self.base_lrs, self.lr_lambdas, strict=True)]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all attributes except for the optimizer and functions. The attributes of callable objects are included."""
+        """Return all attributes except for the optimizer and the functions.
+
+        If a function is a callable object, the attributes of this object are included.
+        """
         state = super().state_dict()
         state["lr_lambdas"] = [dict(getattr(f, "__dict__", {})) or None for f in self.lr_lambdas]
         return state
@@ -70,7 +73,7 @@ class MultiplicativeLR(LambdaLR):
         last_epoch: the last completed epoch, from which the schedule continues; -1 starts a new schedule.
 
     Raises:
-        ValueError: the length of the list is not the number of groups.
+        ValueError: the list does not have one function for each group.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
@@ -163,7 +166,7 @@ class MultiStepLR(LRScheduler):
         return [base * self.gamma**passed for base in self.base_lrs]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all attributes except for the optimizer. The milestones are a dictionary from epochs to counts."""
+        """Return all attributes except for the optimizer, with the milestones as a dictionary from epochs to counts."""
         return {**super().state_dict(), "milestones": dict(self.milestones)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

@@ -37,7 +37,7 @@ class OneCycleLR(LRScheduler):
         last_epoch: the last completed epoch, from which the schedule continues; -1 starts a new schedule.
 
     Raises:
-        ValueError: an argument is out of range, `cycle_momentum` is set and the optimizer has no momentum, or `step` is
+        ValueError: an argument is out of range, `cycle_momentum` is set but the optimizer has no momentum, or `step` is
             called more than `total_steps` times.
 
     Example:
