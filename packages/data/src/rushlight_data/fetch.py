@@ -32,7 +32,7 @@ class Task:
 
 
 class Fetcher:
-    """Reads batches of a dataset.
+    """A reader of batches of a dataset.
 
     After an exception, `doing` describes the step that failed, and `index` is a tuple with the index of the
     sample, or an empty tuple if the step does not belong to one sample."""
@@ -83,7 +83,7 @@ class Fetcher:
 
 
 class MapFetcher(Fetcher):
-    """Reads a map-style dataset."""
+    """A reader of batches of a map-style dataset."""
 
     def __init__(
         self, dataset: Any, batched: bool, collate_fn: Callable[[Any], Any], streams: Streams, fast: bool
@@ -181,7 +181,9 @@ class MapFetcher(Fetcher):
 
 
 class IterableFetcher(Fetcher):
-    """Reads an iterable dataset. The `indices` of a task are a number of samples, or None if the loader does not batch."""
+    """A reader of batches of an iterable dataset.
+
+    The `indices` of a task are a number of samples, or None if the loader does not batch."""
 
     def __init__(
         self, dataset: Any, batched: bool, collate_fn: Callable[[Any], Any], streams: Streams, drop_last: bool

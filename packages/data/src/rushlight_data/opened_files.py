@@ -31,7 +31,7 @@ _stat, _lstat = os.stat, os.lstat
 
 
 class OpenedFiles:
-    """Records the files that this process reads through Python between `start` and `stop`."""
+    """A record of the files that this process reads through Python between `start` and `stop`."""
 
     def __init__(self) -> None:
         # Files that are open for writing, such as logs, are ignored; files that are open for reading only are

@@ -56,7 +56,7 @@ def _memory(address: int, size: int) -> memoryview:
 
 
 class QuietStreams:
-    """Reads batches of a map-style dataset, without seeding the streams as long as the samples draw nothing from them."""
+    """A reader of batches of a map-style dataset that stops seeding the streams if samples draw nothing from them."""
 
     def __init__(self) -> None:
         self._random = memory_of_random()

@@ -118,7 +118,7 @@ def run(conn: Any, setup: Setup) -> None:
 
 
 class MessageReader:
-    """Reads the loader's messages in a thread.
+    """A thread that reads the loader's messages.
 
     The loader therefore never waits when it sends a message. The worker detects that the loader has ended even while it
     reads a sample."""

@@ -11,7 +11,7 @@ a dictionary, which takes four times as long.
 A class that defines `__getattr__`, `__setattr__` or `__delattr__` itself (Pyro's `PyroModule`, wrappers that forward
 attributes) expects PyTorch's lookup: the tables are plain dictionaries, and the entries are found only through
 `__getattr__`. `Module._mirrors` detects such classes whenever a class or an object is created, and sets their attribute
-`_mirrored` to False. Objects that already exist keep their tables.
+`_mirrored` to False. Objects of the class that already exist keep their tables.
 
 Each table updates the attributes of its module, because programs edit the tables directly (`module._parameters["w"] = p`,
 `del module._parameters["w"]`). A table refers to its module by a weak reference. A strong reference would create a cycle,

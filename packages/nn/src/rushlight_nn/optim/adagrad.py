@@ -201,7 +201,7 @@ def adagrad(
 
 
 def _update_sparse(group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
-    """Update only those elements of a parameter for which the gradient has values."""
+    """Update only those elements of a parameter that the sparse gradient contains."""
     state["step"] += 1
     rate = float(group["lr"]) / (1 + (state["step"].double() - 1) * group["lr_decay"])
     grad = grad.coalesce()

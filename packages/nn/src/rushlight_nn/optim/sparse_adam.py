@@ -21,7 +21,7 @@ _with_sparse_values = operator("_with_sparse_values")
 class SparseAdam(Optimizer):
     """Adam for sparse gradients, for example of `nn.Embedding(sparse=True)`.
 
-    The running means and the parameter are updated only where the gradient has values.
+    The running means and the parameter are updated only at the indices that the sparse gradient contains.
 
     Args:
         params: dense tensors with sparse gradients, or parameter groups of them.
@@ -143,7 +143,9 @@ def sparse_adam(
 
 
 def update_rows(group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
-    """Update `param` where its gradient has values. The step count in the state already includes this step."""
+    """Update `param` at the indices that its sparse gradient contains.
+
+    The step count in the state already includes this step."""
     grad = grad.coalesce()
     first, second = group["betas"]
     values = _sparse_values(grad)

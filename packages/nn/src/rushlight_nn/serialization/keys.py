@@ -35,7 +35,7 @@ _DEPTH = 100  # largest nesting depth of tuples in a key, whose hash is computed
 
 
 class Keys:
-    """Checks the keys of one file, and counts the keys that have equal hashes.
+    """A checker of the keys in one file, which counts the keys that have equal hashes.
 
     Args:
         is_allowed: a function that returns whether the user allowed a class; instances of allowed classes may be keys.

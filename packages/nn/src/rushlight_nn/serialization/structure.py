@@ -30,7 +30,7 @@ _SEQUENCES = {kind.__name__: kind for kind in (tuple, set, frozenset, core.Size)
 
 
 class Encoder:
-    """Converts a value to JSON, and collects its tensors. A tensor object that occurs several times is collected once."""
+    """A converter of a value to JSON, which collects the tensors. A tensor that occurs several times is collected once."""
 
     def __init__(self) -> None:
         self.tensors: list[Tensor] = []

@@ -30,8 +30,8 @@ _cache: dict[tuple[int, str], tuple[Module, Any]] = {}
 def cached() -> Iterator[None]:
     """Return a context manager in which every parametrized tensor is computed only once.
 
-    This saves time if a model reads a tensor repeatedly, such as the weight of a recurrent cell. Parameters must not be
-    changed in this context.
+    This saves time if a model reads the same tensor repeatedly, for example the weight of a recurrent cell. Parameters must
+    not be changed in this context.
 
     Example:
         >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(2, 3))
