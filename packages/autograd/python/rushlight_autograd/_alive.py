@@ -20,8 +20,8 @@ class WhyAlive:
     """The references that keep a tensor or its memory alive, as :func:`why_alive` returns them.
 
     Attributes:
-        references: paths from Python variables to the tensor, as texts.
-        graph: the references that recorded graphs hold, as texts.
+        references: paths from Python variables to the tensor, as strings.
+        graph: the references that recorded graphs hold, as strings.
 
     Shape:
         - Tensors may have any shape.
@@ -57,8 +57,8 @@ def why_alive(tensor: Tensor) -> WhyAlive:
 
     The result lists the variables, elements, attributes and closures that refer to the tensor. It also lists the
     recorded operators that have saved the tensor or its memory, or that refer to it as a leaf, each with the line
-    that recorded the operator. The search covers all objects that Python's garbage collector tracks and the frames of
-    all threads, which takes a while. The search does not change any object or keep it alive. References that only C
+    that recorded the operator. The search takes a while, because it covers all objects that Python's garbage collector
+    tracks and the frames of all threads. The search does not change any object or keep it alive. References that only C
     extensions hold, and tensors that hooks for saved tensors have packed, are not found.
 
     Args:
@@ -232,7 +232,7 @@ def _named(frame: FrameType) -> str:
 
 
 def _owner(attributes: dict[str, Any]) -> Any:
-    """Return the module or object whose attributes are stored in the dictionary."""
+    """Return the module or object whose attributes are stored in the dictionary `attributes`, or None if there is none."""
     for candidate in gc.get_referrers(attributes):
         if getattr(candidate, "__dict__", None) is attributes:
             return candidate

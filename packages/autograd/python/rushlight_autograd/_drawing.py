@@ -32,7 +32,10 @@ class _Box:
 
     @property
     def weight(self) -> float:
-        """Return the weight of a box's preferred position. Operators have larger weights, so chains of them are vertical."""
+        """Return the weight of a box's preferred position.
+
+        Operators have larger weights, so that chains of operators are drawn vertically.
+        """
         return 1.0 if self.kind in ("leaf", "saved") else 1000.0
 
     @property
@@ -45,7 +48,7 @@ class _Box:
 
 
 class Graph:
-    """The nodes of the graph behind some outputs, with edges from outputs to leaves, prepared for drawing.
+    """A graph to draw: the nodes that computed some outputs, with edges from the outputs to the leaves.
 
     Raises:
         TypeError: an output is not a tensor.
@@ -119,7 +122,7 @@ class Graph:
 
 
 def to_dot(graph: Graph) -> str:
-    """Return a graph in the language of Graphviz, as text.
+    """Return the source text from which Graphviz draws a graph.
 
     Example:
         >>> y = torch.ones(2, requires_grad=True).exp()
@@ -310,7 +313,7 @@ def _svg(
 
 
 def _curve(chain: list[_Box]) -> str:
-    """Return the path of an edge from its upper box to its lower box, vertical in the layers between."""
+    """Return the SVG path of an edge from its upper box to its lower box. It is vertical in each layer in between."""
     x, y = chain[0].x, chain[0].y + chain[0].height / 2
     path = f"M{x:.1f},{y:.1f}"
     for box in chain[1:]:

@@ -1,7 +1,7 @@
 """Compare first and second derivatives, in reverse and forward mode, with central differences: `gradcheck`.
 
 Every element of the Jacobian is compared. In `fast_mode`, one product u' J v with fixed random directions u and v is
-compared for each input, which takes only a few calls of the function, whatever the size of the tensors. Complex tensors are
+compared for each input. This takes only a few calls of the function, whatever the size of the tensors. Complex tensors are
 checked as pairs of real numbers.
 """
 
@@ -257,7 +257,7 @@ class _Check:
         return [(a - b) / (2 * self.eps) for a, b in zip(*sides, strict=True)]
 
     def with_values(self, i: int, values: Tensor) -> Tensor:
-        """Write `values` to input i, and return the input. Return `values` if the input cannot be written."""
+        """Write `values` to input i, and return the input. Return `values` if the input cannot be changed in place."""
         try:
             self.args[i].data.copy_(values)
         except RuntimeError:
@@ -311,7 +311,7 @@ class _Check:
                 )
 
     def batched(self, i: int) -> None:
-        """Check that two gradients from one pass, as in vmap, equal gradients that are computed one after the other."""
+        """Check that two gradients that one pass computes, as in vmap, equal gradients that are computed separately."""
         for k, y in enumerate(_outputs(self.func, self.args)):
             if not y.requires_grad:
                 continue
@@ -347,7 +347,7 @@ class _Check:
                 self.compare("forward", a, b, f"output {k}[{o}] for input {i}", scale)
 
     def batched_forward(self, i: int) -> None:
-        """Check that two tangents from one pass, as in vmap, equal tangents that are computed one after the other."""
+        """Check that two tangents that one pass computes, as in vmap, equal tangents that are computed separately."""
         directions = [self.random(self.args[i], 3000 + n) for n in range(2)]
 
         def tangents(direction: Tensor) -> tuple[Tensor, ...]:
@@ -376,7 +376,7 @@ class _Check:
 def _of_plain(
     name: str, func: Callable[..., Any], inputs: Any, masked: bool | None
 ) -> tuple[Callable[..., Any], list[Any]]:
-    """Return a function of dense tensors, and its inputs. Sparse inputs are replaced by their values."""
+    """Return a function that takes the values of sparse inputs in place of these inputs, and its dense inputs."""
     args = list(_tuple(inputs))
     if all(x.layout is core.strided for x in args if isinstance(x, Tensor)):
         return func, args
@@ -424,7 +424,7 @@ def _is_continuous(x: Tensor) -> bool:
 def _as_real(
     func: Callable[..., Any], args: list[Any], which: list[int]
 ) -> tuple[Callable[..., Any], list[Any]]:
-    """Return a function that takes and returns real and imaginary parts as real tensors, and its inputs."""
+    """Replace complex inputs and outputs by real tensors of real and imaginary parts. Return the function and its inputs."""
     complex_inputs = [i for i in which if args[i].is_complex()]
 
     def of_parts(*values: Any) -> tuple[Any, ...]:

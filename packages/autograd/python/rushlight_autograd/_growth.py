@@ -9,10 +9,10 @@ from rushlight_autograd._alive import nodes_above
 
 
 def warn(site: str, extended: bool, sample: Any, graphs: int) -> None:
-    """Warn about a line that uses results of graphs through which a backward pass has already run.
+    """Warn about a line of code that uses results of graphs through which a backward pass has already run.
 
-    If `extended` is true, `site` is this line. Otherwise, `site` is the line that computed the results; the line that uses
-    the results is then the site of a node with an edge to `sample`.
+    If `extended` is true, `site` is the line that uses the results. Otherwise, `site` is the line that computed the results,
+    and the line that uses them is the site of a node with an edge to `sample`.
     """
     made = ""
     if not extended:

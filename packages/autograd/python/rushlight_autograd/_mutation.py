@@ -115,7 +115,10 @@ def _count_block(change: int) -> None:
 
 
 def _before_operator(name: str, arguments: tuple[Any, ...], rest: int) -> Any:
-    """Copy saved tensors that the operator is about to write. The schema marks the arguments that are written."""
+    """Copy saved tensors that the operator is about to change in place.
+
+    The operator's schema marks the arguments that the operator changes.
+    """
     book: SavedBook | None = getattr(_active, "book", None)
     positions = _written(name)
     if book is None or not positions:
@@ -142,7 +145,7 @@ _positions: dict[str, tuple[int, ...]] = {}
 
 
 def _written(name: str) -> tuple[int, ...]:
-    """Return the indices of the arguments that an operator writes."""
+    """Return the indices of the arguments that an operator changes in place."""
     if not _positions:
         from rushlight_core import _C
 

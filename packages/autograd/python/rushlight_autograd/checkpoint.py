@@ -1,4 +1,4 @@
-"""Checkpointing, which trades time for memory: saved tensors are discarded, and computed again for the gradients.
+"""Checkpointing, which trades time for memory: saved tensors are discarded, and the backward pass computes them again.
 
 T. Chen et al., "Training deep nets with sublinear memory cost", 2016.
 """
@@ -48,7 +48,7 @@ class CheckpointError(RuntimeError):
 
 
 def noop_context_fn() -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
-    """Return two context managers that do nothing, for the first run and the second."""
+    """Return two context managers that do nothing: one for the first run, and one for the second."""
     return nullcontext(), nullcontext()
 
 
@@ -150,7 +150,7 @@ def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
 
 
 class DefaultDeviceType:
-    """The device type whose random state `checkpoint` restores if no argument is on a device.
+    """The device type whose random state `checkpoint` restores if all arguments are on the CPU.
 
     All devices share one random stream, so the setting has no effect on the random numbers.
 
@@ -173,7 +173,7 @@ class DefaultDeviceType:
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
-    """Return the devices, other than the CPU, of the tensors among the arguments, and the states of their random generators.
+    """Return the indices of the accelerators that hold tensors in `args`, and the states of their random generators.
 
     All devices share one random stream.
 

@@ -112,7 +112,7 @@ class Function(FunctionCtx):
                 `set_materialize_grads(False)`. The entry of an argument that is not a tensor is None.
 
         Returns:
-            a tangent for each output, of the output's shape, or None: one tensor, or a tuple for several outputs.
+            for each output, a tangent of the output's shape or None; if there are several outputs, as a tuple.
         """
         raise NotImplementedError("jvp was not overridden")
 

@@ -1,4 +1,4 @@
-"""Derivatives of Python functions of tensors: products with Jacobians and Hessians, and the whole matrices."""
+"""Derivatives of Python functions of tensors: Jacobians and Hessians, and their products with vectors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ def _tuple(value: Any) -> tuple[Any, ...]:
 
 
 def _leaves(inputs: Any, create_graph: bool) -> tuple[Tensor, ...]:
-    """Return the inputs as leaves of a new graph. With `create_graph`, return views of inputs that require grad."""
+    """Return the inputs as leaves of a new graph.
+
+    With `create_graph`, an input that requires grad is replaced by a view of the input, which is part of its graph.
+    """
     if create_graph:
         return tuple(x.view_as(x) if x.requires_grad else x.detach().requires_grad_() for x in _tuple(inputs))
     return tuple(x.detach().requires_grad_() for x in _tuple(inputs))
@@ -35,7 +38,7 @@ def _outputs(name: str, outputs: Any) -> tuple[Tensor, ...]:
 
 
 def _vectors(name: str, v: Any, like: tuple[Tensor, ...], what: str) -> tuple[Tensor, ...]:
-    """Check the shapes of `v` and return it, or ones if it is None and may be omitted."""
+    """Check the shapes of `v`, and return `v`. If `v` is None and may be omitted, return ones."""
     if v is None:
         if len(like) != 1 or like[0].numel() != 1:
             raise RuntimeError(f"{name}(v): may be left out only if {what} has one element")
@@ -88,7 +91,7 @@ def _finished(value: Any, create_graph: bool) -> Any:
 def vjp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
-    """Return ``func(*inputs)``, and the product of a vector with the Jacobian of `func`, in reverse mode.
+    """Return ``func(*inputs)``, and the product of a vector with the Jacobian of `func`, computed in reverse mode.
 
     Args:
         func: a function of tensors that returns a tensor or a tuple of tensors.
@@ -119,7 +122,7 @@ def vjp(
 def jvp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
-    """Return ``func(*inputs)``, and the product of the Jacobian of `func` with a vector, in forward mode.
+    """Return ``func(*inputs)``, and the product of the Jacobian of `func` with a vector, computed in forward mode.
 
     Args:
         func, inputs, create_graph, strict: as for :func:`vjp`.

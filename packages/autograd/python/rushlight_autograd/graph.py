@@ -90,10 +90,10 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 
 
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
-    """Record that a tensor's memory was written without an operator.
+    """Record that something other than an operator changed a tensor's memory.
 
-    If the tensor was saved for the backward pass, the pass then raises an error. Tensors made in inference mode have
-    no such check, and are ignored.
+    If the tensor was saved for a backward pass, this pass then raises an error. Tensors made in inference mode
+    are ignored, because backward passes do not check them.
 
     Args:
         tensor: the tensor or tensors, of any shape.
@@ -109,7 +109,7 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
 
 
 class saved_tensors_hooks:  # noqa: N801
-    """A context manager within which a function packs every tensor that an operator saves for its gradient.
+    """A context manager within which each tensor that an operator saves for its gradient is packed by a function.
 
     The result of `pack_hook(tensor)` is stored in place of the tensor. Each time that the gradient needs the tensor,
     `unpack_hook(packed)` converts that result to a tensor of the same shape and dtype. Hooks nest; only the innermost
@@ -143,7 +143,7 @@ class saved_tensors_hooks:  # noqa: N801
 
 
 class save_on_cpu(saved_tensors_hooks):  # noqa: N801
-    """A context manager within which tensors that are saved for gradients are kept in the memory of the CPU.
+    """A context manager that keeps the tensors that operators in its block save for gradients in the memory of the CPU.
 
     Args:
         pin_memory: whether to use pinned memory.
@@ -196,7 +196,7 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
 
 
 def allow_mutation_on_saved_tensors() -> AbstractContextManager[SavedBook]:
-    """Return a context manager in which tensors that were saved for the backward pass may be written in place.
+    """Return a context manager in which tensors that were saved for the backward pass may be changed in place.
 
     A tensor that the graph needs is copied immediately before it is first written. The backward pass may run inside or after
     the block. A write after the block raises an error in the backward pass, as usual. The context manager yields an object
@@ -260,7 +260,7 @@ def to_dot(
     show_saved: bool = False,
     max_nodes: int = 100_000,
 ) -> str:
-    """Return the graph that computed outputs, in the language of Graphviz.
+    """Return the source text from which Graphviz draws the graph that computed outputs.
 
     Args:
         outputs, params, show_saved, max_nodes: as for :func:`to_svg`; outputs have any shape.

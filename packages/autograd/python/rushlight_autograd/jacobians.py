@@ -25,7 +25,7 @@ __all__ = ["hessian", "jacfwd", "jacrev"]
 
 
 def units(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Return the unit vectors of all elements: one tensor (number of all elements, *x.shape) for each tensor x."""
+    """Return, for each tensor x, the parts of all unit vectors as a tensor (number of elements of all tensors, *x.shape)."""
     total = sum(t.numel() for t in tensors)
     result, start = [], 0
     for t in tensors:
@@ -104,9 +104,10 @@ def jacrev(
             number needs less memory.
         _preallocate_and_copy: accepted for compatibility; has no effect.
 
-    Returns: a function of the same arguments. Its result has the structure of the output of `func`, with a container
-        of the argument's structure in place of each tensor. If `argnums` is a tuple, there is a tuple of such
-        containers, one for each argument.
+    Returns:
+        a function of the same arguments. In its result, each tensor of the output of `func` is replaced by a container
+        with the argument's structure. If `argnums` is a tuple, each tensor is replaced by a tuple of such containers, one
+        for each of these arguments.
 
     Shape:
         - Jacobian: (*output.shape, *argument.shape).
@@ -187,8 +188,8 @@ def jacfwd(
     Args:
         func, argnums, has_aux: as for :func:`jacrev`.
         randomness: accepted for compatibility; random numbers are drawn once.
-        chunk_size: the number of elements of the arguments that have tangents at a time; the function runs once for
-            each chunk.
+        chunk_size: the number of elements of the arguments for which one run of the function computes tangents; None for
+            all elements.
 
     Returns:
         a function like the result of :func:`jacrev`.

@@ -29,7 +29,7 @@ class CustomOpDef:
 
     Raises:
         RuntimeError: the operator has no derivative and an argument requires grad (when the operator is differentiated), a
-            result shares memory with an argument, or an argument that is written requires grad.
+            result shares memory with an argument, or an argument that the operator changes in place requires grad.
         NotImplementedError: there is no kernel for the device.
         TypeError: a result is neither a tensor nor a number.
         ValueError: the function's signature is not supported for an operator.
@@ -276,7 +276,7 @@ def custom_op(
     Args:
         name: "namespace::name".
         fn: the function, whose annotations define the types of the arguments.
-        mutates_args: names of the arguments whose memory the function writes; () for none.
+        mutates_args: names of the arguments that the function changes in place; () for none.
         device_types: types of devices for which the function is the kernel; None for all.
         schema, tags: accepted for compatibility; the function's signature is used.
 

@@ -16,9 +16,9 @@ class parallel_branches:  # noqa: N801
 
     The setting applies to passes that the calling thread starts. Passes become faster if the graph has long branches whose
     operators are too small to use all processors. Passing a node to another thread takes a few microseconds. Gradients are
-    added in the order of a pass on one thread, so that results are bit for bit the same. While several nodes run, each node
-    has one thread, and there are at most `get_num_threads()` threads. Hooks and Functions run on any of these threads, one
-    at a time; the order of hooks in different branches is not defined.
+    added in the same order as in a pass on one thread, so the results are the same bit for bit. While several nodes run,
+    each node has one thread, and there are at most `get_num_threads()` threads. Hooks and Functions run on any of these
+    threads, one at a time; the order of hooks in different branches is not defined.
 
     Args:
         enabled: whether branches run on several threads.

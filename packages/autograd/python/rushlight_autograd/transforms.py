@@ -1,7 +1,7 @@
 """Transforms of functions into derivatives: grad, vjp, jvp, linearize. Transforms can be nested in any order.
 
 Arguments and results may be tensors and nested containers of them. Gradients with respect to tensors outside of the
-function, such as parameters that require grad, are recorded as usual: Note [Transforms] in transform.h.
+function, such as parameters that require grad, are recorded as usual; see Note [Transforms] in transform.h.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ class Transform:
         return _transform_leaf(x, self._id, self.outer) if isinstance(x, Tensor) else x
 
     def outside(self, tensors: Sequence[Any]) -> bool:
-        """Return whether tensors other than the leaves of this transform require grad."""
+        """Return whether one of `tensors` depends on a tensor outside of this transform that requires grad."""
         if not self.outer:
             return False
         return _reaches_outside([t for t in tensors if isinstance(t, Tensor) and t.requires_grad], self._id)
 
     def finished(self, value: Any) -> Any:
-        """Return a result as part of the outer graph, or detached from any graph."""
+        """Return a result unchanged if it is part of an outer graph, and detached from this transform's graph otherwise."""
         if not isinstance(value, Tensor) or not value.requires_grad or self.outside([value]):
             return value
         return _cut_off(value)
@@ -78,7 +78,7 @@ def gradients(
     retain_graph: bool,
     create_graph: bool,
 ) -> list[Tensor]:
-    """Return the gradients of the outputs that have a graph, with zeros in place of absent gradients."""
+    """Return the gradient of the outputs with respect to each input, or zeros for an input that has no gradient."""
     which = [i for i, y in enumerate(outputs) if y.requires_grad]
     found: Sequence[Tensor | None] = [None] * len(inputs)
     if which and inputs:
@@ -109,7 +109,7 @@ def _positions(name: str, argnums: Any, count: int) -> list[int]:
 
 
 def with_arguments(name: str, transform: Any, args: tuple[Any, ...], argnums: Any) -> tuple[list[Any], Any]:
-    """Return the arguments with leaves in place of tensors, and the container of leaves that `argnums` selects."""
+    """Apply `transform` to the arguments that `argnums` selects. Return all arguments, and the selected ones."""
     args_list = list(args)
     for n in _positions(name, argnums, len(args)):
         args_list[n] = tree_map(transform, args_list[n])
@@ -127,7 +127,7 @@ def tensors_of(name: str, what: str, value: Any) -> tuple[list[Tensor], TreeSpec
 
 
 def with_aux(name: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
-    """Return the output and the auxiliary object of a function that may return both."""
+    """Split the result of a function into its output and its auxiliary object, which is None without `has_aux`."""
     if not has_aux:
         return result, None
     if not isinstance(result, tuple) or len(result) != 2:
@@ -154,7 +154,7 @@ def grad_and_value(
 
     Returns:
         a function of the same arguments that returns (gradient, value), or (gradient, (value, aux)). The gradient has the
-        structure of the argument; with a tuple of `argnums` it is a tuple.
+        structure of the argument. If `argnums` is a tuple, there is a tuple of gradients, one for each of these arguments.
 
     Shape:
         - Gradients: the shapes of their arguments.
@@ -219,7 +219,7 @@ def grad(func: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False) 
 
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """Return ``func(*primals)``, and a function that multiplies a vector with the Jacobian of `func`.
+    """Return ``func(*primals)``, and a function that computes the product of a vector with the Jacobian of `func`.
 
     Args:
         func: a function that returns tensors, in any container; with `has_aux` a tuple of these and any other object.
@@ -275,7 +275,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 def jvp(
     func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False
 ) -> Any:
-    """Return ``func(*primals)``, and the product of the Jacobian of `func` with a vector, in forward mode.
+    """Return ``func(*primals)``, and the product of the Jacobian of `func` with a vector, computed in forward mode.
 
     Args:
         func: a function that returns tensors, in any container; with `has_aux` a tuple of these and any other object.

@@ -1,4 +1,4 @@
-"""Functions for nested containers of tensors, which are the trees of :mod:`rushlight_core.pytree`."""
+"""Functions for nested containers of tensors, which :mod:`rushlight_core.pytree` calls trees."""
 
 from __future__ import annotations
 

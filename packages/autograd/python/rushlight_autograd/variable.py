@@ -30,7 +30,7 @@ class _Meta(type):
 
 
 class Variable(metaclass=_Meta):
-    """A tensor that shares the memory of another tensor, ``Variable(data, requires_grad)``, for old programs.
+    """Class that old programs use: ``Variable(data, requires_grad)`` is a tensor that shares the memory of `data`.
 
     Every tensor is an instance of this class.
 
