@@ -1,5 +1,5 @@
 # ruff: noqa: N999
-"""The names of core's extension module, and names of PyTorch's extension module that libraries use."""
+"""The names of core's extension module, and those names of PyTorch's extension module that libraries use."""
 
 from __future__ import annotations
 

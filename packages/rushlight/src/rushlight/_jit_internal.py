@@ -56,7 +56,7 @@ def boolean_dispatch(
     module_name: Any,
     func_name: Any,
 ) -> Callable[..., Any]:
-    """Return a function that calls `if_true` or `if_false`, selected by its argument `arg_name` (by default `default`)."""
+    """Return a function that calls `if_true` if its argument `arg_name` is true, and `if_false` otherwise."""
 
     def choose(*args: Any, **kwargs: Any) -> Any:
         chosen = kwargs.get(arg_name, args[arg_index] if arg_index < len(args) else default)

@@ -1,8 +1,8 @@
 """A table of the modules that re-export names of other packages under PyTorch's paths.
 
 `rushlight._Finder` looks up modules in this table, and the build writes stubs for them. The entry of a module maps each
-original module to the names that are re-exported from it, separated by blanks. `name:alias` re-exports a name under another
-name, and `*` means all names of the original module, including names that are loaded when they are first used.
+original module to the names that are re-exported from it, separated by spaces. `name:alias` re-exports a name under another
+name, and `*` stands for all names of the original module, including names that are loaded when they are first used.
 """
 
 from __future__ import annotations

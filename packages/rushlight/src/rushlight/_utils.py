@@ -28,7 +28,7 @@ def _unflatten_dense_tensors(flat: Tensor, tensors: Sequence[Tensor]) -> tuple[T
 
 
 def _take_tensors(tensors: Sequence[Tensor], size_limit: int) -> Iterator[list[Tensor]]:
-    """Yield lists of tensors of one dtype. A list has at most `size_limit` bytes, or contains one larger tensor."""
+    """Group tensors by dtype, and yield lists of at most `size_limit` bytes. A larger tensor has a list of its own."""
     lists: dict[Any, tuple[list[Tensor], int]] = {}
     for tensor in tensors:
         size = tensor.numel() * tensor.element_size()
@@ -43,7 +43,7 @@ def _take_tensors(tensors: Sequence[Tensor], size_limit: int) -> Iterator[list[T
 
 
 def _reorder_tensors_as(tensors: Sequence[Tensor], ordered_tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Return `tensors`, which are sorted by dtype, in the order of the dtypes of `ordered_tensors`."""
+    """Reorder `tensors`, which are sorted by dtype, so that their dtypes are in the order of those of `ordered_tensors`."""
     by_dtype: dict[Any, list[Tensor]] = {}
     for tensor in tensors:
         by_dtype.setdefault(tensor.dtype, []).append(tensor)
@@ -72,7 +72,10 @@ def _get_all_device_indices() -> list[int]:
 
 
 def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int:
-    """Return the index of a device: the current GPU for None with `optional`, and -1 for the CPU with `allow_cpu`."""
+    """Return the index of a device.
+
+    If `optional` is true, None stands for the current GPU. If `allow_cpu` is true, the index of the CPU is -1.
+    """
     if isinstance(device, str):
         device = core.device(device)
     if isinstance(device, core.device):

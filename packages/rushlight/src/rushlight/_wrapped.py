@@ -1,4 +1,4 @@
-"""Helpers of the modules that re-export another package's names."""
+"""Helpers for modules that re-export another package's names."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ def names_of(package: ModuleType, module: str = "") -> Callable[[str], object]:
     """Return a `__getattr__` for a module that looks up names in `package`, including names that are loaded on first use.
 
     Special names such as `__path__` are not looked up in `package`: with the path of `package`, the submodules would be
-    imported a second time. If `module` is given, the files of that module take precedence over the files of `package`, which
-    may define fewer names.
+    imported a second time. If `module` is given, the files of that module take precedence over the files of `package`,
+    because the files of `package` may define fewer names.
     """
 
     def find(name: str) -> object:

@@ -37,7 +37,7 @@ is_exporting: Callable[[], bool] = is_compiling
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
-    """Return `fn` unchanged, or a decorator if `fn` is None: functions are not compiled in any case.
+    """Return `fn` unchanged, or a decorator if `fn` is None. Functions are never compiled.
 
     Args:
         fn: a function.
@@ -93,10 +93,10 @@ def cudagraph_mark_step_begin() -> None:
 
 
 class set_stance:  # noqa: N801
-    """Store how `compile` should treat functions, without effect. Use as a call, context manager or decorator.
+    """Store how `compile` should treat functions. The setting has no effect. Use as a call, context manager or decorator.
 
     Args:
-        stance: the name of a way to compile, such as "force_eager", which is stored.
+        stance: the name of a way to compile, such as "force_eager"; it is only stored.
 
     Example:
         >>> with torch.compiler.set_stance("force_eager"):

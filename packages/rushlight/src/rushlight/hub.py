@@ -111,7 +111,7 @@ def load_state_dict_from_url(
     file_name: str | None = None,
     weights_only: bool = False,
 ) -> dict[str, Any]:
-    """Return the state dict in a file, which is downloaded from the network once and then kept.
+    """Return the state dict that a file contains. The file is downloaded once and then kept.
 
     Args:
         url: the address of a safetensors file, or of a file that PyTorch wrote.

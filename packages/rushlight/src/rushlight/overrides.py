@@ -11,7 +11,7 @@ __all__ = [*_of_core, "TorchFunctionMode"]
 
 
 class TorchFunctionMode:
-    """Context manager that would intercept every function. Programs may derive classes; entering them raises an error.
+    """Context manager that would intercept every function. Programs may derive from it, but entering it raises an error.
 
     Classes that define `__torch_function__` are supported.
 

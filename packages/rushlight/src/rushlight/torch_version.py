@@ -14,7 +14,11 @@ _STAGES = {"dev": -4, "a": -3, "alpha": -3, "b": -2, "beta": -2, "c": -1, "rc": 
 
 
 def _key(version: Any) -> tuple[tuple[int, ...], int, int, bool]:
-    """Return the sort key: numbers without zeros at the end, the stage, its number, and whether there is a local part."""
+    """Return the key by which versions are sorted.
+
+    The key consists of the numbers without zeros at the end, the stage, the number of the stage, and whether there is a
+    local part.
+    """
     if isinstance(version, Iterable) and not isinstance(version, str):
         version = ".".join(map(str, version))
     found = _FORM.fullmatch(str(version))
@@ -27,7 +31,7 @@ def _key(version: Any) -> tuple[tuple[int, ...], int, int, bool]:
 
 
 class TorchVersion(str):
-    """A version string that can be compared with strings, tuples and objects whose text is a version.
+    """A version string that can be compared with strings, with tuples, and with objects that `str` converts to a version.
 
     >>> TorchVersion("2.13.0+cpu") >= "2.2"
     True

@@ -1,4 +1,4 @@
-"""The version, by its parts."""
+"""The version of the library, under the names of PyTorch's module `torch.version`."""
 
 from rushlight import __version__
 

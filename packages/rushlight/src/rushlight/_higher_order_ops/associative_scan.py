@@ -39,8 +39,8 @@ def associative_scan(
         - Output: the container of `xs` with tensors of the same shapes.
 
     Raises:
-        ValueError: `xs` contains no tensor, the tensors have different lengths, `combine_mode` is not one of the two texts,
-            or `combine_fn` returns tensors of other shapes.
+        ValueError: `xs` contains no tensor, the tensors have different lengths, `combine_mode` is not one of the two
+            strings, or `combine_fn` returns tensors of other shapes.
 
     Source: the work-efficient scan of Blelloch, Prefix Sums and Their Applications (1990).
 

@@ -100,7 +100,7 @@ class _Finder(DistributionFinder, Loader):
         return _Torch() if spec.name == "torch" else None
 
     def exec_module(self, module: ModuleType) -> None:
-        """Put rushlight's module in place of the empty module of the import system, and register its loaded submodules.
+        """Replace the empty module that the import system made by rushlight's module, and register its loaded submodules.
 
         Modules in `sys.modules` are not imported again. Importing a submodule such as `torch.multiprocessing.spawn` would
         otherwise replace the function of the same name.

@@ -1,4 +1,4 @@
-"""Find the code that the command line names and that `_program` runs, and set the attributes of its `__main__`."""
+"""Find the program that the command line names, and set the attributes of the `__main__` in which it runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Spec(ModuleSpec):
 
 
 def code_of_program(namespace: dict[str, Any]) -> CodeType:
-    """Return the code to run in `namespace`, which gets its `__file__`, `__package__`, `__doc__` and `__spec__`.
+    """Return the code to run in `namespace`, and set `__file__`, `__package__`, `__doc__` and `__spec__` in `namespace`.
 
     Raises:
         ModuleNotFoundError: the module to run does not exist.

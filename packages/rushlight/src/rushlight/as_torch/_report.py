@@ -90,7 +90,7 @@ def uses(text: str) -> list[Use]:
 
 
 def missing_part(name: str) -> str | None:
-    """Return the shortest prefix of a torch name that rushlight does not have, or None if it has the whole name.
+    """Return the shortest prefix of a torch name that is missing in rushlight, or None if the whole name exists.
 
     Attributes of classes and functions are not checked, because they may belong to instances.
     """
@@ -136,7 +136,10 @@ def differences() -> str:
 
 
 class Difference(NamedTuple):
-    """An item of the page of differences, with its names: the names in bold, and the names in parentheses after them."""
+    """An item of the page of differences, with its names.
+
+    The names are those in the bold title and in the parentheses after it, and all names in the text that begin with `torch`.
+    """
 
     names: frozenset[str]
     text: str
@@ -155,7 +158,7 @@ def items(page: str) -> Iterator[Difference]:
 
 
 def differs(name: str, page: list[Difference]) -> str | None:
-    """Return the item that contains the last parts of `name`, or None."""
+    """Return the text of the item that has `name` or the last parts of `name` as one of its names, or None."""
     parts = name.split(".")[1:]
     endings = {".".join(parts[i:]) for i in range(len(parts))}
     return next((item.text for item in page if item.names & endings), None)

@@ -1,4 +1,4 @@
-"""Queries about the libraries that compute operators, and switches for them.
+"""Information about the libraries that compute operators, and switches for these libraries.
 
 Queries return the actual state of the library. These switches have an effect: `device_fallback`, `cpu.winograd`,
 `mkldnn.enabled`, `mha.set_fastpath_enabled`, `cuda.matmul.allow_tf32`, `cudnn.allow_tf32`, and the switches of attention
@@ -24,7 +24,7 @@ device_fallback: str
 
 
 class _Switches(ModuleType):
-    """The module's class, which reads and sets `device_fallback` in core."""
+    """The class of this module. Its attribute `device_fallback` reads and sets the switch in core."""
 
     @property
     def device_fallback(self) -> str:

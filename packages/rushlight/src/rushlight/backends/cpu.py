@@ -1,4 +1,4 @@
-"""Vector instructions of the CPU, and the algorithm for convolutions.
+"""Information about the CPU's vector instructions, and a switch for the algorithm of convolutions.
 
 `winograd`, by default True, sets whether convolutions with 3x3 filters, stride 1 and float32 may be computed by minimal
 filtering (Lavin and Gray, 2016), which needs as little as a quarter of the multiplications. Relative to the largest result,
@@ -31,7 +31,7 @@ def get_cpu_capability() -> str:
 
 
 class _Switches(ModuleType):
-    """The module's class, which reads and sets `winograd` in core."""
+    """The class of this module. Its attribute `winograd` reads and sets the switch in core."""
 
     @property
     def winograd(self) -> bool:

@@ -161,7 +161,9 @@ def enable_mem_efficient_sdp(enabled: bool) -> None:
 
 
 def enable_math_sdp(enabled: bool) -> None:
-    """Enable or disable attention by operators. If disabled, calls that the kernel cannot compute raise RuntimeError.
+    """Set whether attention may be computed by matrix products and a softmax.
+
+    If not, calls that the kernel cannot compute raise RuntimeError.
 
     Example:
         >>> torch.backends.cuda.enable_math_sdp(True)

@@ -123,7 +123,7 @@ def flags(
 
 
 class _Switches(ModuleType):
-    """The module's class, which handles assignments to `allow_tf32`."""
+    """The class of this module. Assigning to the attribute `allow_tf32` also sets the switch in core."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "allow_tf32":

@@ -45,7 +45,7 @@ def set_flags(
     """Set the switches that are passed, and return the previous values of all switches.
 
     Args:
-        _enabled: whether oneDNN computes convolutions. If False, plain kernels compute them, which are slow.
+        _enabled: whether oneDNN computes convolutions. If False, plain kernels, which are slow, compute them.
         _deterministic: has no effect, because results do not differ from run to run.
         _allow_tf32: has no effect, because there is no TF32 on the CPU.
 
@@ -79,7 +79,7 @@ def flags(
 
 
 class _Switches(ModuleType):
-    """The module's class, which handles assignments to `enabled`."""
+    """The class of this module. Assigning to the attribute `enabled` also sets the switch in core."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "enabled":

@@ -1,5 +1,6 @@
-"""Queries about GPUs, and functions that control them. GPUs need a separate package, which core finds if it is
-installed. Without a GPU, queries return that there is none, and other functions raise RuntimeError.
+"""Information about GPUs, and functions that control them. GPUs need a separate package, which core finds if it is
+installed. Without a GPU, functions such as `is_available` report that there is none, and other functions raise
+RuntimeError.
 """
 
 from __future__ import annotations

@@ -249,7 +249,7 @@ def _resolved(device: Any) -> core.device:
 
 
 class device:  # noqa: N801
-    """Context manager in which another GPU is the current one.
+    """Context manager that makes another GPU the current one in its block.
 
     Args:
         device: an index or a device. A negative index, or None, changes nothing.

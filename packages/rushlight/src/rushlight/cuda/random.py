@@ -91,7 +91,7 @@ def set_rng_state(new_state: core.Tensor, device: Any = "cuda") -> None:
         - `new_state`: (N,), of dtype uint8.
 
     Raises:
-        RuntimeError: there is no GPU, or the tensor is not a state.
+        RuntimeError: there is no GPU, or the tensor is not the state of a random stream.
 
     Example::
 

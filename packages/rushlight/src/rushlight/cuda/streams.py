@@ -71,7 +71,9 @@ class ExternalStream(Stream):
 
 
 class Event(core.Event):
-    """A point in a stream of the current GPU. Streams and the host can wait for it, and times can be measured.
+    """A point in a stream of the current GPU.
+
+    Streams and the host can wait for an event, and the time between two events can be measured.
 
     Args:
         enable_timing: whether `elapsed_time` may be called.

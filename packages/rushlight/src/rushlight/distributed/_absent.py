@@ -18,7 +18,7 @@ class Absent:
 
 
 def refused(name: str) -> Callable[..., NoReturn]:
-    """Return a function of this name, which raises RuntimeError when it is called."""
+    """Return a function with this name that raises RuntimeError when it is called."""
 
     def refuse(*args: Any, **kwargs: Any) -> NoReturn:
         raise RuntimeError(f"distributed.{name}(): is not supported\n{HINT}")
@@ -34,7 +34,7 @@ all_to_all_single_autograd = refused("_functional_collectives.all_to_all_single_
 
 
 def wait_tensor(tensor: Tensor) -> Tensor:
-    """Return the tensor unchanged. Collectives of this library do not return tensors that are not yet computed.
+    """Return the tensor unchanged. Collectives of this library return only tensors that are already computed.
 
     Shape:
         - Input and output: (*), of any shape.

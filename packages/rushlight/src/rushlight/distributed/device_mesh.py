@@ -1,4 +1,4 @@
-"""Meshes of devices that belong to several processes, which are not supported.
+"""Meshes of devices that belong to several processes. They are not supported.
 
 The classes exist for `isinstance`; creating an instance raises RuntimeError.
 """

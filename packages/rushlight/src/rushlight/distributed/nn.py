@@ -1,4 +1,4 @@
-"""Collectives through which gradients flow, which are not supported."""
+"""Collectives through which gradients flow. They are not supported."""
 
 from __future__ import annotations
 

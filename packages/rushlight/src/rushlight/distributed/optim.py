@@ -1,4 +1,4 @@
-"""Optimizers over several processes, which are not supported.
+"""Optimizers that work over several processes. They are not supported.
 
 The classes exist for `isinstance`; creating an instance raises RuntimeError.
 """

@@ -173,7 +173,10 @@ class Tracer(TracerBase):
         return self.create_proxy("call_module", path, args, kwargs)
 
     def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Any]) -> Any:
-        """Return the value of an attribute of a module, with a proxy for a parameter of the root."""
+        """Return the value of a module's attribute, or a proxy if the attribute is a parameter of the root.
+
+        If `proxy_buffer_attributes` is true, the function also returns a proxy for a buffer of the root.
+        """
         if isinstance(attr_val, Parameter):
             names = self._parameters
         elif self.proxy_buffer_attributes and isinstance(attr_val, Tensor):
@@ -244,7 +247,7 @@ class Tracer(TracerBase):
     def create_args_for_root(
         self, root_fn: Callable[..., Any], is_module: bool, concrete_args: dict[str, Any] | None = None
     ) -> tuple[Callable[..., Any], list[Any]]:
-        """Return a function that takes all arguments of `root_fn` by position, and placeholders for these arguments."""
+        """Return a function that takes all arguments of `root_fn` by position, and the proxies to call it with."""
         analysed = inspect.unwrap(root_fn)
         if isinstance(analysed, functools.partial) or not hasattr(analysed, "__code__"):
             raise TypeError(

@@ -180,7 +180,7 @@ class Graph:
         return re.sub("(?<=[a-z])([A-Z])", r"_\1", name).lower()
 
     def placeholder(self, name: str, type_expr: Any = None, default_value: Any = ...) -> Node:
-        """Add an argument of the graph. An argument without a default value is required."""
+        """Add an argument to the graph. An argument without a default value is required."""
         default = () if default_value is ... or default_value is inspect.Signature.empty else (default_value,)
         return self.create_node("placeholder", name, default, type_expr=type_expr)
 
@@ -277,7 +277,7 @@ class Graph:
             self._insert = before
 
     def inserting_before(self, n: Node | None = None) -> Any:
-        """Return a context manager in which nodes are added before `n`, by default at the beginning."""
+        """Return a context manager in which nodes are added before `n` or, without `n`, at the beginning."""
         if n is None:
             return self.inserting_after(self._root)
         if n.graph is not self:
@@ -397,7 +397,7 @@ class Graph:
 
 @dataclass(frozen=True)
 class _NodeNumber:
-    """The number of a node in a pickled graph, in place of the node."""
+    """Stands for a node in a pickled graph, and contains the number of the node."""
 
     number: int
 
@@ -437,7 +437,7 @@ class _Nodes:
 
 
 class _Writer:
-    """Writes a graph as Python. A variable is freed by the line that uses it last."""
+    """Writes a graph as Python code. A variable is freed by the line that uses it last."""
 
     def __init__(self, graph: Graph, root: str) -> None:
         self._graph = graph

@@ -72,7 +72,7 @@ class Interpreter:
         return None
 
     def boxed_run(self, args_list: list[Any]) -> Any:
-        """Run the graph with arguments in a list, which is emptied, and return its output."""
+        """Run the graph with the arguments in a list, empty the list, and return the graph's output."""
         args = tuple(args_list)
         args_list.clear()
         return self.run(*args)
@@ -129,7 +129,7 @@ class Interpreter:
         return self.map_nodes_to_values(n.args, n), self.map_nodes_to_values(n.kwargs, n)
 
     def map_nodes_to_values(self, args: Argument, n: Node) -> Any:
-        """Return `args` with results in place of nodes."""
+        """Return `args` with each node replaced by its result."""
 
         def value(node: Node) -> Any:
             if node not in self.env:

@@ -36,7 +36,9 @@ _VIEWS = set(_VIEW_NAMES.split())
 
 
 def has_side_effect(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Register a function whose calls dead-code elimination keeps, and return it. May be used as a decorator.
+    """Register a function that has side effects, so that dead-code elimination keeps its calls. Return the function.
+
+    May be used as a decorator.
 
     Example:
         >>> @has_side_effect
@@ -97,8 +99,8 @@ class Node:
         meta: a dict in which passes over the graph can store data.
 
     Raises:
-        ValueError: `op` is none of these texts, or `target` has the wrong type: it must be callable for "call_function", and
-            a string for every other `op`.
+        ValueError: `op` is none of these strings, or `target` has the wrong type: it must be callable for "call_function",
+            and a string for every other `op`.
 
     Example:
         >>> graph = torch.fx.symbolic_trace(lambda x: x.relu()).graph
@@ -150,7 +152,7 @@ class Node:
         return self._prev
 
     def prepend(self, x: Node) -> None:
-        """Move `x`, of the same graph, before this node."""
+        """Move `x`, a node of the same graph, to the position before this node."""
         if x.graph is not self.graph:
             raise AssertionError(
                 f"fx.Node.prepend(x): must be a node of the same graph, but '{x}' belongs to another graph"
@@ -162,7 +164,7 @@ class Node:
         before._next, x._prev, x._next, self._prev = x, before, self, x
 
     def append(self, x: Node) -> None:
-        """Move `x`, of the same graph, after this node."""
+        """Move `x`, a node of the same graph, to the position after this node."""
         if x is not self:
             self._next.prepend(x)
 
@@ -280,8 +282,10 @@ class Node:
     def is_impure(self, impure_random: bool = True) -> bool:
         """Return whether the call has an effect besides its result.
 
-        This is true of placeholders, outputs and assertions. It is true of an in-place call if its first argument comes from
-        outside of the graph or is used later; if this argument is a view, the same holds for its base.
+        Placeholders and outputs have an effect, and so have calls with `out`, calls of functions that `has_side_effect`
+        registered, such as assertions, and calls of modules whose attribute `_is_impure` is true. A call that changes its
+        first argument in place has an effect if this argument, or the tensor of which it is a view, comes from outside of
+        the graph or is used later.
         """
         if self.op in ("placeholder", "output"):
             return True

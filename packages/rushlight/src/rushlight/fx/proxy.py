@@ -98,7 +98,10 @@ class TracerBase:
         return proxy_factory_fn(node) if proxy_factory_fn else self.proxy(node)
 
     def create_arg(self, a: Any) -> Argument:
-        """Return `a` as an argument of a node. Raises NotImplementedError for an object that no graph can hold."""
+        """Convert `a` to a value that can be an argument of a node.
+
+        Raises NotImplementedError for an object that no graph can hold.
+        """
         return map_aggregate(a, self._argument)
 
     def _argument(self, a: Any) -> Argument:
@@ -156,7 +159,9 @@ class GraphAppendingTracer(TracerBase):
 
 
 class Proxy:
-    """The result of a node while a program is traced. Operators, functions and methods that are applied to it become nodes.
+    """A proxy that stands for the result of a node while a program is traced.
+
+    Operators, functions and methods that are applied to it become nodes.
 
     Args:
         node: the node.

@@ -36,7 +36,7 @@ def replace_pattern(
     pattern: Callable[..., Any] | GraphModule,
     replacement: Callable[..., Any] | GraphModule,
 ) -> list[Match]:
-    """Replace the parts of a graph that make the same calls as `pattern` by the calls of `replacement`.
+    """Find the parts of a graph that make the same calls as `pattern`, and replace them by the calls of `replacement`.
 
     An argument of the pattern matches any node, and different arguments match different nodes. A part is not replaced if a
     node that is not one of its results is used outside the part. If two matches overlap, only the match whose calls come
@@ -187,7 +187,7 @@ def _has(module: Module, path: str) -> bool:
 
 
 def _is_closed(nodes: dict[Node, Node], results: list[Node]) -> bool:
-    """Return whether only results of the match, arguments and attributes are used outside of the match."""
+    """Return whether nodes of the match are used only in the match, except for its results, arguments and attributes."""
     inside = {node for own, node in nodes.items() if own.op != "placeholder"}
     return all(
         user in inside

@@ -1,7 +1,7 @@
 """TorchScript's names. `trace` records the program of a module for `save`. Python source is not compiled.
 
-Queries return that nothing is compiled (`is_scripting()` is False), and decorators return their function (decision 0023).
-A traced module runs its Python code. A module that was loaded from a file runs the recorded program (decision 0041).
+Functions such as `is_scripting` report that nothing is compiled, and decorators return their function (decision 0023). A
+traced module runs its Python code. A module that was loaded from a file runs the recorded program (decision 0041).
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ interface: Callable[[T], T] = export
 
 
 def ignore(drop: Any = False, **kwargs: Any) -> Any:
-    """Return a function unchanged; if called with options, return a decorator that does so.
+    """Return a function unchanged or, if called with options, return a decorator that returns its function unchanged.
 
     Example:
         >>> @torch.jit.ignore(drop=True)

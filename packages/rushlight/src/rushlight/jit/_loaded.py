@@ -19,7 +19,7 @@ File = str | os.PathLike[str] | IO[bytes]
 
 
 class _Bound(NamedTuple):
-    """A program with its tensors, and the names of the tensors that a module registers."""
+    """A program with its tensors, and for each tensor its name in the module, or None if the module does not register it."""
 
     names: list[str | None]
     tensors: list[Tensor]

@@ -125,7 +125,7 @@ class TopLevelTracedModule(ScriptModule):
         return TopLevelTracedModule, (self._original, self._recordings)
 
     def _check_tables(self) -> None:
-        """Check the tables of parameters, buffers and submodules of the original module, which this module shares."""
+        """Check the tables of parameters, buffers and submodules, which this module shares with the original module."""
         self._original._check_tables()
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
@@ -150,7 +150,7 @@ class TopLevelTracedModule(ScriptModule):
 
 
 class ScriptFunction:
-    """A function that `trace` returns, which calls the original function.
+    """A function that `trace` returns and that calls the original function.
 
     Example:
         >>> traced = torch.jit.trace(lambda x: x + 1, torch.ones(2))
@@ -296,7 +296,7 @@ def save(m: Any, f: File, _extra_files: dict[str, str | bytes] | None = None) ->
     Args:
         m: the result of `trace`, `trace_module` or `load`.
         f: a path or an open binary file.
-        _extra_files: texts by name, which `load` returns; bytes must be UTF-8.
+        _extra_files: a dict from names to texts, which `load` returns; a text may be bytes in UTF-8.
 
     Raises:
         NotImplementedError: `m` was not traced, or cannot be captured yet.
@@ -316,7 +316,7 @@ def save(m: Any, f: File, _extra_files: dict[str, str | bytes] | None = None) ->
         program = _program_of(m, "save")
     else:
         raise NotImplementedError(
-            f"jit.save(m): {type(m).__name__} was not traced, and there is no compiler of its source\n"
+            f"jit.save(m): {type(m).__name__} was not traced, and its source cannot be compiled\n"
             "hint: jit.trace(model, example_inputs) first; torch.save(model.state_dict(), f) saves the weights"
         )
     save_program(program, f, extra_files=texts)

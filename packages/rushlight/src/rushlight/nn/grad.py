@@ -65,7 +65,7 @@ def _gradient_of_result(
 
 
 def _each(option: Any, dims: int) -> tuple[int, ...]:
-    """Return an option for each of `dims` dimensions."""
+    """Return an option as a tuple with a value for each of `dims` dimensions."""
     values = (option,) if isinstance(option, int) else tuple(option)
     return values * dims if len(values) == 1 else values
 

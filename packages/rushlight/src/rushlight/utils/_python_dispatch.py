@@ -1,4 +1,4 @@
-"""Placeholders for modes that intercept operators below autograd, which are not supported."""
+"""Placeholders for modes that intercept operators below autograd. Such modes are not supported."""
 
 from __future__ import annotations
 

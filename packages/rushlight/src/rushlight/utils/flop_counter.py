@@ -49,13 +49,13 @@ _numbers = count(1)
 def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[_Formula], _Formula]:
     """Decorator that registers a formula with which FlopCounterMode counts the operations of custom operators.
 
-    The formula takes the operator's arguments, with shapes instead of tensors, and the shape of the result, or a
-    shape for each of several results, as `out_shape`. It returns the number of operations. Operators that the custom
-    operator calls are then not counted.
+    The formula takes the operator's arguments, with shapes instead of tensors. Its argument `out_shape` is the shape of the
+    result, or a container of shapes if there are several results. It returns the number of operations. Operators that the
+    custom operator calls are then not counted.
 
     Args:
         targets: a custom operator, such as `torch.ops.namespace.name`, or a list of them.
-        get_raw: whether the formula takes the tensors themselves, and the result as `out_val`.
+        get_raw: whether the formula takes tensors instead of their shapes; it then takes the result as `out_val`.
 
     Raises:
         ValueError: a target is not a custom operator.
@@ -89,7 +89,7 @@ def _require_custom(argument: str, target: Any) -> None:
 
 
 def _of_shapes(formula: Callable[..., int]) -> Callable[..., int]:
-    """Return a formula that takes tensors, and calls a formula that takes shapes."""
+    """Return a formula that takes tensors and passes their shapes to `formula`."""
 
     def shape_of(x: Any) -> Any:
         return x.shape if isinstance(x, Tensor) else x
@@ -102,21 +102,21 @@ def _of_shapes(formula: Callable[..., int]) -> Callable[..., int]:
 
 
 class FlopCounterMode:
-    """Context manager that counts the operations of products, convolutions, attention and their gradients.
+    """Context manager that counts the operations of matrix products, convolutions, attention and their gradients.
 
     A multiplication and an addition count as two operations. The block is recorded with `rushlight.profiler.profile`.
-    Counters may be nested. A counter may be used inside the block of a profile that records shapes, but no profile may
-    begin or end inside the block of a counter. For the backward pass of a convolution, the gradient of the weight is counted
-    even if it is not computed. Gradients of custom operators and functions count in "Global" alone, not for the module that
-    called them.
+    Counters may be nested. A counter may be used inside the block of a profile that records shapes, but no profile may begin
+    or end while a counter is active. For the backward pass of a convolution, the gradient of the weight is counted even if
+    it is not computed. Gradients of custom operators and functions count in "Global" alone, not for the module that called
+    them.
 
     Args:
         mods: has no effect, as in PyTorch.
         depth: how many levels of modules the table shows; None for all.
         display: whether the table is printed at the end of the block.
         custom_mapping: a dict from custom operators to their formulas, which have the same form as for
-            `register_flop_formula` and replace registered formulas. A formula with a true attribute `_get_raw` takes the
-            tensors themselves.
+            `register_flop_formula` and replace registered formulas. A formula whose attribute `_get_raw` is true takes
+            tensors instead of their shapes.
 
     Raises:
         ValueError: a key of `custom_mapping` is not a custom operator.
@@ -149,11 +149,11 @@ class FlopCounterMode:
         self._names: dict[int, str] = {}
 
     def get_flop_counts(self) -> dict[str, dict[str, int]]:
-        """Return the number of operations of each operator by name, for "Global" and for each module that ran."""
+        """Return, for "Global" and for each module that ran, a dict with the number of operations of each operator."""
         return {path: dict(counts) for path, counts in self._counts.items()}
 
     def get_total_flops(self) -> int:
-        """Return the sum of all operations."""
+        """Return the total number of operations."""
         return sum(self._counts["Global"].values())
 
     def get_table(self, depth: int | None = None) -> str:
@@ -315,7 +315,7 @@ _shared = _Shared()
 
 
 def _is_in_call(event: Any, call: str) -> bool:
-    """Return whether an event is part of an operator that a formula counts."""
+    """Return whether an event lies inside the call `call` of an operator that a formula counts."""
     while event is not None and not event.name.startswith(call):
         event = event.cpu_parent
     return event is not None

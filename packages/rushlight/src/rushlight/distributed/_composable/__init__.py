@@ -1,1 +1,1 @@
-"""Placeholders for functions that change modules in place for several processes, which are not supported."""
+"""Placeholders for functions that prepare modules in place for several processes. They are not supported."""

@@ -1,4 +1,4 @@
-"""Checkpoints that several processes write together, which are not supported.
+"""Checkpoints that several processes write together. They are not supported.
 
 `torch.save(max_shard_size=...)` writes several files in parallel. The names exist for libraries that import them; using them
 raises RuntimeError.
@@ -40,7 +40,9 @@ class FileSystemWriter(_Absent):
 
 
 class StateDictOptions(_Absent):
-    """Options of the functions for states of distributed modules. Not supported: creating one raises RuntimeError.
+    """Options of the functions that read and set the state of distributed modules.
+
+    Not supported: creating one raises RuntimeError.
 
     Example:
         >>> from rushlight.distributed.checkpoint.state_dict import StateDictOptions

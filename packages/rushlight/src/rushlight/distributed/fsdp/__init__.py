@@ -1,4 +1,4 @@
-"""Modules that are sharded over processes, which are not supported.
+"""Modules that are sharded over processes. They are not supported.
 
 The classes exist for `isinstance`; creating an instance raises RuntimeError.
 """
@@ -61,7 +61,9 @@ class MixedPrecision(_Absent):
 
 
 class OffloadPolicy(_Absent):
-    """Base class of settings for where sharded parameters are kept, for `isinstance`. Creating one raises RuntimeError.
+    """Base class of settings that select where sharded parameters are kept, for `isinstance`.
+
+    Creating one raises RuntimeError.
 
     Example:
         >>> from rushlight.distributed.fsdp import OffloadPolicy

@@ -1,4 +1,4 @@
-"""Tensors that are sharded over processes, which are not supported.
+"""Tensors that are sharded over processes. They are not supported.
 
 `DTensor` exists for `isinstance`, and creating one raises RuntimeError. Placements describe how such a tensor would be
 distributed. They can be created, because libraries store them in tables.
@@ -45,7 +45,7 @@ class Placement:
         return isinstance(self, Replicate)
 
     def is_partial(self, reduce_op: str | None = None) -> bool:
-        """Return whether each process has a term of a reduction, or of the reduction `reduce_op` if it is given."""
+        """Return whether each process has a term of a reduction, which must be `reduce_op` if that is given."""
         return isinstance(self, Partial) and reduce_op in (None, self.reduce_op)
 
 

@@ -14,8 +14,8 @@ WARN_FOR_UNFUSED_KERNELS = False
 class SDPBackend(IntEnum):
     """Implementations of attention, for `sdpa_kernel`.
 
-    FLASH_ATTENTION and EFFICIENT_ATTENTION are the same kernel here. MATH computes attention by operators. CUDNN_ATTENTION
-    and OVERRIDEABLE have no implementation on the CPU.
+    FLASH_ATTENTION and EFFICIENT_ATTENTION select the same kernel here. MATH computes attention by matrix products and a
+    softmax. CUDNN_ATTENTION and OVERRIDEABLE have no implementation on the CPU.
 
     Example:
         >>> torch.nn.attention.SDPBackend.MATH.name

@@ -1,7 +1,8 @@
 """Attention whose scores are changed by a user-defined function: `flex_attention(q, k, v, score_mod, block_mask)`.
 
-The function computes one score, and `vmap` applies it to all scores, which are one tensor (B, H, Q_LEN, KV_LEN). A mask is
-stored as one tensor, too; if there is only a mask, the blocked kernel of `scaled_dot_product_attention` is used.
+The function computes one score, and `vmap` applies it to all scores, which form one tensor (B, H, Q_LEN, KV_LEN). A mask is
+stored as one tensor, too. A call without `score_mod` that requests no additional result uses the blocked kernel of
+`scaled_dot_product_attention`.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ class AuxRequest(NamedTuple):
     """Selection of the results that `flex_attention` returns in addition to its output.
 
     Attributes:
-        lse: the logarithms of the sums of exponentials.
-        max_scores: the largest scores.
+        lse: whether to return, for each query, the logarithm of the sum of the exponentials of its scores.
+        max_scores: whether to return the largest score of each query.
 
     Example:
         >>> AuxRequest(lse=True)
@@ -127,7 +128,7 @@ def or_masks(*mask_mods: MaskMod) -> MaskMod:
 
 
 def _for_all(function: Callable[..., Tensor], scores: int, *sizes: int, device: Any) -> Callable[..., Tensor]:
-    """Return a function that maps `function`, which computes one position, over all positions of shape `sizes`."""
+    """Return a function that computes the results of `function` at all positions of a tensor with the given sizes."""
     positions = [core.arange(size, device=device) for size in sizes]
     first = (0,) * scores
     for at in reversed(range(len(sizes))):
@@ -142,7 +143,7 @@ def create_mask(
 
     Args:
         mod_fn: a function of the indices of the batch, the head, the query and the key.
-        B, H: sizes of the batch and of the heads; None if all have the same mask.
+        B, H: the batch size and the number of heads; None if all have the same mask.
         Q_LEN, KV_LEN: numbers of queries and keys.
         device: the device of the result.
 
@@ -207,7 +208,7 @@ class BlockMask:
         return 100.0 * (1.0 - blocks.sum().item() / max(blocks.numel(), 1))
 
     def to(self, device: Any) -> BlockMask:
-        """Return a mask whose values are on a device."""
+        """Return the mask with its values on the device `device`."""
         return BlockMask(self._mask.to(device), self.mask_mod, self.BLOCK_SIZE)
 
     def __repr__(self) -> str:
@@ -228,7 +229,7 @@ def create_block_mask(
 
     Args:
         mask_mod: a function of the indices b, h, q and kv.
-        B, H: sizes of the batch and of the heads; None if all have the same mask.
+        B, H: the batch size and the number of heads; None if all have the same mask.
         Q_LEN, KV_LEN: numbers of queries and keys.
         device: the device of the mask.
         BLOCK_SIZE: the block size for `BlockMask.to_dense` and `BlockMask.sparsity`.
@@ -260,7 +261,7 @@ def flex_attention(
     *,
     return_aux: AuxRequest | None = None,
 ) -> Any:
-    """Compute attention with scores and a mask that functions define.
+    """Compute attention whose scores and mask are defined by functions.
 
     Args:
         query, key, value: the tensors.

@@ -1,4 +1,4 @@
-"""Modules over several processes, and `DataParallel` for one device."""
+"""`DistributedDataParallel`, which trains a module with several processes, and `DataParallel` for one device."""
 
 from rushlight.nn.parallel import distributed as distributed
 from rushlight.nn.parallel import scatter_gather as scatter_gather

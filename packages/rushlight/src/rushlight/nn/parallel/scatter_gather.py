@@ -20,7 +20,7 @@ def _only(function: str, devices: Sequence[Any]) -> Any:
 
 
 def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> list[Any]:
-    """Move the tensors in `inputs` to a device, and return a list with the result.
+    """Move the tensors in `inputs` to a device, and return a list that contains only the moved `inputs`.
 
     A batch is not split over several devices.
 

@@ -1,5 +1,5 @@
 # ruff: noqa: N801, PT009
-"""The base class of PyTorch's own tests, and its helpers, for libraries that test with them."""
+"""The base class of PyTorch's own tests and its helpers, for libraries whose tests use them."""
 
 from __future__ import annotations
 
@@ -110,8 +110,8 @@ def skipIfNoLapack(fn: Callable[..., Any]) -> Callable[..., Any]:
 class TestCase(unittest.TestCase):
     """A test case whose `assertEqual` compares tensors. Each test starts with the same seed.
 
-    The attributes `precision` and `rel_tol` are lower bounds of the tolerances of all comparisons. `assertEqual` raises
-    AssertionError if values differ.
+    The tolerances of all comparisons are at least the attributes `precision` (absolute) and `rel_tol` (relative).
+    `assertEqual` raises AssertionError if values differ.
 
     Example:
         >>> class TestAdd(TestCase):
@@ -150,7 +150,7 @@ class TestCase(unittest.TestCase):
         Args:
             x, y: the values to compare. A tensor may be compared with a list, tuple or range of numbers, and a tensor of one
                 element with a number. The dtype of the tensor is then ignored. Numbers are compared by value, not by type.
-            msg: a text that is added to the error's text; a function receives the text and returns another.
+            msg: a text that is added to the error's text, or a function that receives the error's text and returns another.
             atol, rtol: tolerances; pass both or neither. By default, the dtypes determine the tolerances.
             equal_nan: whether NaN equals NaN.
             exact_dtype, exact_device, exact_layout, exact_stride, exact_is_coalesced: which other properties must agree.
@@ -365,7 +365,7 @@ class parametrize:
     Args:
         arg_str: the names of the arguments, separated by commas.
         arg_values: one element for each test: a value, a tuple with a value for each name, or a `subtest`.
-        name_fn: returns the end of a test's name from the values.
+        name_fn: a function that takes the values of a test and returns the end of its name.
 
     Raises:
         RuntimeError: `arg_values` does not have one value for each name.

@@ -49,11 +49,15 @@ class Compare:
         self._trim = True
 
     def colorize(self, rowwise: bool = False) -> None:
-        """Show the best time of each column (or of each row, with `rowwise`) in green, and times twice as long in red."""
+        """Color the times of each column (or of each row, with `rowwise`).
+
+        Times up to 5 % longer than the best one are green, other times up to 20 % longer are blue, and times at least twice
+        as long are red.
+        """
         self._color, self._rowwise = True, rowwise
 
     def highlight_warnings(self) -> None:
-        """Mark times that vary much."""
+        """Mark measurements whose times vary so much that their median is not reliable."""
         self._warn = True
 
     def print(self) -> None:

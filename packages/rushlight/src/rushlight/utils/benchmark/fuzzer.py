@@ -1,4 +1,4 @@
-"""Random parameters and tensors to measure operators with."""
+"""Random parameters and tensors for measurements of operators."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ class FuzzedParameter:
     Args:
         name: the name by which tensors and constraints refer to the parameter.
         minval, maxval: the bounds, which are included. Values are integers if both bounds are integers.
-        distribution: "loguniform", "uniform", or a dictionary from values to their probabilities, which has no bounds.
-        strict: whether to keep the value while the other parameters are drawn again because they do not satisfy the limits.
-            If False, this value is drawn again, too, so that limits on the sizes of tensors make large values rarer.
+        distribution: "loguniform" or "uniform", both of which need bounds, or a dictionary from values to their
+            probabilities, for which there are no bounds.
+        strict: whether to keep the value when parameters are drawn again because they violate a constraint. If False, the
+            value is drawn again, too, so that limits on the sizes of tensors make large values rarer.
 
     Raises:
         ValueError: the distribution is unknown, bounds are missing or superfluous, or probabilities do not sum to 1.
@@ -88,7 +89,7 @@ class FuzzedParameter:
 
 
 class ParameterAlias:
-    """A value of a distribution that refers to the value of another parameter. Aliases may point to aliases.
+    """A placeholder in a distribution for the value of another parameter. Aliases may point to aliases.
 
     Example::
 
@@ -109,11 +110,12 @@ class FuzzedTensor:
         name: the name of the tensor.
         size: the sizes, as integers or names of parameters.
         steps: a step k for each size. The tensor consists of every k-th element of a larger tensor.
-        probability_contiguous: the probability that the dimensions are in memory in their order. Otherwise their order in
-            memory is random.
-        min_elements, max_elements: limits of the number of elements.
-        max_allocation_bytes: a limit of the memory, including the elements that `steps` leave out.
-        dim_parameter: the name of the parameter that holds the number of sizes that are used.
+        probability_contiguous: the probability that the dimensions are laid out in memory in their order. Otherwise, they
+            are laid out in another, random order.
+        min_elements, max_elements: limits on the number of elements.
+        max_allocation_bytes: a limit on the memory, including the elements that `steps` leave out.
+        dim_parameter: the name of the parameter that is the number of dimensions. The tensor has this many of the first
+            sizes in `size`; missing sizes are 1.
         roll_parameter: has no effect, as in PyTorch.
         dtype: the dtype.
         cuda: whether to create the tensor on a GPU.
@@ -206,7 +208,7 @@ class FuzzedTensor:
         return size, steps, tuple(n * step for n, step in zip(size, steps, strict=True))
 
     def satisfies_constraints(self, params: dict[str, Any]) -> bool:
-        """Return whether the limits of elements and memory allow these parameters."""
+        """Return whether the tensor satisfies its limits on elements and memory with these parameters."""
         size, _, allocated = self._get_size_and_steps(params)
         elements, nbytes = math.prod(size), math.prod(allocated) * self._dtype.itemsize
         return (
@@ -222,12 +224,12 @@ class FuzzedSparseTensor(FuzzedTensor):
     Args:
         name: the name of the tensor.
         size: the sizes, as integers or names of parameters.
-        min_elements, max_elements: limits of the number of elements, zeros included.
-        dim_parameter: the name of the parameter that holds the number of sizes that are used.
-        sparse_dim: the name of the parameter that holds the number of sparse dimensions.
+        min_elements, max_elements: limits on the number of elements, zeros included.
+        dim_parameter: as for :class:`FuzzedTensor`.
+        sparse_dim: the name of the parameter that is the number of sparse dimensions.
         nnz: has no effect, as in PyTorch, because `density` determines the number of values.
-        density: the name of the parameter that holds the fraction of positions with a value.
-        coalesced: the name of the parameter that holds whether positions are sorted and distinct.
+        density: the name of the parameter that is the fraction of positions with a value.
+        coalesced: the name of the parameter that says whether positions are sorted and distinct.
         dtype: the dtype.
         cuda: whether to create the tensor on a GPU.
 
@@ -295,7 +297,7 @@ class FuzzedSparseTensor(FuzzedTensor):
 
 
 class Fuzzer:
-    """Draws parameters, such as sizes, and makes tensors from them that satisfy all limits.
+    """Draws parameters, such as sizes, until they satisfy all constraints, and makes tensors from them.
 
     Args:
         parameters: parameters, or lists of parameters.
@@ -338,10 +340,10 @@ class Fuzzer:
             )
 
     def take(self, n: int) -> Iterator[tuple[dict[str, Tensor], dict[str, dict[str, Any]], dict[str, Any]]]:
-        """Iterate over `n` sets: tensors, their properties and the parameters, each by name.
+        """Iterate over `n` sets. A set consists of dicts with the tensors, their properties and the parameters by name.
 
         Raises:
-            ValueError: a thousand sets of parameters in a row did not satisfy the limits.
+            ValueError: a thousand sets of parameters in a row violated a constraint or a limit of a tensor.
         """
         state = np.random.RandomState(self._seed)
         rushlight.manual_seed(int(state.randint(0, 2**32 - 1, dtype=np.int64)))
@@ -353,7 +355,7 @@ class Fuzzer:
 
     @property
     def rejection_rate(self) -> float:
-        """The fraction of the drawn sets of parameters that did not satisfy the limits."""
+        """The fraction of the drawn sets of parameters that violated a constraint or a limit of a tensor."""
         return 1 - self._accepted / self._generated if self._generated else 0.0
 
     def _generate(self, state: np.random.RandomState) -> dict[str, Any]:

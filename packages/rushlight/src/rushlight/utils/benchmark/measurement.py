@@ -27,7 +27,7 @@ def select_unit(t: float) -> tuple[str, float]:
 
 
 def unit_to_english(u: str) -> str:
-    """Return the word for a unit.
+    """Return the English name of a unit of time.
 
     Raises:
         KeyError: the unit is unknown.
@@ -69,7 +69,7 @@ class TaskSpec:
 
     @property
     def title(self) -> str:
-        """The label and sub-label, or the statement."""
+        """The label and the sub-label or, without a label, the statement."""
         if self.label is None:
             return self.stmt
         return self.label + (f": {self.sub_label}" if self.sub_label else "")
@@ -77,11 +77,11 @@ class TaskSpec:
 
 @dataclass
 class Measurement:
-    """Times of blocks of runs of a statement.
+    """The times of a statement that was run in blocks.
 
     Args:
         number_per_run: the number of runs in each block.
-        raw_times: the seconds of each block.
+        raw_times: the time of each block, in seconds.
         task_spec: the description of the measurement.
         metadata: further data to store.
 
@@ -97,7 +97,7 @@ class Measurement:
 
     @property
     def times(self) -> list[float]:
-        """Seconds of one run, by block."""
+        """For each block, the time of one run in seconds."""
         return [t / self.number_per_run for t in self.raw_times]
 
     @property

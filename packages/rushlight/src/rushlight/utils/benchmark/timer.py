@@ -15,7 +15,7 @@ _MOST_RUNS = 10**9
 
 
 def timer() -> float:
-    """Return the time of a clock in seconds, after waiting for work that was submitted to a GPU.
+    """Wait for the work that was submitted to the GPU, and return the time of a clock in seconds.
 
     Example:
         >>> begin = timer()
@@ -88,11 +88,11 @@ class Timer:
             return Measurement(number, [self._timer.timeit(number)], self._task_spec)
 
     def repeat(self, repeat: int = -1, number: int = -1) -> NoReturn:
-        """Not supported: raise NotImplementedError, since `blocked_autorange` chooses the number of runs."""
+        """Raise NotImplementedError: use `blocked_autorange`, which chooses the number of runs."""
         raise NotImplementedError("Timer.repeat(): is not supported\nhint: use blocked_autorange()")
 
     def _block_size(self, min_run_time: float) -> int:
-        """Return a number of runs that takes a hundredth of `min_run_time`, so that reading the clock is negligible."""
+        """Return how many runs take a hundredth of `min_run_time`, so that the time for reading the clock is negligible."""
         number = 1
         while self._timer.timeit(number) < min_run_time / 100 and number < _MOST_RUNS:
             number *= 10
@@ -101,7 +101,7 @@ class Timer:
     def blocked_autorange(
         self, callback: Callable[[int, float], None] | None = None, min_run_time: float = 0.2
     ) -> Measurement:
-        """Measure blocks of runs until they have taken `min_run_time` seconds together.
+        """Measure blocks of runs until they have taken `min_run_time` seconds in total.
 
         Args:
             callback: called with the runs and the seconds of each block.

@@ -1,4 +1,4 @@
-"""Convert arguments to NumPy arrays, and images to the order of dimensions that files need."""
+"""Convert arguments to NumPy arrays, and reorder the dimensions of images as files need them."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def pillow() -> ModuleType:
 
 
 def png(array: np.ndarray, rescale: float = 1, boxes: np.ndarray | None = None, labels: Any = None) -> Any:
-    """Return height, width, channels and the encoded bytes of an image (H, W, C) of bytes, with boxes drawn in red."""
+    """Draw red boxes on an image (H, W, C) of bytes, and return its height, width, channels and encoded bytes."""
     image = pillow().fromarray(array[..., 0] if array.shape[2] == 1 else array)
     if boxes is not None:
         from PIL import ImageDraw

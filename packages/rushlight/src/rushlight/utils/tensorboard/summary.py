@@ -143,7 +143,7 @@ def histogram_raw(
 
 
 def default_bins() -> np.ndarray:
-    """Return TensorFlow's limits of buckets: powers of 1.1 from 1e-12 to 1e20, their negatives, and zero."""
+    """Return the limits of buckets that TensorFlow uses: powers of 1.1 from 1e-12 to 1e20, their negatives, and zero."""
     limits = [1e-12]
     while limits[-1] * 1.1 < 1e20:
         limits.append(limits[-1] * 1.1)
@@ -262,7 +262,7 @@ def video(tag: str, tensor: Any, fps: float = 4) -> Any:
 
 
 def audio(tag: str, tensor: Any, sample_rate: int = 44100) -> Any:
-    """Return a summary of a sound: samples from -1 to 1, of one channel.
+    """Return a summary of a sound with one channel, whose samples are from -1 to 1.
 
     Samples outside this range are clipped, with a warning. Raises ValueError if there is more than one channel.
 
@@ -340,7 +340,7 @@ def pr_curve_raw(
     num_thresholds: int = 127,
     weights: Any = None,
 ) -> Any:
-    """Return a summary of a precision-recall curve whose counts and ratios are given, for each threshold.
+    """Return a summary of a precision-recall curve from the counts and ratios for each threshold.
 
     Args:
         tag: the tag.

@@ -28,8 +28,9 @@ class FileWriter:
 
     Args:
         log_dir: the folder of the file.
-        max_queue: number of messages that may wait to be written. If as many messages wait, adding a message blocks.
-        flush_secs: number of seconds after which waiting messages are written in any case.
+        max_queue: number of messages that may wait to be written. If this many messages wait,
+            adding another message blocks until one is written.
+        flush_secs: number of seconds after which waiting messages are written at the latest.
         filename_suffix: the end of the file's name.
 
     Example::
@@ -61,7 +62,7 @@ class FileWriter:
     def add_summary(
         self, summary: Any, global_step: int | None = None, walltime: float | None = None
     ) -> None:
-        """Add a summary, which the functions of `utils.tensorboard.summary` make."""
+        """Add a summary that a function of `utils.tensorboard.summary` returned."""
         self.add_event(pb.event.Event(summary=summary), global_step, walltime)
 
     def add_graph(self, graph_profile: Any, walltime: float | None = None) -> None:
@@ -90,11 +91,12 @@ class SummaryWriter:
     current time. Methods raise ValueError if the shape of a tensor is not valid.
 
     Args:
-        log_dir: the folder; by default runs/ with the time and the computer's name.
+        log_dir: the folder; by default a folder in `runs` that is named after the time and the computer.
         comment: the end of the default folder's name.
         purge_step: a step. TensorBoard ignores events of earlier files from this step on.
-        max_queue: number of events that may wait to be written. If as many events wait, adding an event blocks.
-        flush_secs: number of seconds after which waiting events are written in any case.
+        max_queue: number of events that may wait to be written. If this many events wait, adding another
+            event blocks until one is written.
+        flush_secs: number of seconds after which waiting events are written at the latest.
         filename_suffix: the end of the file's name.
 
     Example::
@@ -127,7 +129,7 @@ class SummaryWriter:
         self._get_file_writer()
 
     def _get_file_writer(self) -> FileWriter:
-        """Return the writer of the folder. After `close`, this is a new writer."""
+        """Return the writer of the folder, or a new writer after `close`."""
         if self.file_writer is None:
             self.file_writer = self._open(self.log_dir)
             self.all_writers = {self.file_writer.get_logdir(): self.file_writer}
@@ -206,7 +208,7 @@ class SummaryWriter:
         global_step: int | None = None,
         walltime: float | None = None,
     ) -> None:
-        """Add numbers that are drawn in one chart. Each number is written to a separate event file."""
+        """Add several numbers to one chart. Each number is written to a separate event file."""
         folder = self._get_file_writer().get_logdir()
         assert self.all_writers is not None
         for tag, value in tag_scalar_dict.items():
@@ -222,7 +224,7 @@ class SummaryWriter:
         global_step: int | None = None,
         walltime: float | None = None,
     ) -> None:
-        """Add a tensor, which is not converted."""
+        """Add a tensor with its shape and dtype."""
         self._get_file_writer().add_summary(summary.tensor_proto(tag, tensor), global_step, walltime)
 
     def add_histogram(
@@ -288,7 +290,7 @@ class SummaryWriter:
         walltime: float | None = None,
         dataformats: str = "CHW",
     ) -> None:
-        """Add an image, of bytes or of numbers from 0 to 1.
+        """Add an image, whose pixels are bytes, or numbers from 0 to 1.
 
         `dataformats` names the dimensions: an order of CHW, HW or NCHW. Raises ValueError if it does not match the shape.
         """
@@ -303,9 +305,10 @@ class SummaryWriter:
         walltime: float | None = None,
         dataformats: str = "NCHW",
     ) -> None:
-        """Add images as a grid of eight columns, of bytes or of numbers from 0 to 1.
+        """Add images as a grid of eight columns.
 
-        `dataformats` names the dimensions. Raises ValueError if it does not match the shape.
+        Pixels are bytes, or numbers from 0 to 1. `dataformats` names the dimensions. Raises ValueError if `dataformats` does
+        not match the shape.
         """
         self.add_image(tag, img_tensor, global_step, walltime, dataformats)
 
@@ -324,7 +327,7 @@ class SummaryWriter:
 
         Args:
             tag: the chart.
-            img_tensor: the image, of bytes or of numbers from 0 to 1.
+            img_tensor: the image, whose pixels are bytes, or numbers from 0 to 1.
             box_tensor: boxes (N, 4): x and y of one corner and of the opposite corner.
             global_step: the step.
             walltime: the time.
@@ -347,7 +350,7 @@ class SummaryWriter:
         close: bool = True,
         walltime: float | None = None,
     ) -> None:
-        """Add a figure of matplotlib, or several as a grid; `close` closes them afterwards."""
+        """Add a Matplotlib figure, or several figures as a grid. If `close` is true, the figures are closed afterwards."""
         from matplotlib import pyplot
         from matplotlib.backends.backend_agg import FigureCanvasAgg
 
@@ -371,7 +374,7 @@ class SummaryWriter:
         fps: float = 4,
         walltime: float | None = None,
     ) -> None:
-        """Add videos (N, T, C, H, W), of bytes or of numbers from 0 to 1, in a grid, at `fps` frames per second."""
+        """Add videos (N, T, C, H, W) as a grid, with `fps` frames per second. Pixels are bytes, or numbers from 0 to 1."""
         made = summary.video(tag, vid_tensor, fps)
         self._get_file_writer().add_summary(made, global_step, walltime)
 
@@ -491,7 +494,7 @@ class SummaryWriter:
         weights: Any = None,
         walltime: float | None = None,
     ) -> None:
-        """Add a precision-recall curve whose counts and ratios are given for each threshold."""
+        """Add a precision-recall curve from the counts and ratios for each threshold."""
         made = summary.pr_curve_raw(
             tag,
             true_positive_counts,
@@ -520,7 +523,10 @@ class SummaryWriter:
         self.add_custom_scalars({category: {title: ["Margin", tags]}})
 
     def add_custom_scalars(self, layout: Mapping[str, Mapping[str, Sequence[Any]]]) -> None:
-        """Arrange scalars in charts: {category: {chart: ["Multiline" or "Margin", tags]}}. The last call replaces others."""
+        """Arrange scalars in charts: {category: {chart: ["Multiline" or "Margin", tags]}}.
+
+        The layout of the last call replaces earlier ones.
+        """
         self._get_file_writer().add_summary(summary.custom_scalars(layout))
 
     def add_mesh(

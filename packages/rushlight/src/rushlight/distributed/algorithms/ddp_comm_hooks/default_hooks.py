@@ -1,4 +1,4 @@
-"""Hooks for `DistributedDataParallel.register_comm_hook`: average gradients over ranks, optionally in a shorter dtype."""
+"""Hooks for `DistributedDataParallel.register_comm_hook` that average gradients, which some hooks send in 16 bits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Hook = Callable[[Any, GradBucket], Future[Tensor]]
 
 
 def _mean(group: dist.ProcessGroup | None, tensor: Tensor) -> Future[Tensor]:
-    """Start to replace a tensor by its mean over the ranks."""
+    """Start a collective that replaces a tensor by its mean over the ranks, and return a future with the tensor."""
     tensor.div_(dist.get_world_size(group))
     work = dist.all_reduce(tensor, group=group, async_op=True)
     if work is None:
@@ -53,7 +53,7 @@ def allreduce_hook(process_group: dist.ProcessGroup | None, bucket: GradBucket) 
     """Return the mean of the gradients over the ranks, as without a hook.
 
     Arguments:
-        process_group: the hook's state: a group, or None for the group of all processes.
+        process_group: the hook's state, which is a group, or None for the group of all processes.
         bucket: the gradients.
 
     Shape:
@@ -67,10 +67,10 @@ def allreduce_hook(process_group: dist.ProcessGroup | None, bucket: GradBucket) 
 
 
 def fp16_compress_hook(process_group: dist.ProcessGroup | None, bucket: GradBucket) -> Future[Tensor]:
-    """Return the mean of the gradients over the ranks, sent as float16.
+    """Return the mean of the gradients over the ranks, which send the gradients as float16.
 
     Arguments:
-        process_group: the hook's state: a group, or None for the group of all processes.
+        process_group: the hook's state, which is a group, or None for the group of all processes.
         bucket: the gradients.
 
     Shape:
@@ -84,10 +84,10 @@ def fp16_compress_hook(process_group: dist.ProcessGroup | None, bucket: GradBuck
 
 
 def bf16_compress_hook(process_group: dist.ProcessGroup | None, bucket: GradBucket) -> Future[Tensor]:
-    """Return the mean of the gradients over the ranks, sent as bfloat16.
+    """Return the mean of the gradients over the ranks, which send the gradients as bfloat16.
 
     Arguments:
-        process_group: the hook's state: a group, or None for the group of all processes.
+        process_group: the hook's state, which is a group, or None for the group of all processes.
         bucket: the gradients.
 
     Shape:

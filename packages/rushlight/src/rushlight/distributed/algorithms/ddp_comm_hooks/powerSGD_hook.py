@@ -88,7 +88,7 @@ class PowerSGDState:
         return {**self.__dict__, "process_group": None}
 
     def compression_stats(self) -> tuple[float, int, int]:
-        """Return the rate of compression, and the numbers of elements before and after compression."""
+        """Return the compression rate, and the numbers of elements before and after compression."""
         before, after = self.total_numel_before_compression, self.total_numel_after_compression
         return (before / after if after else 0.0), before, after
 
@@ -126,7 +126,7 @@ def powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future[Tensor]:
 
 
 def batched_powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future[Tensor]:
-    """Return the mean of the gradients over the ranks, approximated as one square matrix for the whole bucket.
+    """Return the mean of the gradients over the ranks, with the whole bucket approximated as one square matrix of low rank.
 
     This sends fewer elements than `powerSGD_hook` and approximates the gradients less accurately.
 
@@ -171,7 +171,7 @@ def _hook(state: PowerSGDState, bucket: GradBucket, gradients: Any) -> Future[Te
 
 
 def _approximate(state: PowerSGDState, index: int, tensors: list[Tensor]) -> None:
-    """Replace tensors in place by their means over the ranks, or by low-rank approximations where these are small enough."""
+    """Replace tensors in place by their means over the ranks, or by approximations of low rank where these are smaller."""
     whole: list[Tensor] = []
     matrices: list[Tensor] = []
     right: list[Tensor] = []

@@ -1,1 +1,1 @@
-"""Placeholders for data pipes, which are not supported, for libraries that check for them."""
+"""Placeholders for libraries that check for data pipes. Data pipes are not supported."""

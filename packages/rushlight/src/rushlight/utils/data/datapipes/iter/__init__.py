@@ -1,4 +1,4 @@
-"""Placeholders for iterable data pipes, which are not supported.
+"""Placeholders for iterable data pipes. Data pipes are not supported.
 
 The class exists for `isinstance`; creating an instance raises NotImplementedError.
 """
