@@ -1,4 +1,4 @@
-"""Draw the recorded graph as SVG, with a layout that this module computes, or as text for Graphviz."""
+"""Draw the recorded graph as SVG, with a layout that this module computes, or write it as source text for Graphviz."""
 
 from __future__ import annotations
 

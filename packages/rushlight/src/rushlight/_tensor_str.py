@@ -1,4 +1,4 @@
-"""Functions that print tensors, under PyTorch's module path, for classes that print in the same way."""
+"""Functions that print tensors, under PyTorch's module path, for classes that are printed in the same way."""
 
 from __future__ import annotations
 

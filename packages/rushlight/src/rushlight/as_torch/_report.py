@@ -1,4 +1,4 @@
-"""`python -m rushlight.as_torch report FILE...`: list the torch names in programs that are missing or differ here.
+"""`python -m rushlight.as_torch report FILE...`: list the torch names that programs use and that are missing or differ here.
 
 Programs are parsed, not run. For a notebook (`.ipynb`), the cells with code are parsed, and their lines are numbered
 consecutively. Names are resolved from the imports of torch and its modules: after `import torch.nn.functional as F`,

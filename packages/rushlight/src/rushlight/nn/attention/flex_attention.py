@@ -225,10 +225,10 @@ def create_block_mask(
     BLOCK_SIZE: int | tuple[int, int] = _DEFAULT_SPARSE_BLOCK_SIZE,
     _compile: bool = False,
 ) -> BlockMask:
-    """Return the mask for `flex_attention` in which query q of head h of example b attends to key kv if `mask_mod` is True.
+    """Return the mask for `flex_attention` in which a query attends to a key if `mask_mod(b, h, q, kv)` is True.
 
     Args:
-        mask_mod: a function of the indices b, h, q and kv.
+        mask_mod: a function of the indices of the example b, the head h, the query q and the key kv.
         B, H: the batch size and the number of heads; None if all have the same mask.
         Q_LEN, KV_LEN: numbers of queries and keys.
         device: the device of the mask.

@@ -225,7 +225,7 @@ def image_boxes(
     dataformats: str = "CHW",
     labels: Sequence[str] | None = None,
 ) -> Any:
-    """Return a summary of an image with boxes (N, 4), which are given as x and y of two corners.
+    """Return a summary of an image with boxes (N, 4), each of which consists of x and y of two corners.
 
     Raises ValueError if `dataformats` does not match the shape, or if the numbers of labels and of boxes differ.
 
