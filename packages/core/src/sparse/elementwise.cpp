@@ -293,7 +293,7 @@ Tensor floor_divide(const TensorOrScalar& a, const TensorOrScalar& b) {
 
 template <Tensor (*f)(const TensorOrScalar&, const TensorOrScalar&)>
 Tensor binary_in_place(const Operator& op, StageMask, const Tensor& a, const TensorOrScalar& b) {
-    if (!is_sparse(a)) refuse(op.name, b.tensor(), "a plain tensor that is written in place");
+    if (!is_sparse(a)) refuse(op.name, b.tensor(), "a dense tensor that is written in place");
     replace_parts(op.name, a, f(a, b));
     return a;
 }

@@ -143,7 +143,7 @@ Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, Scalar beta,
     return product;
 }
 
-// In place, only a plain tensor can be the sum.
+// In place, only a dense tensor can be the sum.
 Tensor addmm_(const Tensor& input, const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha) {
     if (is_sparse(input)) refuse("addmm_", input, "a sparse input");
     return ops::copy_(input, addmm(input, a, b, beta, alpha));
