@@ -255,9 +255,14 @@ def test_load_state_dict_hooks():
         keys.missing_keys.clear()
         keys.unexpected_keys.clear()
 
-    net.register_load_state_dict_post_hook(forgive)
+    handle = net.register_load_state_dict_post_hook(forgive)
     net.load_state_dict(renamed)
     assert core.equal(net[0].weight, state["0.weight"])
+    handle.remove()
+    net.register_load_state_dict_post_hook(lambda module, keys: None)
+    with pytest.raises(RuntimeError, match="the entries that fit were loaded"):
+        net.load_state_dict({**renamed, "0.weight": core.zeros_like(state["0.weight"])})
+    assert not net[0].weight.any()
 
 
 @pytest.mark.parametrize("assign", [False, True])

@@ -193,7 +193,7 @@ class State:
         unexpected: list[str] = []
         errors: list[str] = []
         deferred: list[Callable[[], None]] = []
-        loaded_up_to: str | None = None
+        loaded = "nothing was loaded"
         has_post_hooks = False
         metadata = getattr(state_dict, "_metadata", None)
         # Hooks may rename keys, so copy the caller's dictionary.
@@ -208,10 +208,10 @@ class State:
 
         def load_up_to(key: str) -> None:
             """Load the entries that have been checked, unless an error has been found."""
-            nonlocal loaded_up_to
+            nonlocal loaded
             if not errors and not (strict and (missing or unexpected)):
                 run_deferred()
-                loaded_up_to = key
+                loaded = f"the entries up to {key!r} were loaded"
 
         scopes = [("", state)]  # prefixes of the module's ancestors, and the states that they receive
         for module, prefix in _with_prefixes(self, ""):
@@ -231,9 +231,10 @@ class State:
         # Post-hooks may remove keys from the lists, and expect that the values are already loaded.
         if not errors and (has_post_hooks or not (strict and (missing or unexpected))):
             run_deferred()
+            loaded = "the entries that fit were loaded, because a hook might have accepted the state"
             _run_post_hooks(self, result)
         if errors or (strict and (missing or unexpected)):
-            raise RuntimeError(self._describe_misfit(strict, missing, unexpected, errors, loaded_up_to))
+            raise RuntimeError(self._describe_misfit(strict, missing, unexpected, errors, loaded))
         return result
 
     def _describe_misfit(
@@ -242,10 +243,9 @@ class State:
         missing: list[str],
         unexpected: list[str],
         errors: list[str],
-        loaded_up_to: str | None,
+        loaded: str,
     ) -> str:
-        loaded = "nothing was" if loaded_up_to is None else f"the entries up to {loaded_up_to!r} were"
-        lines = [f"load_state_dict: the state does not fit {type(self).__name__}; {loaded} loaded"]
+        lines = [f"load_state_dict: the state does not fit {type(self).__name__}; {loaded}"]
         if strict and missing:
             lines.append("  Missing key(s) in state_dict: " + _quoted(missing))
         if strict and unexpected:
