@@ -279,8 +279,8 @@ void Recorder::call(const Operator& op, StageMask rest, Stack& stack) {
         if (auto at = outside_of_.find(t.impl()); at != outside_of_.end())
             RL_CHECK(
                 !has_moved(outside_[at->second]), throw_not_implemented,
-                "capture: %s%s changes the shape or the memory of '%s' in place, which cannot be captured so "
-                "far\n"
+                "capture: %s%s changes the shape of '%s', or the storage that it refers to, in place, which cannot be "
+                "captured so far\n"
                 "hint: apply the operator to a clone() of the tensor",
                 op.name, here().c_str(), outside_[at->second].named.name.c_str());
     if (std::ranges::none_of(given, [](const auto& pair) { return is_differentiable(pair.first.dtype()); }))

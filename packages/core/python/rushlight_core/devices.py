@@ -146,7 +146,7 @@ def get_device_properties(device: DeviceLike) -> DeviceProperties:
 
     Raises:
         NotImplementedError: the backend does not report this information.
-        RuntimeError: the device has no backend, as is the case for the CPU.
+        RuntimeError: the device is not served by a device backend; the CPU, for example, is not.
 
     Example::
 
@@ -207,7 +207,7 @@ def mem_get_info(device: DeviceLike) -> tuple[int, int]:
 
     Raises:
         NotImplementedError: the backend does not report this information.
-        RuntimeError: the device has no backend, as is the case for the CPU.
+        RuntimeError: the device is not served by a device backend; the CPU, for example, is not.
 
     Example::
 
@@ -224,7 +224,7 @@ def memory_stats(device: DeviceLike) -> dict[str, int]:
 
     Raises:
         NotImplementedError: the backend does not use core's allocator.
-        RuntimeError: the device has no backend, as is the case for the CPU.
+        RuntimeError: the device is not served by a device backend; the CPU, for example, is not.
 
     Example::
 
@@ -241,7 +241,7 @@ def reset_peak_memory_stats(device: DeviceLike) -> None:
 
     Raises:
         NotImplementedError: the backend does not use core's allocator.
-        RuntimeError: the device has no backend, as is the case for the CPU.
+        RuntimeError: the device is not served by a device backend; the CPU, for example, is not.
 
     Example::
 
@@ -260,7 +260,7 @@ def memory_snapshot(device: DeviceLike) -> str:
 
     Raises:
         NotImplementedError: the backend does not use core's allocator.
-        RuntimeError: the device has no backend, as is the case for the CPU.
+        RuntimeError: the device is not served by a device backend; the CPU, for example, is not.
 
     Example::
 
@@ -278,7 +278,7 @@ def empty_cache(device: DeviceLike) -> None:
 
     Raises:
         NotImplementedError: the backend does not use core's allocator.
-        RuntimeError: the device has no backend, as is the case for the CPU.
+        RuntimeError: the device is not served by a device backend; the CPU, for example, is not.
 
     Example::
 
@@ -297,7 +297,7 @@ def set_memory_limit(device: DeviceLike, nbytes: int) -> int:
 
     Raises:
         NotImplementedError: the backend does not use core's allocator.
-        RuntimeError: the device has no backend, as is the case for the CPU.
+        RuntimeError: the device is not served by a device backend; the CPU, for example, is not.
 
     Example::
 

@@ -99,7 +99,7 @@ void refuse_in_capture(const char* what, Device device) {
     std::lock_guard lock(all.mutex);
     for (const auto& one : all.list)
         RL_CHECK(one.graph->device() != device, throw_runtime,
-                 "%s: cannot wait for device %s while a graph of this device is recorded", what,
+                 "%s: cannot wait for device %s while a graph is being recorded on this device", what,
                  name(device).c_str());
 }
 

@@ -70,7 +70,8 @@ class TransformerEncoderLayer(Module):
         activation: "relu", "gelu" or a function of one tensor.
         layer_norm_eps: added to the variance in layer normalisation.
         batch_first: whether the batch is the first dimension, not the second.
-        norm_first: whether to normalise the input of the attention and the input of the network, instead of the sums.
+        norm_first: whether to normalise the inputs of the attention and of the feed-forward network, instead of the
+            sums after them.
         bias: whether linear and normalisation layers have a bias.
         device: device of the parameters.
         dtype: dtype of the parameters.

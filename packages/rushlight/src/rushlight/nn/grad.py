@@ -88,7 +88,7 @@ def conv1d_input(
         stride, padding, dilation, groups: as given to `F.conv1d`.
 
     Shape:
-        - `grad_output`: (N, C, L), the shape of the result; output: (N, C, L), the shape of the input.
+        - `grad_output`: (N, C_out, L_out), the shape of the result; output: (N, C_in, L), the shape of the input.
 
     Raises:
         RuntimeError: `grad_output` does not have the shape of the result.
@@ -118,7 +118,7 @@ def conv1d_weight(
         stride, padding, dilation, groups: as given to `F.conv1d`.
 
     Shape:
-        - `input` and `grad_output`: (N, C, L); output: `weight_size`.
+        - `input`: (N, C_in, L); `grad_output`: (N, C_out, L_out); output: `weight_size`.
 
     Raises:
         RuntimeError: `grad_output` does not have the shape of the result.
@@ -148,7 +148,7 @@ def conv2d_input(
         stride, padding, dilation, groups: as given to `F.conv2d`.
 
     Shape:
-        - `grad_output`: (N, C, H, W), the shape of the result; output: (N, C, H, W), the shape of the input.
+        - `grad_output`: (N, C_out, H_out, W_out), the shape of the result; output: (N, C_in, H, W), the shape of the input.
 
     Raises:
         RuntimeError: `grad_output` does not have the shape of the result.
@@ -178,7 +178,7 @@ def conv2d_weight(
         stride, padding, dilation, groups: as given to `F.conv2d`.
 
     Shape:
-        - `input` and `grad_output`: (N, C, H, W); output: `weight_size`.
+        - `input`: (N, C_in, H, W); `grad_output`: (N, C_out, H_out, W_out); output: `weight_size`.
 
     Raises:
         RuntimeError: `grad_output` does not have the shape of the result.
@@ -208,7 +208,8 @@ def conv3d_input(
         stride, padding, dilation, groups: as given to `F.conv3d`.
 
     Shape:
-        - `grad_output`: (N, C, D, H, W), the shape of the result; output: (N, C, D, H, W), the shape of the input.
+        - `grad_output`: (N, C_out, D_out, H_out, W_out), the shape of the result; output: (N, C_in, D, H, W), the
+          shape of the input.
 
     Raises:
         RuntimeError: `grad_output` does not have the shape of the result.
@@ -238,7 +239,7 @@ def conv3d_weight(
         stride, padding, dilation, groups: as given to `F.conv3d`.
 
     Shape:
-        - `input` and `grad_output`: (N, C, D, H, W); output: `weight_size`.
+        - `input`: (N, C_in, D, H, W); `grad_output`: (N, C_out, D_out, H_out, W_out); output: `weight_size`.
 
     Raises:
         RuntimeError: `grad_output` does not have the shape of the result.

@@ -1,4 +1,4 @@
-"""Convert arguments to NumPy arrays, and reorder the dimensions of images as files need them."""
+"""Convert arguments to NumPy arrays, and put the dimensions of images in the order of the file format."""
 
 from __future__ import annotations
 
