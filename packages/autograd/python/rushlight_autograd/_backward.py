@@ -57,9 +57,9 @@ def backward(
     Args:
         tensors: the tensors that are differentiated. A `GradientEdge` may be passed in place of a tensor; then its gradient
             must be passed, too.
-        grad_tensors: the gradient of each tensor in `tensors`, with the shape of the tensor. None stands for a
-            gradient of 1, and is allowed only for tensors of one element.
-        retain_graph: whether to keep the graph, so that `backward` can be called on it again. The default is the value of
+        grad_tensors: the gradient of each tensor in `tensors`, with the shape of the tensor. None means a gradient of 1, and
+            is allowed only for tensors of one element.
+        retain_graph: whether to keep the graph, so that `backward` can be called again. The default is the value of
             `create_graph`.
         create_graph: whether the gradients can themselves be differentiated.
         grad_variables: deprecated name of `grad_tensors`.
@@ -154,8 +154,8 @@ def grad(
     Args:
         outputs: the tensors that are differentiated, one or several.
         inputs: the tensors, or `GradientEdge`s, whose gradients are returned.
-        grad_outputs: the gradient of each output, with the shape of the output. None stands for a gradient of 1, and is
-            allowed only for outputs of one element.
+        grad_outputs: the gradient of each output, with the shape of the output. None means a gradient of 1, and is allowed
+            only for outputs of one element.
         retain_graph: whether to keep the graph, so that gradients can be computed from it again. The default is the
             value of `create_graph`.
         create_graph: whether the gradients can themselves be differentiated.

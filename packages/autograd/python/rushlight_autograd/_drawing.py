@@ -1,4 +1,4 @@
-"""Draw the recorded graph as SVG, with a layout that this module computes, or write it as source text for Graphviz."""
+"""Draw the recorded graph as SVG, with a layout that this module computes, or return it as source text for Graphviz."""
 
 from __future__ import annotations
 
@@ -313,7 +313,7 @@ def _svg(
 
 
 def _curve(chain: list[_Box]) -> str:
-    """Return the SVG path of an edge from its upper box to its lower box. It is vertical in each layer in between."""
+    """Return the SVG path of an edge from its upper to its lower box. The path is vertical in the layers between them."""
     x, y = chain[0].x, chain[0].y + chain[0].height / 2
     path = f"M{x:.1f},{y:.1f}"
     for box in chain[1:]:

@@ -257,7 +257,7 @@ class _Check:
         return [(a - b) / (2 * self.eps) for a, b in zip(*sides, strict=True)]
 
     def with_values(self, i: int, values: Tensor) -> Tensor:
-        """Write `values` to input i, and return the input. Return `values` if the input cannot be changed in place."""
+        """Write `values` to input i and return the input, or return `values` if the input cannot be changed in place."""
         try:
             self.args[i].data.copy_(values)
         except RuntimeError:
@@ -311,7 +311,7 @@ class _Check:
                 )
 
     def batched(self, i: int) -> None:
-        """Check that two gradients that one pass computes, as in vmap, equal gradients that are computed separately."""
+        """Check that two gradients from one batched pass, as in vmap, equal gradients that are computed separately."""
         for k, y in enumerate(_outputs(self.func, self.args)):
             if not y.requires_grad:
                 continue
@@ -347,7 +347,7 @@ class _Check:
                 self.compare("forward", a, b, f"output {k}[{o}] for input {i}", scale)
 
     def batched_forward(self, i: int) -> None:
-        """Check that two tangents that one pass computes, as in vmap, equal tangents that are computed separately."""
+        """Check that two tangents from one batched pass, as in vmap, equal tangents that are computed separately."""
         directions = [self.random(self.args[i], 3000 + n) for n in range(2)]
 
         def tangents(direction: Tensor) -> tuple[Tensor, ...]:
@@ -376,7 +376,7 @@ class _Check:
 def _of_plain(
     name: str, func: Callable[..., Any], inputs: Any, masked: bool | None
 ) -> tuple[Callable[..., Any], list[Any]]:
-    """Return a function that takes the values of sparse inputs in place of these inputs, and its dense inputs."""
+    """Return a function of the stored values of sparse inputs, and the inputs with these values in their place."""
     args = list(_tuple(inputs))
     if all(x.layout is core.strided for x in args if isinstance(x, Tensor)):
         return func, args

@@ -9,7 +9,7 @@ from rushlight_autograd._alive import nodes_above
 
 
 def warn(site: str, extended: bool, sample: Any, graphs: int) -> None:
-    """Warn about a line of code that uses results of graphs through which a backward pass has already run.
+    """Warn about a line of code that uses results whose graphs a backward pass has already used.
 
     If `extended` is true, `site` is the line that uses the results. Otherwise, `site` is the line that computed the results,
     and the line that uses them is the site of a node with an edge to `sample`.

@@ -43,10 +43,10 @@ def vmap(
     Args:
         func: a function of tensors, nested containers of tensors, and other objects. It returns tensors or containers
             of tensors.
-        in_dims: the dimension of each argument along which the examples lie; None for an argument that is the same
-            for all examples. A number applies to all positional arguments that are tensors. A tuple has one entry
-            for each positional argument. If the argument is a container, its entry may be a container of the same
-            structure, with an entry for each part. Examples of keyword arguments lie along dimension 0.
+        in_dims: the dimension of each argument along which the examples lie; None for an argument that is the same for all
+            examples. A number applies to all positional arguments that are tensors. A tuple has one entry for each
+            positional argument. If the argument is a container, its entry may be a container of the same structure, with an
+            entry for each element. Examples of keyword arguments lie along dimension 0.
         out_dims: the dimension of each result along which the examples lie; a number, or a container with the structure of
             the result. None for a result that is the same for all examples; such a result may be any object.
         randomness: the behaviour of random operators. "error": they raise an error; "different": each example gets

@@ -48,7 +48,7 @@ class CheckpointError(RuntimeError):
 
 
 def noop_context_fn() -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
-    """Return two context managers that do nothing: one for the first run, and one for the second."""
+    """Return two context managers that do nothing, for the first and the second run of the function."""
     return nullcontext(), nullcontext()
 
 

@@ -112,7 +112,8 @@ class Function(FunctionCtx):
                 `set_materialize_grads(False)`. The entry of an argument that is not a tensor is None.
 
         Returns:
-            for each output, a tangent of the output's shape or None; if there are several outputs, as a tuple.
+            the tangent of the output, of the same shape, or None; if there are several outputs, a tuple with one entry for
+            each.
         """
         raise NotImplementedError("jvp was not overridden")
 

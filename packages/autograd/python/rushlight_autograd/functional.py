@@ -21,7 +21,8 @@ def _tuple(value: Any) -> tuple[Any, ...]:
 def _leaves(inputs: Any, create_graph: bool) -> tuple[Tensor, ...]:
     """Return the inputs as leaves of a new graph.
 
-    With `create_graph`, an input that requires grad is replaced by a view of the input, which is part of its graph.
+    If `create_graph` is true, an input that requires grad is replaced by a view of the input, so that results are part of
+    the graph of the input.
     """
     if create_graph:
         return tuple(x.view_as(x) if x.requires_grad else x.detach().requires_grad_() for x in _tuple(inputs))
@@ -38,7 +39,7 @@ def _outputs(name: str, outputs: Any) -> tuple[Tensor, ...]:
 
 
 def _vectors(name: str, v: Any, like: tuple[Tensor, ...], what: str) -> tuple[Tensor, ...]:
-    """Check the shapes of `v`, and return `v`. If `v` is None and may be omitted, return ones."""
+    """Check the shapes of `v`, and return it as a tuple. If `v` is None and may be omitted, return a tensor of ones."""
     if v is None:
         if len(like) != 1 or like[0].numel() != 1:
             raise RuntimeError(f"{name}(v): may be left out only if {what} has one element")
@@ -91,7 +92,7 @@ def _finished(value: Any, create_graph: bool) -> Any:
 def vjp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
-    """Return ``func(*inputs)``, and the product of a vector with the Jacobian of `func`, computed in reverse mode.
+    """Return ``func(*inputs)`` and the product of the vector `v` with the Jacobian of `func`, computed in reverse mode.
 
     Args:
         func: a function of tensors that returns a tensor or a tuple of tensors.
@@ -122,7 +123,7 @@ def vjp(
 def jvp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
-    """Return ``func(*inputs)``, and the product of the Jacobian of `func` with a vector, computed in forward mode.
+    """Return ``func(*inputs)`` and the product of the Jacobian of `func` with the vector `v`, computed in forward mode.
 
     Args:
         func, inputs, create_graph, strict: as for :func:`vjp`.

@@ -92,8 +92,8 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     """Record that something other than an operator changed a tensor's memory.
 
-    If the tensor was saved for a backward pass, this pass then raises an error. Tensors made in inference mode
-    are ignored, because backward passes do not check them.
+    If the tensor was saved before for a backward pass, this pass raises an error. Tensors made in inference mode are
+    ignored, because backward passes do not check them.
 
     Args:
         tensor: the tensor or tensors, of any shape.
@@ -109,7 +109,7 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
 
 
 class saved_tensors_hooks:  # noqa: N801
-    """A context manager within which each tensor that an operator saves for its gradient is packed by a function.
+    """A context manager that packs, with `pack_hook`, each tensor that an operator in its block saves for gradients.
 
     The result of `pack_hook(tensor)` is stored in place of the tensor. Each time that the gradient needs the tensor,
     `unpack_hook(packed)` converts that result to a tensor of the same shape and dtype. Hooks nest; only the innermost
@@ -143,7 +143,7 @@ class saved_tensors_hooks:  # noqa: N801
 
 
 class save_on_cpu(saved_tensors_hooks):  # noqa: N801
-    """A context manager that keeps the tensors that operators in its block save for gradients in the memory of the CPU.
+    """A context manager that stores in CPU memory the tensors that operators in its block save for gradients.
 
     Args:
         pin_memory: whether to use pinned memory.
@@ -260,7 +260,7 @@ def to_dot(
     show_saved: bool = False,
     max_nodes: int = 100_000,
 ) -> str:
-    """Return the source text from which Graphviz draws the graph that computed outputs.
+    """Return the graph that computed outputs as source text for Graphviz.
 
     Args:
         outputs, params, show_saved, max_nodes: as for :func:`to_svg`; outputs have any shape.

@@ -25,7 +25,7 @@ __all__ = ["hessian", "jacfwd", "jacrev"]
 
 
 def units(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Return, for each tensor x, the parts of all unit vectors as a tensor (number of elements of all tensors, *x.shape)."""
+    """Split the unit vectors of the space of `tensors` into one tensor (total number of elements, *x.shape) for each x."""
     total = sum(t.numel() for t in tensors)
     result, start = [], 0
     for t in tensors:
@@ -44,7 +44,7 @@ def batched_gradients(
     retain_graph: bool = True,
     compute: Callable[..., list[Tensor]] = gradients,
 ) -> list[Tensor]:
-    """Return the gradients for many vectors, which are batched along dimension 0, from one pass."""
+    """Compute the gradients for many vectors, which are batched along dimension 0, in one pass."""
     count = vectors[0].shape[0]
     with batch_level(count, passive=True):
         rows = [_batch(v, 0) for v in vectors]
@@ -105,9 +105,9 @@ def jacrev(
         _preallocate_and_copy: accepted for compatibility; has no effect.
 
     Returns:
-        a function of the same arguments. In its result, each tensor of the output of `func` is replaced by a container
-        with the argument's structure. If `argnums` is a tuple, each tensor is replaced by a tuple of such containers, one
-        for each of these arguments.
+        a function of the same arguments. Its result has the structure of the output of `func`; in place of each tensor, it
+        contains a container of Jacobians with the structure of the argument. If `argnums` is a tuple, the result contains,
+        in place of each tensor, a tuple with such a container for each of these arguments.
 
     Shape:
         - Jacobian: (*output.shape, *argument.shape).
@@ -188,8 +188,8 @@ def jacfwd(
     Args:
         func, argnums, has_aux: as for :func:`jacrev`.
         randomness: accepted for compatibility; random numbers are drawn once.
-        chunk_size: the number of elements of the arguments for which one run of the function computes tangents; None for
-            all elements.
+        chunk_size: the number of elements of the arguments whose derivatives one run of the function computes; None for all
+            elements.
 
     Returns:
         a function like the result of :func:`jacrev`.

@@ -65,7 +65,7 @@ class Transform:
         return _reaches_outside([t for t in tensors if isinstance(t, Tensor) and t.requires_grad], self._id)
 
     def finished(self, value: Any) -> Any:
-        """Return a result unchanged if it is part of an outer graph, and detached from this transform's graph otherwise."""
+        """Return a result, detached from the graph of this transform unless it is also part of an outer graph."""
         if not isinstance(value, Tensor) or not value.requires_grad or self.outside([value]):
             return value
         return _cut_off(value)
@@ -109,7 +109,7 @@ def _positions(name: str, argnums: Any, count: int) -> list[int]:
 
 
 def with_arguments(name: str, transform: Any, args: tuple[Any, ...], argnums: Any) -> tuple[list[Any], Any]:
-    """Apply `transform` to the arguments that `argnums` selects. Return all arguments, and the selected ones."""
+    """Apply `transform` to the arguments that `argnums` selects. Return all arguments as a list, and the selected ones."""
     args_list = list(args)
     for n in _positions(name, argnums, len(args)):
         args_list[n] = tree_map(transform, args_list[n])
@@ -127,7 +127,7 @@ def tensors_of(name: str, what: str, value: Any) -> tuple[list[Tensor], TreeSpec
 
 
 def with_aux(name: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
-    """Split the result of a function into its output and its auxiliary object, which is None without `has_aux`."""
+    """Split the result of a function into its output and its auxiliary object, which is None if `has_aux` is false."""
     if not has_aux:
         return result, None
     if not isinstance(result, tuple) or len(result) != 2:

@@ -513,11 +513,11 @@ PyMethodDef context_methods[] = {
     {"mark_non_differentiable", keep_tensors<&PyContext::non_differentiable>, METH_VARARGS,
      "Declare the results that have no gradient."},
     {"set_materialize_grads", set_materialize_grads, METH_O,
-     "Set whether backward receives absent gradients as zeros (the default) or as None."},
+     "Set whether backward receives zeros (the default) or None for a result that has no gradient."},
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef context_properties[] = {
     {"saved_tensors", saved_tensors, nullptr,
-     "The saved tensors. Raises RuntimeError if one was written in place after it was saved.", nullptr},
+     "The saved tensors. Raises RuntimeError if one of them was changed in place after it was saved.", nullptr},
     {"needs_input_grad", needs_input_grad, nullptr,
      "A tuple of bools: whether the gradient of each argument of forward is needed.", nullptr},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},

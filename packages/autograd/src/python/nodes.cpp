@@ -149,7 +149,8 @@ PyObject* node_register_prehook(PyObject* self, PyObject* callable) {
 
 PyMethodDef node_methods[] = {
     {"name", node_name, METH_NOARGS, "Return the name of the recorded operator."},
-    {"_sequence_nr", node_sequence, METH_NOARGS, "Return a number that grows with each recorded node."},
+    {"_sequence_nr", node_sequence, METH_NOARGS,
+     "Return a number that is larger for nodes that are recorded later."},
     {"__dir__", node_dir, METH_NOARGS, nullptr},
     {"register_hook", node_register_hook, METH_O,
      "Call fn(grad_inputs, grad_outputs) after the node has run."},
@@ -157,11 +158,11 @@ PyMethodDef node_methods[] = {
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef node_properties[] = {
     {"next_functions", node_next_functions, nullptr,
-     "The nodes that receive the gradients, as pairs (node, index of its result).", nullptr},
+     "The nodes that receive the gradients, as pairs (node, index of the node's result).", nullptr},
     {"metadata", node_metadata, nullptr, "A dict for user data.", nullptr},
     {"site", node_site, nullptr,
      "The line that recorded the node, as \"file:line\"; None if it is not known.", nullptr},
-    {"variable", node_variable, nullptr, "The leaf into which an AccumulateGrad node adds.", nullptr},
+    {"variable", node_variable, nullptr, "The leaf to whose `grad` an AccumulateGrad node adds the gradient.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyObject* wrap_node(const Ref<Node>& node) {

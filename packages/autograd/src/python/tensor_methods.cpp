@@ -226,7 +226,8 @@ PyMethodDef methods[] = {
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef properties[] = {
     {"grad_fn", get_grad_fn, nullptr, "The node that computed this tensor, or None.", nullptr},
-    {"output_nr", get_output_nr, nullptr, "The index of this tensor among the results of grad_fn.", nullptr},
+    {"output_nr", get_output_nr, nullptr,
+     "The index of this tensor among the results of the operator that recorded grad_fn.", nullptr},
     {"retains_grad", get_retains_grad, nullptr, "Whether retain_grad() was called.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef functions[] = {

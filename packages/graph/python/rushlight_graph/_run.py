@@ -18,7 +18,7 @@ def program() -> Path:
 
 
 def environment() -> dict[str, str]:
-    """Return environment variables with which the executable finds core's library if it is in another folder."""
+    """Return environment variables with which the executable finds core's library, which may be in another folder."""
     core = find_spec("rushlight_core")
     folders = [
         str(Path(folder) / "lib") for folder in (core.submodule_search_locations if core else None) or ()

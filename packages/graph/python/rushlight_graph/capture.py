@@ -79,18 +79,18 @@ def capture(
     """Capture one call of `function` as a program.
 
     Args:
-        function: the function to capture. It is called once. Afterwards its arguments, the tensors of `state` and the state
-            of random numbers are restored.
+        function: the function to capture. It is called once. Its arguments, the tensors of `state` and the state of random
+            numbers are restored afterwards.
         args, kwargs: the arguments of the call. Tensors become inputs of the program; other values become constants.
         state: tuples (name, "parameter" or "buffer", tensor). These tensors are stored in the program if they are
             used.
         module: a module. For each operator, the submodule that calls it is recorded, for error messages and the
             printed program.
         expanded: names of composites that are recorded as the operators that they call.
-        below: record the operators below gradients, so that gradients are a part of the program. If `function`
-            computes gradients or uses transforms, they are always recorded this way.
-        around: a function that returns a context manager, which is entered for each call of `function`; there may be
-            several calls.
+        below: record the operators below gradients, so that gradients are a part of the program. Operators are also recorded
+            in this way, whatever `below` is, if `function` computes gradients or uses transforms.
+        around: a function that returns a context manager. `around` is called, and its result is entered, for each call of
+            `function`.
 
     Shape:
         - Inputs of the program have the shapes and dtypes of the tensors in `args` and `kwargs`.

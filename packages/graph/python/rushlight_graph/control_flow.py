@@ -10,7 +10,7 @@ from rushlight_graph import _C, dynamic
 
 
 class Recorder:
-    """Records calls of `cond`, `while_loop` and `scan` while the calling thread captures a program."""
+    """Records calls of `cond`, `while_loop` and `scan` as nodes while the calling thread captures a program."""
 
     def is_recording(self) -> bool:
         """Return whether a capture is under way on this thread."""
@@ -21,15 +21,15 @@ class Recorder:
         return dynamic.captures_sizes()
 
     def cond(self, pred: Tensor, true_fn: Function, false_fn: Function) -> list[Tensor]:
-        """Record a conditional: call both branches once."""
+        """Record a conditional, and call each branch once to record its operators."""
         return _C.capture_cond(pred, true_fn, false_fn)
 
     def while_loop(self, cond_fn: Function, body_fn: Function, carried: Sequence[Tensor]) -> list[Tensor]:
-        """Record a loop: call the condition and the body once."""
+        """Record a loop, and call its condition and its body once to record their operators."""
         return _C.capture_while_loop(cond_fn, body_fn, carried)
 
     def scan(self, combine_fn: Function, init: Sequence[Tensor], xs: Sequence[Tensor]) -> list[Tensor]:
-        """Record a scan: call the function of one step once."""
+        """Record a scan, and call the function of a step once to record its operators."""
         return _C.capture_scan(combine_fn, init, xs)
 
 

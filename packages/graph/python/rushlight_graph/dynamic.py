@@ -34,7 +34,7 @@ _SMALL_END = 65
 
 
 class Dim:
-    """A size of arguments that may differ between calls. It is identified by a name.
+    """A named size of the arguments of a program, which may differ between calls.
 
     `Dim("n")` represents sizes of two or more, `2 * Dim("n")` represents even sizes, and `Dim("n") + 1` represents
     sizes that are larger than `n` by one.
@@ -46,7 +46,7 @@ class Dim:
         max: the largest size.
 
     Raises:
-        ValueError: `name` is not an identifier, or `min` and `max` are not a range of sizes.
+        ValueError: `name` is not an identifier, or 0 <= min <= max does not hold.
 
     Example:
         >>> n = torch.export.Dim("n", max=64)
@@ -115,13 +115,13 @@ class Derived:
 
 
 def captures_sizes() -> bool:
-    """Return whether the calling thread captures a program whose sizes change."""
+    """Return whether the calling thread captures a program with dynamic sizes."""
     return getattr(_thread, "captures_sizes", False)
 
 
 @contextmanager
 def capturing_sizes() -> Iterator[None]:
-    """Return a context manager in which captures on the calling thread are for a program whose sizes change."""
+    """Return a context manager for captures from which a program with dynamic sizes is built on the calling thread."""
     _thread.captures_sizes = True
     try:
         yield
@@ -153,7 +153,7 @@ class Size:
     occurrences: list[tuple[int, int, int, int]] = field(default_factory=list)
 
     def values(self, number: int) -> list[int]:
-        """Return the sizes of all captures, the example size first. The other sizes have another order for each `number`."""
+        """Return the sizes of all captures, the example size first. The order of the other sizes depends on `number`."""
         low, high = self.dim.min, self.dim.max
         apart = next(filter(lambda steps: self.example + steps[-1] <= high, _steps(self.example)), _NARROW)
         orders = list(itertools.permutations(apart))
@@ -174,7 +174,7 @@ class Size:
         return found
 
     def further_values(self, number: int) -> list[int]:
-        """Return sizes of further captures, which may be smaller than the example, in a random but fixed order."""
+        """Return the sizes of further captures, which may be smaller than the example. Each call returns the same sizes."""
         low, high = max(self.dim.min, 2), min(self.dim.max, self.example + max(_FURTHER_RANGE, self.example))
         sizes = list(range(low, high + 1))
         chance = random.Random(self.example + number)
@@ -188,7 +188,7 @@ _NARROW = (1, 2, 3, 4, 5)
 
 
 def _steps(example: int) -> Iterator[tuple[int, ...]]:
-    """Iterate over candidates for the differences between the other sizes and the example size: Note [Sizes of captures]."""
+    """Yield possible tuples of differences between the other sizes and the example size: Note [Sizes of captures]."""
     for least, power in _POWERS:
         if example >= least:
             first = (example + 1) // power * power + power
@@ -292,7 +292,7 @@ def _by_name(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[
 
 
 def resized(tensors: Sequence[Tensor], sizes: Sequence[Size], values: Sequence[int]) -> dict[int, Tensor]:
-    """Return inputs of other sizes, which repeat the elements of the examples, by the ids of the examples."""
+    """Return a dict from the id of each example to a tensor of another size that repeats the elements of the example."""
     result: dict[int, Tensor] = {}
     for number, tensor in enumerate(tensors):
         made = tensor
@@ -312,7 +312,7 @@ def resized(tensors: Sequence[Tensor], sizes: Sequence[Size], values: Sequence[i
 
 
 def replaced(tree: Any, by_id: Mapping[int, Tensor]) -> Any:
-    """Return the tree, in which each tensor is replaced by the tensor that `by_id` contains for its id."""
+    """Return a copy of the tree in which each tensor is replaced by `by_id[id(tensor)]`."""
     if isinstance(tree, Tensor):
         return by_id[id(tree)]
     if type(tree) in (tuple, list):

@@ -1,4 +1,4 @@
-"""`export`, `save` and `load`, with PyTorch's interface, for this package's programs."""
+"""The functions `export`, `save` and `load` for programs, with the interface of `torch.export`."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ class ExportedProgram:
     def simplify(self, *, fold_batch_norm: bool = False) -> ExportedProgram:
         """Return an equivalent program with fewer operators.
 
-        Calls whose arguments are all constants, parameters and buffers become constants, repeated calls are merged, and
-        calls without effect are removed. A parameter that only such calls use is therefore no longer part of the program.
-        Results are the same bit for bit on this kind of processor.
+        A call whose arguments are all constants, parameters or buffers is replaced by its result. Repeated calls are merged,
+        and calls without effect are removed. A parameter that is not used afterwards is no longer part of the program. On
+        the kind of processor on which `simplify` is called, results stay the same bit for bit.
 
         Args:
-            fold_batch_norm: whether to fold batch norms into the weights of the convolutions before them. A batch
-                norm is folded if it is in evaluation mode, nothing else uses the result of the convolution, and both
-                are outside of control flow. Results then differ in their last digits, and a program that computes
-                gradients has no gradients for the parameters of either layer.
+            fold_batch_norm: whether to fold batch norms into the weights of the convolutions before them. A batch norm is
+                folded if it is in evaluation mode, nothing else uses the result of the convolution, and neither layer is in
+                a branch or loop. Folding changes the last digits of results, and a program that computes gradients no longer
+                computes gradients of the parameters of these two layers.
 
         Example:
             >>> model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)).eval()
@@ -79,10 +79,10 @@ class ExportedProgram:
         return self.program.structure()
 
     def with_graph(self, graph: Graph) -> ExportedProgram:
-        """Return a program with the operators of `graph` and the tensors of this program that `graph` names.
+        """Return a program with the operators of `graph` and with those tensors of this program that `graph` uses.
 
         Raises:
-            ValueError: the graph names a tensor that this program does not have, or has a tensor with another type.
+            ValueError: the graph uses a tensor that this program does not have, or that has another type in this program.
         """
         tensors = {name: tensor for name, _, tensor in self.program.constants()}
         missing = [name for name in graph.constants() if name not in tensors]
@@ -128,7 +128,7 @@ class ExportedProgram:
 
 
 class ProgramModule:
-    """A program as a function of the module's arguments.
+    """A callable that takes the arguments of the captured module and runs the program on them.
 
     If the program changes its buffers, the changes persist from call to call, as in the module.
     """
@@ -171,21 +171,23 @@ def export(
 ) -> ExportedProgram:
     """Call a module once and capture the operators that it calls as a program.
 
-    For arguments with the dtypes and shapes of the examples, the program computes the same results as the module,
-    whatever the values of the arguments. If the module reads a value (`if x.sum() > 0`, `.item()`, `print`), an error names
-    the line, because the program could not depend on this value. The module and the state of random numbers are not changed.
+    For arguments with the dtypes and shapes of the examples, the program computes the same results as the module, whatever
+    the values of the arguments. If the module reads the value of a tensor (`if x.sum() > 0`, `.item()`, `print`), `export`
+    raises an error that names the line, because a program cannot depend on this value. The module and the state of random
+    numbers are not changed.
 
     Args:
         mod: a module, captured in its current mode (`training`).
         args: its positional arguments: tensors, numbers, strings, dtypes and None, in tuples, named tuples, lists and
             dicts. Tensors become inputs. Calls of the program must pass the other arguments with the same values and types.
         kwargs: its keyword arguments.
-        dynamic_shapes: sizes of the arguments that change from call to call: a dict by the arguments' names, or an entry for
-            each argument in their order. An entry for a tensor is a dict from dimensions to `Dim`, or a sequence with an
-            entry for each dimension; None marks a size that does not change. The module is then called six times, with
-            inputs of other sizes made from the examples, and integers that differ between the calls become expressions of
-            these sizes.
-        strict: has no effect. In PyTorch, True means that Python's bytecode is analyzed; here, the module is always run.
+        dynamic_shapes: sizes of the arguments that change from call to call. Pass a dict from the names of arguments to
+            entries, or a sequence with an entry for each argument in their order. An entry for a tensor is a dict from
+            dimensions to `Dim`, or a sequence with an entry for each dimension; None marks a size that does not change. The
+            module is then called at least six times, with inputs of different sizes that are made from the examples.
+            Integers that differ between the calls become expressions of these sizes.
+        strict: has no effect. In PyTorch, True means that Python's bytecode is analyzed. In this library, the module is
+            always run.
         preserve_module_call_signature: must be empty, because a program does not contain calls of submodules.
         prefer_deferred_runtime_asserts_over_guards: must be False, because each run checks the assumptions of a
             program.
@@ -197,8 +199,8 @@ def export(
     Raises:
         TypeError: `mod` is not a module, or an argument is of a type that a program cannot hold.
         ValueError: `dynamic_shapes` does not match the structure or the sizes of the arguments.
-        RuntimeError: the module reads a value, writes to a tensor that is not an input, parameter or buffer, or calls other
-            operators if sizes differ.
+        RuntimeError: the module reads the value of a tensor, writes to a tensor that is not an input, parameter or buffer,
+            or calls different operators for different sizes.
         NotImplementedError: the module uses a feature that cannot be captured yet, such as a device other than the CPU or a
             random generator of its own.
 
@@ -223,7 +225,7 @@ def capture_module(
     dynamic_shapes: Any,
     expanded: Sequence[str] = (),
 ) -> ExportedProgram:
-    """Export a module. In place of the composites in `expanded`, record the operators that they call."""
+    """Export a module. For each composite in `expanded`, record the operators that it calls instead of the composite."""
     if not hasattr(mod, "named_parameters") or not callable(mod):
         raise TypeError(
             f"export(mod): must be a module, got {type(mod).__name__}\nhint: make a function the forward of a Module"
@@ -266,8 +268,8 @@ def save(
 
     Args:
         ep: the program.
-        f: a path, or an open binary file. A file at the path is replaced once the new file is complete.
-        extra_files: texts by name, which `load` returns.
+        f: a path, or an open binary file. An existing file at the path is replaced when the new file is complete.
+        extra_files: a dict from names to texts, which are written to the file and which `load` returns.
         opset_version: must be None, because the file lists each operator of the program instead of opset versions.
         pickle_protocol: must be 2, the default: nothing is pickled.
 
@@ -307,11 +309,11 @@ def load(
 
     Args:
         f: a path or an open binary file.
-        extra_files: a dict whose keys name texts that were passed to `save`; `load` sets their values.
+        extra_files: a dict whose keys are names of texts that were passed to `save`; `load` sets the values to these texts.
         expected_opset_version: must be None, as for `save`.
 
     Raises:
-        ValueError: the file is not a program, is damaged, or lacks a text of `extra_files`.
+        ValueError: the file is not a program, is damaged, or does not contain a text that `extra_files` names.
         RuntimeError: the file cannot be opened, or needs an operator that this library lacks.
         NotImplementedError: `expected_opset_version` is not None.
 

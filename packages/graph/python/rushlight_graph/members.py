@@ -19,7 +19,7 @@ Container = dict[Any, Any] | list[Any]
 
 
 class Members:
-    """The tensors in attributes of a module and its submodules, and in lists and dicts there, before a capture."""
+    """The tensors that a module and its submodules hold before a capture, in attributes and in their lists and dicts."""
 
     def __init__(self, module: Any) -> None:
         self._module = module
@@ -43,7 +43,7 @@ class Members:
 
     @contextmanager
     def restored(self) -> Iterator[None]:
-        """Restore the tensors that the block replaces, adds or removes."""
+        """Return a context manager that undoes replacing, adding and removing tensors in its block."""
         try:
             yield
         finally:

@@ -75,7 +75,7 @@ class Optimizers:
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
-        """Restore state that the capture has changed; raise NotImplementedError if a program cannot change it."""
+        """Restore state that the capture has changed; raise NotImplementedError if a program cannot make the same change."""
         before = {path: _snapshot(optimizer) for path, optimizer in self._found.items()}
         try:
             yield
@@ -147,7 +147,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def with_gradients(state: State) -> State:
-    """Return the state, and the gradients that exist."""
+    """Return the state, followed by those gradients of its tensors that are not None."""
     return state + [
         (f"{name}.grad", "buffer", tensor.grad)
         for name, _, tensor in state
@@ -156,11 +156,11 @@ def with_gradients(state: State) -> State:
 
 
 def capture_from_run_to_run(record: Callable[[], tuple[Program, Changes]], state: State) -> Program:
-    """Return a program for a region that can be run repeatedly: a run neither adds nor removes gradients.
+    """Capture a program that can be run repeatedly, because its runs neither add nor remove gradients.
 
-    The first run of a region may create gradients that did not exist before. The program represents the following runs, in
-    which these gradients exist. It contains zeros for such a gradient, because adding to zeros has the same result as
-    creating the gradient.
+    The first run may create gradients that did not exist before. The program represents the following runs, in which these
+    gradients exist. The program stores zeros as the initial value of such a gradient, because adding to zeros has the same
+    result as creating the gradient.
     """
     leaves = {name: tensor for name, _, tensor in state}
     before = {name: tensor.grad for name, tensor in leaves.items() if tensor.is_leaf}

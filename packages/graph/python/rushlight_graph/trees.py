@@ -1,4 +1,6 @@
-"""Arguments and results as JSON: containers are kept, tensors are numbered, and other objects are stored by value."""
+"""Represent arguments and results as JSON.
+
+Containers are kept, tensors are replaced by numbers, and other objects are stored by value."""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ _named_tuples: dict[tuple[str, ...], Any] = {}
 
 
 class Flattening:
-    """Flattens trees. A tensor that occurs several times has one number.
+    """Flattens trees, and numbers their tensors. A tensor that occurs several times has the same number everywhere.
 
     Raises TypeError, with a message that begins with `what`, for an object that is neither a container, a tensor nor
     a literal.
@@ -83,15 +85,15 @@ def fields_of(value: Any) -> tuple[str, ...] | None:
 
 
 def named_tuple(made: Any, parts: Sequence[Any]) -> Any:
-    """Return an object of the class `made`: a named tuple or an operator's results."""
+    """Make an object of the class `made`, a class of named tuples or of an operator's results, from its parts."""
     return made._make(parts) if hasattr(made, "_make") else made(parts)
 
 
 def matches(structure: Any, value: Any, tensors: dict[int, Tensor]) -> bool:
-    """Return whether `value` has a structure, and add its tensors to `tensors` by their numbers.
+    """Return whether `value` has this structure, and store its tensors in `tensors` under their numbers.
 
-    Literals must have the same type and value. The keys of a plain dict may be in another order. Two numbers may refer to
-    the same tensor, but one number must not refer to two tensors.
+    Literals must have the same type and value as in the structure. The keys of a plain dict may be in another order. Two
+    numbers may refer to the same tensor, but one number must not refer to two tensors.
     """
     kind, content = _node(structure)
     if kind == "tensor":
@@ -123,7 +125,7 @@ def matches(structure: Any, value: Any, tensors: dict[int, Tensor]) -> bool:
 
 
 def unflatten(structure: Any, tensors: list[Tensor]) -> Any:
-    """Return the tree that a structure describes, with tensors in place of numbers."""
+    """Return the tree that a structure describes, with the tensor `tensors[i]` in place of number i."""
     kind, content = _node(structure)
     if kind == "tensor":
         return tensors[content]
@@ -145,7 +147,7 @@ def unflatten(structure: Any, tensors: list[Tensor]) -> Any:
 
 
 def shown(structure: Any, numbers: bool = False) -> str:
-    """Return a structure as text; `numbers` shows the numbers of tensors."""
+    """Return a structure as text, which shows the numbers of tensors if `numbers` is true."""
     kind, content = _node(structure)
     if kind == "tensor":
         return f"tensor {content}" if numbers else "tensor"

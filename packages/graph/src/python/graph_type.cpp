@@ -56,14 +56,15 @@ PyObject* graph_memory(PyObject* self, PyObject*) {
 
 PyMethodDef methods[] = {
     {"parse", graph_parse, METH_O | METH_STATIC, "Return the graph whose str() is `text`."},
-    {"json", graph_json, METH_NOARGS, "Return the graph as JSON, in the form of files."},
+    {"json", graph_json, METH_NOARGS, "Return the graph as JSON, as files store it."},
     {"svg", graph_svg, METH_NOARGS,
      "Return a drawing as SVG: a box for each input and call, with lines to the calls that use its results."},
     {"differences", graph_differences, METH_O,
-     "Return a line for each difference from `other`: - only here, + only in `other`, ~ in both but changed."},
+     "Return a line for each difference from `other`. It begins with - for a line that only this graph has, + for "
+     "one that only `other` has, and ~ for one that differs."},
     {"memory", graph_memory, METH_NOARGS,
      "Return the bytes that the results of a run with the captured sizes need: `peak` is the largest number that is needed "
-     "at one time, and `block` the size of one block for all of them."},
+     "at one time, and `block` is the size of a block of memory that holds all results."},
     {"constants", graph_constants, METH_NOARGS, "Return the names of the constants."},
     {nullptr, nullptr, 0, nullptr}};
 PyType_Slot slots[] = {

@@ -240,12 +240,12 @@ PyMethodDef program_methods[] = {
     {"save", program_save, METH_O, "save(path): Write the program to a file."},
     {"to_bytes", program_to_bytes, METH_NOARGS, "Return the content of the file that `save` would write."},
     {"with_metadata", program_with_metadata, METH_O,
-     "with_metadata(dict): Return the program with other metadata."},
+     "with_metadata(dict): Return a copy of the program that has other metadata."},
     {"simplified", program_simplified, METH_VARARGS,
      "simplified(fold_batch_norm=False): Return the program with fewer nodes."},
     {"run", program_run, METH_O, "run(tensors): Run the program and return a list of tensors."},
     {"text", program_text, METH_NOARGS, "Return the operators as text, one line each."},
-    {"graph", program_graph, METH_NOARGS, "Return the graph as JSON, in the form of files."},
+    {"graph", program_graph, METH_NOARGS, "Return the graph as JSON, as files store it."},
     {"structure", program_structure, METH_NOARGS, "Return the graph of the program."},
     {"of", program_of_graph, METH_VARARGS | METH_STATIC,
      "of(graph, constants): Build a program from a graph and the tensors of its constants."},
@@ -330,13 +330,13 @@ PyObject* capture_needs_below(PyObject* self, PyObject*) {
 
 PyMethodDef capture_methods[] = {
     {"start", capture_start, METH_NOARGS, "Start to record this thread's operators."},
-    {"stop", capture_stop, METH_NOARGS, "End the region, and undo its writes."},
+    {"stop", capture_stop, METH_NOARGS, "End the region, and undo the writes of its operators."},
     {"enter_module", capture_enter, METH_O, "enter_module(path): Name the module whose operators follow."},
     {"leave_module", capture_leave, METH_NOARGS, "End the module that was entered last."},
     {"carry_gradients", capture_carry_gradients, METH_NOARGS,
-     "Record writes of new gradients to the memory from which the next run reads them. Must be called before `stop`."},
+     "Record that new gradients are copied to the memory from which the next run reads them. Call before `stop`."},
     {"changed_gradients", capture_changed_gradients, METH_NOARGS,
-     "Return a tuple (name, existed, exists) for each `.grad` that the region set or removed. Must be called after `stop`."},
+     "Return a tuple (name, existed, exists) for each `.grad` that the region set or removed. Call after `stop`."},
     {"needs_below", capture_needs_below, METH_NOARGS,
      "Return whether the operation that raised an error can be captured below gradients."},
     {"finish", capture_finish, METH_VARARGS, "finish(outputs, metadata): Return the captured Program."},
@@ -347,10 +347,10 @@ PyType_Slot capture_slots[] = {
     {Py_tp_methods, capture_methods},
     {Py_tp_doc,
      const_cast<char*>(
-         "Capture(inputs, state, expanded=(), below_gradients=False): A region whose operators become a "
-         "program. `inputs` and `state` are lists of (name, kind, tensor). Composites named in `expanded` are "
-         "recorded as the operators that they call. Below gradients, the operators of gradient formulas "
-         "are recorded as well.")},
+         "Capture(inputs, state, expanded=(), below_gradients=False): Record the operators of a region as a "
+         "program. `inputs` and `state` are lists of (name, kind, tensor). For composites that `expanded` names, "
+         "the operators that they call are recorded. If `below_gradients` is true, operators that compute "
+         "gradients are recorded as well.")},
     {0, nullptr}};
 PyType_Spec capture_spec = {"rushlight_graph._C.Capture", sizeof(PyCapture), 0, Py_TPFLAGS_DEFAULT,
                             capture_slots};
@@ -398,18 +398,18 @@ PyMethodDef functions[] = {
     {"is_capturing", is_capturing_now, METH_NOARGS, "Return whether this thread's operators are recorded."},
     {"capture_cond", cond_node, METH_VARARGS,
      "capture_cond(pred, true_fn, false_fn): Record a conditional and return a list of tensors. The functions "
-     "take an empty list."},
+     "are called with an empty list."},
     {"capture_while_loop", while_loop_node, METH_VARARGS,
      "capture_while_loop(cond_fn, body_fn, carried): Record a loop and return a list of tensors. The functions "
-     "take the carried tensors."},
+     "are called with a list of the carried tensors."},
     {"capture_scan", scan_node, METH_VARARGS,
-     "capture_scan(combine_fn, init, xs): Record a loop and return a list of tensors. The function takes the "
-     "carried tensors and the slices."},
+     "capture_scan(combine_fn, init, xs): Record a loop and return a list of tensors. The function is called "
+     "with a list of the carried tensors, followed by one slice of each tensor in `xs`."},
     {nullptr, nullptr, 0, nullptr}};
 
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                           "rushlight_graph._C",
-                          "Captures of operators, and programs.",
+                          "Capture operators as programs, and run, change and save programs.",
                           -1,
                           functions,
                           nullptr,

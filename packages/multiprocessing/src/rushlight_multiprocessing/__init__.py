@@ -5,9 +5,9 @@
     queue = mp.Queue()
     mp.Process(target=work, args=(queue, model)).start()
 
-All names of the standard module are available. Objects sent through queues, pipes and pools, and arguments of
-processes, may contain tensors. The tensors are moved to shared memory and not copied. The memory is anonymous: it is
-released when processes are killed, and the size of /dev/shm does not limit it.
+All names of the standard module are available. Objects sent through queues, pipes and pools, and arguments of processes, may
+contain tensors. A tensor is moved to shared memory when it is sent, and the receiving process uses this memory without a
+copy. The memory is anonymous: it is released when processes are killed, and the size of /dev/shm does not limit it.
 """
 
 import multiprocessing as _standard
@@ -53,7 +53,7 @@ def Queue(maxsize: int = 0) -> _Queue:
     """Return a queue for any number of writers and readers.
 
     Arguments:
-        maxsize: the number of objects at which `put` blocks; 0 for no limit.
+        maxsize: the number of objects in the queue at which `put` blocks; 0 for no limit.
 
     Example:
         >>> import rushlight.multiprocessing as mp
@@ -70,7 +70,7 @@ def JoinableQueue(maxsize: int = 0) -> _JoinableQueue:
     """Return a queue whose `join` waits until `task_done` has been called for each object that was put.
 
     Arguments:
-        maxsize: the number of objects at which `put` blocks; 0 for no limit.
+        maxsize: the number of objects in the queue at which `put` blocks; 0 for no limit.
 
     Example:
         >>> import rushlight.multiprocessing as mp
@@ -85,7 +85,9 @@ def JoinableQueue(maxsize: int = 0) -> _JoinableQueue:
 
 
 def SimpleQueue() -> _SimpleQueue:
-    """Return a queue that consists of a pipe. Any number of processes may write and read; `put` waits while it is full.
+    """Return a queue that stores objects in a pipe.
+
+    Any number of processes may write to the queue and read from it. `put` waits while the pipe is full.
 
     Example:
         >>> import rushlight.multiprocessing as mp
@@ -106,8 +108,8 @@ def Pool(
 ) -> Any:
     """Return a pool of processes. Arguments and results may contain tensors.
 
-    Each new process starts with the parent's number of threads divided by the number of processes, at least 1. If the
-    environment variable OMP_NUM_THREADS is set, it determines the number instead.
+    Each new process starts with the parent's number of threads divided by the number of processes, and with at least one
+    thread. If the environment variable OMP_NUM_THREADS is set, it determines the number instead.
 
     Arguments:
         processes: number of processes; the number of processors by default.

@@ -1,10 +1,9 @@
 """The heap, which allocates blocks in the arenas that this process has created.
 
 A block is *held* while this process has a view of it, *lent* when only other processes may still use it, and otherwise free.
-Other processes do not report when they drop a block. Every allocation therefore checks a few of the lent blocks, the oldest
-first, before it reserves free memory. A sequence of batches of any sizes therefore reuses the same memory instead of memory
-that was never used. When a large block is freed, pages of free memory beyond the needs of the next block are returned to the
-system.
+A process does not notify the owner of a block when it drops the block. Every allocation therefore checks a few of the lent
+blocks, the oldest first, before it reserves free memory. As a result, a sequence of batches of any sizes reuses the same
+memory. When a large block is freed, the free pages that the next block does not need are returned to the system.
 """
 
 from __future__ import annotations
@@ -83,7 +82,7 @@ class OwnedArena(ArenaOwner):
         return not self.arena.blocks
 
     def reserve(self, size: int) -> int | None:
-        """Reserve `size` bytes, a size that `_rounded` has returned. Return their offset, or None if there is no room."""
+        """Reserve `size` bytes, a result of `_rounded`. Return their offset, or None if there is no room."""
         slab_bytes = _slab_bytes(size)
         if slab_bytes is None:
             return self.reserve_range(size, PAGE)
@@ -157,7 +156,7 @@ class OwnedArena(ArenaOwner):
 
 
 class Heap:
-    """The arenas that this process has created. Hold `guard` to call any method other than `allocate` and `trim`."""
+    """The arenas that this process has created. Methods other than `allocate` and `trim` must be called under `guard`."""
 
     def __init__(self) -> None:
         self.arenas: list[OwnedArena] = []
@@ -174,8 +173,9 @@ class Heap:
 
         Raises OutOfMemoryError for a large block that exceeds a memory limit.
 
-        With `solo`, the block is shared individually rather than as one of a sequence of batches, and its pages are
-        returned to the system when it is dropped. While `reuse` is false, the pages of batches are returned, too."""
+        If `solo` is true, the block is shared individually rather than as one of a sequence of batches. When such a block is
+        dropped, its pages are returned to the system, unless the block is small or follows several allocations of the same
+        size. If `reuse` is false, the pages of large batches are returned to the system as well."""
         size = _rounded(nbytes)
         if size >= KEEP_BYTES:
             _check_limit(nbytes)
@@ -192,7 +192,7 @@ class Heap:
             return block, block.view()
 
     def take_back(self, owned: OwnedArena, block: Block, returned: bool) -> None:
-        """Free or lend a block that this process no longer views."""
+        """Free a block that this process no longer views, or list it as lent if another process may use it."""
         if block.lent:  # this process received the block in a message; it is still in the list
             return
         if returned or not block.sent:
@@ -207,7 +207,7 @@ class Heap:
         self._close_empty(self.arenas[1:])
 
     def trim(self) -> None:
-        """Close every arena in which no block is held or lent."""
+        """Free the lent blocks that no process uses any more, and close all arenas that are then empty."""
         with guard:
             self.reclaim()
             self._close_empty(self.arenas)
@@ -273,7 +273,7 @@ class Heap:
         owned.give_back(block.offset, block.size)
 
     def _exceeds_budget(self, block: Block) -> bool:
-        """Return whether the arenas have more pages than are needed for the blocks in use and the next block."""
+        """Return whether the arenas have more pages than the blocks in use and the next block need."""
         if block.nbytes < PUNCH_BYTES:
             return False
         pages = sum(os.fstat(owned.arena.locks).st_blocks * 512 for owned in self.arenas)
@@ -281,10 +281,10 @@ class Heap:
 
 
 def _check_limit(nbytes: int) -> None:
-    """Raise OutOfMemoryError if a block exceeds a memory limit: writing to the block would kill the process.
+    """Raise OutOfMemoryError if a block exceeds a memory limit, because writing to the block would kill the process.
 
-    The limit of the address space is not considered, because the block may be in an arena that is mapped already. Mapping a
-    new arena that exceeds this limit raises an error."""
+    The limit of the address space is not considered, because the block may be in an arena that is mapped already. If a new
+    arena exceeds this limit, mapping the arena raises an error."""
     limit = tightest_limit(address_space=False)
     if limit is not None and nbytes > limit.left:
         raise core.OutOfMemoryError(
@@ -300,7 +300,7 @@ def _rounded(nbytes: int) -> int:
 
 
 def _slab_bytes(size: int) -> int | None:
-    """Return the size of the slabs that contain blocks of `size` bytes, or None for blocks outside of slabs."""
+    """Return the size of the slabs for blocks of `size` bytes, or None if such blocks are not allocated in slabs."""
     if size < PAGE:
         return 16 * PAGE
     return 256 * PAGE if size <= 16 * PAGE else None

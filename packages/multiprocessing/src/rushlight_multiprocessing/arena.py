@@ -5,21 +5,22 @@ An arena is a memfd that is mapped by every process that uses a tensor in it. Th
 its blocks (`allocator.py`). A block may be freed when the last process has dropped it, even if a process was killed. Every
 process therefore records the blocks that it *holds* in a separate table, which is ignored when the process has ended:
 
-* After the data, the file contains `SLOTS` tables with one byte per `GRANULE` bytes of data. A process that
-  attaches the arena locks a free slot exclusively (`F_OFD_SETLK`, a lock of an open file description, which
-  the kernel releases when the process ends for any reason). It writes 1 to its table for each block that it
-  holds, and 0 when it drops the block. No other process writes to the table, so no atomic operation is needed.
+* After the data, the file contains `SLOTS` tables with one byte per `GRANULE` bytes of data. A process that attaches the
+  arena locks a free slot exclusively (`F_OFD_SETLK`, a lock of an open file description, which the kernel releases when the
+  process ends for any reason). The process writes 1 to its table for each block that it holds, and 0 when it drops the
+  block. No other process writes to this table, so no atomic operation is needed.
 * A process that attaches an arena opens the memfd again (`/proc/self/fd/N`), so that its locks are separate.
-* A message that contains tensors carries one *lock descriptor* per arena: a new open file description that
-  holds shared locks on ranges which contain the message's blocks. It exists as long as the message, so the
-  sender may drop the tensor, or end, before the message is read. If a message is never read, its blocks are
-  freed when the socket is closed.
-* A forked child gets a new slot, with the blocks that the parent held at the fork. If there is no slot or no descriptor
-  left for it, the parent never drops these blocks, and the child needs a slot before it can receive other blocks.
-* A block is free if no message and no table of a locked slot contains it. If an exclusive lock on the block can be
-  taken, no message contains it. The tables are read while this lock is held. Sending the block needs a lock on it, so
-  the block cannot move from a table to a message in the meantime. A receiver enters a block in its table before it
-  releases the message's lock. The owner checks blocks when it needs memory.
+* A message that contains tensors carries one *lock descriptor* per arena: a new open file description that holds shared
+  locks on ranges which contain the message's blocks. The descriptor exists as long as the message. The sender may therefore
+  drop the tensor, or end, before the message is read. If a message is never read, its blocks are freed when the socket is
+  closed.
+* A forked child gets its own slot, whose table contains the blocks that the parent held at the time of the fork. If no slot
+  or descriptor is left for the child, the parent never drops these blocks, and the child must get a slot before it can
+  receive other blocks.
+* A block is free if no message and no table of a locked slot contains it. To check a block, a process first takes an
+  exclusive lock on it, which is possible only if no message contains the block, and then reads the tables. While the process
+  holds this lock, no other process can send the block, because sending needs a lock, too. A receiver enters a block in its
+  table before it releases the message's lock. The owner checks blocks when it needs memory.
 * The last process that drops a large block that was shared individually returns its pages to the system; see
   `Arena.release`.
 
@@ -70,8 +71,8 @@ _FLOCK = struct.Struct("hhqqi4x")  # struct flock: type, whence, start, length, 
 class Guard:
     """The lock that protects this process's arenas.
 
-    A finalizer may run at any time, even while its own thread holds the lock. It appends its block to
-    `dropped`, and the holder of the lock processes the list."""
+    The finalizer of a view may run at any time, even in a thread that holds the lock. It therefore only appends the block of
+    the view to `dropped`, and the thread that holds the lock processes this list."""
 
     def __init__(self) -> None:
         self.lock: threading.Lock = threading.Lock()
@@ -123,8 +124,8 @@ _lock_fds: set[int] = set()
 class Block:
     """A block of an arena that this process uses or owns.
 
-    `views` is the number of this process's memoryviews over the block. The block is in the process's table while this
-    number is not 0. A view that was deleted counts until `Guard` has processed it."""
+    `views` is the number of this process's memoryviews over the block. The process's table contains the block while this
+    number is not 0. A deleted view is counted until `Guard` has processed its deletion."""
 
     __slots__ = ("arena", "lent", "nbytes", "offset", "sent", "size", "solo", "view_ref", "views")
 
@@ -171,7 +172,7 @@ def _dropped(block: Block, _: object) -> None:
 
 
 class Arena:
-    """A memfd mapped into this process. `owner` is the heap that created it, or None in other processes."""
+    """A memfd mapped into this process. `owner` is the `OwnedArena` that created it, or None in other processes."""
 
     def __init__(self, key: int, size: int, fd: int, owner: ArenaOwner | None = None) -> None:
         self.key: int = key
@@ -233,11 +234,12 @@ class Arena:
             del self.blocks[block.offset]
 
     def _return_pages_if_last(self, block: Block) -> bool:
-        """Release the pages of a block that is being dropped if no other process uses it. Return whether this was done.
+        """Return the pages of a block that is being dropped to the system, unless another process uses the block.
 
-        Meanwhile, the block stays in the table of this process, so that its owner does not use the memory for another block.
-        If several processes drop the block at once, each waits until the others have checked it. A lock that is not
-        exclusive belongs to a message; the process that reads the message will drop the block later."""
+        Return whether this process returned the pages. Meanwhile, the block stays in the table of this process, so that its
+        owner does not use the memory for another block. If several processes drop the block at the same time, they check it
+        one after the other. A lock that is not exclusive belongs to a message; the process that reads the message will drop
+        the block later."""
         while not self._try_exclusive(block.offset):
             if self._lock_kind(block.offset) == fcntl.F_RDLCK:
                 return False
@@ -250,9 +252,9 @@ class Arena:
         return last
 
     def write(self, block: Block, data: memoryview) -> None:
-        """Write `data` to the beginning of a block through the file.
+        """Write `data` to the beginning of a block with a system call instead of through the mapping.
 
-        Writing to memory that has no pages yet takes twice as long, since each page causes a page fault.
+        Writing through the mapping takes twice as long if the memory has no pages yet, since each page causes a page fault.
 
         Raises OutOfMemoryError if the system has no pages left."""
         done, data = 0, data.cast("B")
@@ -275,7 +277,8 @@ class Arena:
     def is_free(self, offset: int) -> bool:
         """Return whether no message contains a block and no other process holds it. Only the owner may call this.
 
-        The tables are read under an exclusive lock, which keeps messages from locking the block."""
+        The tables are read while this process holds an exclusive lock, so that no message can lock the block in the
+        meantime."""
         if not self._try_exclusive(offset):
             return False
         free = not self._is_held_elsewhere(offset)
@@ -290,7 +293,7 @@ class Arena:
         return True
 
     def _lock_kind(self, offset: int) -> int:
-        """Return the type of the lock that another description holds on a block, or F_UNLCK if there is none."""
+        """Return the type of the lock that another open file description holds on a block, or F_UNLCK if there is none."""
         asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, offset, 1, 0)
         kind: int = _FLOCK.unpack(fcntl.fcntl(self.locks, fcntl.F_OFD_GETLK, asked))[0]
         return kind
@@ -320,8 +323,8 @@ class Arena:
     def open_locks(self, offsets: Iterable[int]) -> int:
         """Open a descriptor that keeps these blocks allocated until its last copy is closed.
 
-        The descriptor locks at most `_MAX_RANGES` ranges. These may also contain other blocks, which are then freed later
-        than necessary. The caller closes the descriptor with `close_lock_fd`.
+        The descriptor locks at most `_MAX_RANGES` ranges. The ranges may also contain other blocks, which are then freed
+        later than necessary. The caller closes the descriptor with `close_lock_fd`.
         """
         fd = reopen(self.locks)
         _lock_fds.add(fd)
@@ -334,10 +337,10 @@ class Arena:
 
 
 class ArenaOwner:
-    """Interface of the owner of an arena, which the heap implements."""
+    """The methods of its owner that an arena calls; `OwnedArena` implements them."""
 
     def take_back(self, block: Block, returned: bool) -> None:
-        """Take back a block without views in this process. With `returned`, no process uses the block or its pages."""
+        """Reclaim a block that this process no longer views. `returned`: whether its pages were returned to the system."""
         raise NotImplementedError
 
 
@@ -347,12 +350,12 @@ def close_lock_fd(fd: int) -> None:
 
 
 def track_lock_fd(fd: int) -> None:
-    """Store a descriptor that was received with a message, until `close_lock_fd` closes it."""
+    """Keep a record of a descriptor that was received with a message, until `close_lock_fd` closes the descriptor."""
     _lock_fds.add(fd)
 
 
 def lock_blocks(fd: int, start: int, length: int) -> None:
-    """Lock the blocks that begin in a range for a lock descriptor. Wait if the owner is checking them."""
+    """Use a lock descriptor to lock the blocks that begin in a range. Wait while their owner checks them."""
     _set_lock(fd, fcntl.F_RDLCK, start, length, wait=True)
 
 
@@ -377,7 +380,7 @@ def _table_bytes(size: int) -> int:
 
 
 def _claim_slot(fd: int, size: int) -> tuple[int, mmap.mmap]:
-    """Claim a slot of an arena: return a new descriptor that locks it, and the empty table."""
+    """Claim a slot of an arena. Return a new descriptor that locks the slot, and the slot's table, which is empty."""
     locks = reopen(fd)
     try:
         for slot in range(SLOTS):
@@ -428,7 +431,7 @@ def _set_lock(fd: int, kind: int, start: int, length: int = 1, wait: bool = Fals
 
 
 def _locked(fd: int, start: int, end: int) -> Iterator[int]:
-    """Iterate over the bytes from `start` to `end` that are locked by other descriptions, in any order."""
+    """Yield, in any order, the bytes from `start` to `end` that other open file descriptions lock."""
     ranges = [(start, end)]
     while ranges:
         start, end = ranges.pop()
@@ -450,7 +453,7 @@ def _held(arena: Arena) -> Iterator[Block]:
 
 
 def _claim_new_slot(arena: Arena) -> tuple[int, mmap.mmap]:
-    """Claim a second slot of an attached arena, and enter the blocks that this process holds in its table."""
+    """Claim a second slot of an attached arena, and enter in its table the blocks that this process holds."""
     fd = reopen(arena.locks)  # mmap keeps a copy of a descriptor, which must have no locks
     try:
         locks, table = _claim_slot(fd, arena.size)
@@ -462,7 +465,7 @@ def _claim_new_slot(arena: Arena) -> tuple[int, mmap.mmap]:
 
 
 def _use_own_slot(arena: Arena, locks: int, table: mmap.mmap) -> None:
-    """Replace the parent's slot of an arena in a forked child."""
+    """In a forked child, use the child's own slot of an arena in place of the parent's slot."""
     os.close(arena.locks)
     arena.table.close()
     arena.locks, arena.table = locks, table

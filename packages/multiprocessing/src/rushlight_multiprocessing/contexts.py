@@ -19,10 +19,10 @@ from .workers import Pool
 
 
 class _WithTensors:
-    """Mixin of processes whose arguments contain tensors. It manages the lock descriptors of these tensors.
+    """Mixin for processes whose arguments may contain tensors. It manages the lock descriptors of these tensors.
 
-    The parent closes its copies after the start, and the child closes the descriptors after it has read the arguments. The
-    mixin also sets the number of threads with which the process starts.
+    The parent closes its copies of the descriptors after the start, and the child closes its copies after it has read the
+    arguments. The mixin also sets the number of threads with which the process starts.
     """
 
     _num_threads: int | None = None  # None leaves the number unchanged
@@ -42,7 +42,7 @@ class _WithTensors:
 
 
 class _WithShareOfThreads(_WithTensors):
-    """Mixin of processes that start with the parent's number of threads divided by the number of running children."""
+    """Mixin for processes that start with the parent's number of threads divided by the number of its running children."""
 
     @classmethod
     def _Popen(cls, process_obj: Any) -> Any:
@@ -68,7 +68,7 @@ class Process(_WithTensors, standard.Process):
 
     A process started by 'spawn' or 'forkserver' begins with the parent's number of threads divided by the number of living
     children of the parent, including the new one, unless OMP_NUM_THREADS is set. Call `set_num_threads` in the process to
-    set another number. A forked process computes with its main thread only.
+    set another number. A forked process computes with one thread, its main thread.
 
     Example::
 
@@ -87,7 +87,7 @@ class Process(_WithTensors, standard.Process):
 
 
 class _Shared:
-    """The methods of a context that differ from the standard context."""
+    """The methods in which a context of this package differs from a context of the standard module."""
 
     _name: str
 

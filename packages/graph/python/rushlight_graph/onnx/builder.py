@@ -208,14 +208,15 @@ class Builder:
     # --- nodes ---
 
     def type_of(self, name: str, value: int) -> ValueType:
-        """Return the type of a value of the program, under the name `name` of the ONNX graph."""
+        """Return the type of a value of the program whose name in the ONNX graph is `name`."""
         info = self.graph.values[value]
         sizes = [size if isinstance(size, int) else self.graph.text(size) for size in info.sizes]
         return ValueType(name, info.dtype, sizes)
 
     @contextmanager
     def subgraph(self) -> Iterator[list[Emitted]]:
-        """Collect the nodes of the block in a separate list. At its end, discard values that are not constants."""
+        """Collect the nodes of the block in a separate list. Values that are cached in the block are discarded at its
+        end."""
         nodes, known = self.nodes, self._known
         self.nodes, self._known = [], dict(known)
         try:
@@ -280,7 +281,7 @@ class Builder:
         return self.op("Reshape", value, self.ints(wanted), allowzero=allow)
 
     def flat(self, value: Val) -> Val:
-        """Return the elements in one dimension."""
+        """Return the value as a tensor with one dimension."""
         return self.op("Reshape", value, self.ints([-1]))
 
     def transpose(self, value: Val, order: Sequence[int]) -> Val:
@@ -325,7 +326,7 @@ class Builder:
 
 
 def dtype_name(dtype: Any) -> str:
-    """Return the name of a dtype of core: "float32"."""
+    """Return the name of a dtype, such as "float32"."""
     return str(dtype).rpartition(".")[2]
 
 

@@ -1,4 +1,4 @@
-"""Calls of a program, which are passed to exporting functions, and the evaluation of expressions in YAML entries."""
+"""Represent calls of a program for the functions that export them, and evaluate the expressions in YAML entries."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def exports(*names: str) -> Callable[[Function], Function]:
 
 
 class Call:
-    """The arguments of a call by name. Arguments that a function does not read must have their defaults."""
+    """A call whose arguments are read by name. An argument that is not read must have its default value."""
 
     def __init__(
         self,
@@ -94,11 +94,11 @@ class Call:
         return dim % self.rank(of) if self.rank(of) else 0
 
     def dims(self, name: str, of: str = "input") -> list[int]:
-        """Return dimensions, counted from the front."""
+        """Return the indices of dimensions as numbers that are not negative."""
         return [dim % self.rank(of) if self.rank(of) else 0 for dim in self[name]]
 
     def tensor(self, name: str) -> Val:
-        """Return a tensor argument, or a number of an element-wise operator, in the dtype that the call computes in."""
+        """Return an argument as a tensor. Convert operands of element-wise operators to the dtype of the computation."""
         given = self[name]
         if name in self.rule.operands:
             dtype = self.operand_dtype()
@@ -120,7 +120,7 @@ class Call:
         return [None if use is None else self._tensors[use.value] for use in self[name]]
 
     def operand_dtype(self) -> str:
-        """Return the dtype that an element-wise operator computes with."""
+        """Return the dtype in which an element-wise operator computes."""
         if self.rule.result == "bool":
             joint: Any = None
             given = [self._arguments[name] for name in self.rule.operands]
@@ -147,7 +147,9 @@ class Call:
                 raise UnsupportedError(f"the argument {name}={given!r} is not supported")
 
     def evaluate(self, expression: str) -> Val:
-        """Return the nodes that compute an expression of the arguments: see rushlight_core.codegen.onnx_rules."""
+        """Add the nodes that compute an expression of the arguments, and return its value.
+
+        The expressions are described in rushlight_core.codegen.onnx_rules."""
         return self._input(_parsed(expression))
 
     def _input(self, node: ast.expr) -> Val:
@@ -199,5 +201,5 @@ def _parsed(expression: str) -> ast.expr:
 
 
 def is_size(item: Any) -> bool:
-    """Return whether an integer changes from run to run."""
+    """Return whether an integer can differ between runs."""
     return isinstance(item, Size)

@@ -1,4 +1,4 @@
-"""Functions that compute ONNX nodes: one for each operator that `export` writes."""
+"""Functions that run the nodes of an ONNX model, one function for each ONNX operator that `export` writes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class NodeError(ValueError):
 
 
 class Known:
-    """Integers whose values are known while a model is loaded, such as sizes."""
+    """A number or an array of integers whose values are known while a model is loaded, such as a shape."""
 
     def __init__(self, array: Any, constant: Tensor | None = None) -> None:
         self.array: np.ndarray[Any, Any] = np.asarray(array)

@@ -93,9 +93,9 @@ def is_in_onnx_export() -> bool:
 
 
 class ONNXProgram:
-    """A model in ONNX, which `export` returns.
+    """A model in the format ONNX, as `export` returns it.
 
-    Calling the object runs the model with onnxruntime on the tensors in the arguments, and returns a list of tensors. The
+    Call the object to run the model with onnxruntime on the tensors in the arguments. The result is a list of tensors. The
     call raises ImportError if onnxruntime is not installed, and TypeError if the number of tensors differs from the number
     of inputs.
 
@@ -115,7 +115,7 @@ class ONNXProgram:
 
     @property
     def model_proto(self) -> Any:
-        """The model as an `onnx.ModelProto`. The package onnx is needed."""
+        """The model as an `onnx.ModelProto`. This needs the package onnx."""
         onnx = _package("onnx")
         return onnx.load_model_from_string(self._model.to_bytes())
 
@@ -132,9 +132,9 @@ class ONNXProgram:
         Args:
             destination: a path, or an open binary file.
             include_initializers: must be True.
-            keep_initializers_as_inputs: whether constants are also inputs with default values.
-            external_data: whether tensors of at least 1 KB are written to a second file, whose path ends with
-                ".data". With None, this is done if one file would have more than 2 GB.
+            keep_initializers_as_inputs: whether the model's constants are also inputs, with their values as defaults.
+            external_data: whether tensors of at least 1 KB are written to a second file, whose path ends with ".data". If
+                None, a second file is written only if one file would have more than 2 GB.
 
         Raises:
             ValueError: the file would have more than 2 GB.
@@ -215,24 +215,25 @@ def export(
     Args:
         model: a module, or an ExportedProgram.
         args: the module's positional arguments. Tensors become inputs; numbers and strings become constants of the model.
-        f: the path to which the model is written, or an open binary file. With None, no file is written.
+        f: the path to which the model is written, or an open binary file. If None, no file is written.
         kwargs: the module's keyword arguments.
         input_names, output_names: names for the first inputs and outputs, in their order.
         opset_version: the version of ONNX's operators, from 17 to 21; None selects 18.
         external_data: whether tensors of at least 1 KB are written to a second file, whose path ends with ".data". Otherwise
             a model has at most 2 GB.
-        dynamic_shapes: sizes of the arguments that change, as for `export.export`; the model contains their names.
-        optimize: whether calls of constants are folded and repeated calls are computed once.
-        verify: whether the results of onnxruntime for `args` are compared with the program's.
-        keep_initializers_as_inputs: whether constants are also inputs with default values.
-        dynamo: must be True. Arguments that are not described here must have their default values.
+        dynamic_shapes: sizes of the arguments that change from call to call, as for `export.export`. The model contains the
+            names of these sizes.
+        optimize: whether calls of constants are computed during the export, and repeated calls are merged.
+        verify: whether to compare the results of onnxruntime for `args` with the results of the program.
+        keep_initializers_as_inputs: whether the model's constants are also inputs, with their values as defaults.
+        dynamo: must be True. All arguments that are not described here must have their default values.
 
     Returns:
         The model.
 
     Raises:
         OnnxExporterError: an operator has no equivalent; the message lists all such operators and their source lines.
-        NotImplementedError: an argument that must have its default has another value.
+        NotImplementedError: an argument for which only the default value is supported has another value.
         ValueError: the opset version is not supported, a name is repeated, or the file would have more than 2 GB.
 
     Example:
@@ -346,7 +347,7 @@ def _named(defaults: list[str], given: Sequence[str] | None, argument: str) -> l
 
 
 def _name_outputs(builder: Builder, results: list[Val], names: list[str]) -> None:
-    """Name the results. A result that is an input or a constant, or that is listed twice, gets an additional node."""
+    """Name the results. Copy a result by an additional node if it is an input, a constant or an earlier result."""
     made = {output for node in builder.nodes for output in node.outputs}
     renamed: dict[str, str] = {}
     builder.where = ""

@@ -15,10 +15,10 @@ class UnsupportedError(Exception):
 
 
 class Size:
-    """The expression of an integer that changes from run to run.
+    """An integer that can differ between runs, represented by the number of an expression.
 
-    The object is not an int, so code that needs a fixed size raises an error. It is equal to the same expression, and never
-    to a number.
+    The object is not an int, so code that needs a fixed size raises an error. Two objects are equal if they have the same
+    expression. An object is never equal to a number.
     """
 
     __slots__ = ("expression",)
@@ -75,7 +75,7 @@ class Use(NamedTuple):
 
 @dataclass(frozen=True)
 class Value:
-    """The properties of a tensor; `memory` is the first value with the same memory."""
+    """The properties of a tensor; `memory` is the number of the first value that shares its memory."""
 
     dtype: str
     sizes: tuple[int | Size, ...]
@@ -102,7 +102,7 @@ class Node:
     blocks: tuple[Block, ...] = ()
 
     def uses(self) -> list[int]:
-        """Return the values among the arguments."""
+        """Return the numbers of the values that occur among the arguments."""
         found = []
         for argument in self.arguments:
             items = argument if isinstance(argument, list) else [argument]
@@ -110,7 +110,7 @@ class Node:
         return found
 
     def defines(self) -> list[int]:
-        """Return the values among the results."""
+        """Return the numbers of the values that the node computes."""
         found: list[int] = []
         for result in self.results:
             found += result if isinstance(result, list) else [] if result is None else [result]
@@ -119,7 +119,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Block:
-    """A branch, or the body or the condition of a loop."""
+    """A branch of a conditional, or the condition or body of a loop."""
 
     inputs: list[int]
     nodes: list[Node]
@@ -150,7 +150,7 @@ class DecodedGraph:
     expressions: list[dict[str, Any]] = field(default_factory=list)
 
     def text(self, size: int | Size) -> str:
-        """Return the expression of a size: "2*batch+1"."""
+        """Return a size as text, such as "2*batch+1"."""
         return _text(self, size.expression)[0] if isinstance(size, Size) else str(size)
 
 

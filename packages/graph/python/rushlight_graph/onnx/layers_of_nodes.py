@@ -67,7 +67,7 @@ CALLS["Conv"], CALLS["ConvTranspose"] = _convolution(False), _convolution(True)
 def _windows(
     attributes: Attributes, x: Tensor, where: str, fill: float
 ) -> tuple[Tensor, list[int], list[int]]:
-    """Return the input with the padding that the pool cannot apply, the size of the windows, and the remaining padding."""
+    """Return the input, padded where the pool cannot pad it, the size of the windows, and the padding of the pool."""
     kernel = attributes["kernel_shape"]
     count = len(kernel)
     before, after = _padding(attributes, count, where)

@@ -1,9 +1,9 @@
 """`onnx.load`: read a model as a program. The model may use the operators that `export` writes.
 
 Note [Loading]
-The model's nodes are called one after the other while a program is captured. Integers that shapes depend on (results
-of Shape, small constants, and values computed from them) are kept as Python integers in place of tensors. Sizes that change
-are therefore found as in any other capture: Note [Fitting].
+The model's nodes are called one after the other while a program is captured. Integers that shapes depend on (results of
+Shape, small constants, and values computed from them) are kept as Python integers in place of tensors. Dynamic sizes are
+therefore found in the same way as in other captures: Note [Fitting].
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ def _examples(inputs: list[Message], texts: Mapping[str, str]) -> tuple[tuple[Te
 
 
 class _Interpreter:
-    """Calls the nodes of a graph in order."""
+    """A callable that runs the nodes of an ONNX graph in their order."""
 
     def __init__(self, graph: Message, constants: Mapping[str, Tensor], inputs: list[str]) -> None:
         self._nodes = [(node, _attributes(node)) for node in graph["node"]]

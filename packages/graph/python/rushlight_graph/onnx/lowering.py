@@ -1,11 +1,11 @@
 """Lower a program's graph to ONNX nodes.
 
 Note [Memory in ONNX]
-A program can write in place and create views; in ONNX each value is defined once and has separate memory. Values with
-the same memory therefore have versions: a call that writes defines a new version of its argument. If the argument is
-a view, its base also gets a new version, in which the elements of the view are replaced by ScatterElements. The
-positions for ScatterElements are found by applying the view's operator to a tensor of indices. Other views of the
-same memory are computed again before they are read. A view that is not read after the write is not computed again.
+A program can write in place and create views; in ONNX each value is defined once and has separate memory. Values with the
+same memory therefore have versions: a call that writes defines a new version of its argument. If the argument is a view, its
+base also gets a new version, in which the elements of the view are replaced by ScatterElements. The positions for
+ScatterElements are found by applying the view's operator to a tensor of indices. Other views of the same memory are computed
+again before they are read. If a view is not read after the write, it is not computed again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _IncompleteError(Exception):
 
 
 class Lowering:
-    """Exports the calls of a graph one after the other."""
+    """Converts the calls of a graph to ONNX nodes, one call after the other."""
 
     def __init__(self, graph: DecodedGraph, constants: Sequence[Tensor], builder: Builder) -> None:
         self.graph = graph
@@ -78,7 +78,7 @@ class Lowering:
             self._from_outside.setdefault(info.memory, f"its {kind} '{name}'")
 
     def run(self) -> list[Val]:
-        """Export all calls and return the results, which are valid if `problems` is empty."""
+        """Export all calls, and return the results, or an empty list if `problems` is not empty."""
         self._export_nodes(self.graph.nodes)
         self._at = len(self._numbers)
         if self.problems:
@@ -143,7 +143,7 @@ class Lowering:
             self._define(value, val)
 
     def _while_loop(self, node: Node, given: list[Val], dtypes: list[str]) -> list[Val]:
-        """Return a Loop, whose body computes the condition of the next iteration at its end."""
+        """Add a Loop whose body ends by computing the condition of the next iteration, and return its results."""
         condition, block = node.blocks
         with self._scope():
             start = self._condition(condition, given)
@@ -181,7 +181,7 @@ class Lowering:
         ]
 
     def _outputs(self, block: Block, inputs: list[Val]) -> list[tuple[Val, ValueType]]:
-        """Return the results of a block, with their types."""
+        """Export the nodes of a block, and return its results with their types."""
         for value, val in zip(block.inputs, inputs, strict=True):
             self._define(value, val)
         self._export_nodes(block.nodes)
@@ -190,7 +190,9 @@ class Lowering:
         return [(self._read(value), self.builder.type_of("", value)) for value in block.outputs]
 
     def _subgraph(self, inputs: list[ValueType], make: Callable[[], list[tuple[Val, ValueType]]]) -> Subgraph:
-        """Return a graph of the nodes that `make` exports. Nodes of this graph compute its outputs, as runtimes require."""
+        """Return the graph of the nodes that `make` exports.
+
+        Each output is computed by a node of this graph, because runtimes require this."""
         with self._scope(), self.builder.subgraph() as nodes:
             outputs: list[ValueType] = []
             for val, kind in make():
@@ -202,7 +204,7 @@ class Lowering:
 
     @contextmanager
     def _scope(self) -> Iterator[None]:
-        """Restore the known values at the end of the block, because values of a block are not visible outside of it."""
+        """Discard the values that are defined in the block at its end, because they are not visible outside of the block."""
         saved = self._vals, self._made, self._versions, self._view_of, self._same
         self._vals, self._made, self._versions = dict(self._vals), dict(self._made), dict(self._versions)
         self._view_of, self._same = dict(self._view_of), dict(self._same)
@@ -301,7 +303,7 @@ class Lowering:
         return made
 
     def _folded(self, node: Node) -> list[Val] | None:
-        """Return the constant result of a call without tensors."""
+        """Compute a call without tensors now, and return its results as constants, or None if the call must become nodes."""
         moving = any(is_size(item) for argument in node.arguments for item in _items(argument))
         values = [self.graph.values[value] for value in node.defines()]
         if node.uses() or moving or not values or not all(value.fixed for value in values):
@@ -353,7 +355,7 @@ class Lowering:
             self._define(changed, new)
 
     def _replaced(self, node: Node, which: int, parent: int, view: int, val: Val) -> Val:
-        """Return the tensor `parent`, in which the elements of one of its views are replaced."""
+        """Return the tensor `parent` after the elements of one of its views are replaced by `val`."""
         before, sizes = self._read(parent), self.graph.values[parent].sizes
         base = FORMS.get(node.op, node.op)
         if base in (
@@ -384,7 +386,7 @@ class Lowering:
         return self.builder.reshape(flat, sizes)
 
     def _positions(self, node: Node, which: int, parent: int) -> Tensor:
-        """Return the positions of the elements of a view in its base, counted row by row."""
+        """Return the index of each element of a view in its flattened base."""
         sizes = fixed_sizes(self.graph.values[parent])
         count = 1
         for size in sizes:

@@ -62,7 +62,7 @@ class Model:
         return b"".join(pieces)
 
     def write(self, f: str | os.PathLike[str] | IO[bytes], external: bool, with_inputs: bool = False) -> None:
-        """Write the file. With `external`, write large tensors to a second file, such as "model.onnx.data".
+        """Write the file. If `external` is true, write large tensors to a second file, such as "model.onnx.data".
 
         Raises:
             ValueError: the file would have more than 2 GB.
@@ -126,7 +126,7 @@ class Model:
 
 
 class _replacing:  # noqa: N801  used as a function
-    """A context manager that opens a new file, which replaces `path` if the block raises no error."""
+    """A context manager that opens a new file and, if the block raises no error, replaces the file at `path` by it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -37,7 +37,7 @@ from .world import (
 
 
 def is_available() -> bool:
-    """Return True: process groups are available.
+    """Return True, because process groups are always available.
 
     Example:
         >>> torch.distributed.is_available()

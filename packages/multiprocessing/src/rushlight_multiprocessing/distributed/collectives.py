@@ -55,7 +55,7 @@ def _op(op: Any, function: str) -> str:
 
 
 def root_of(group: Group, member: ProcessGroup, given: int | None, in_group: int | None, name: str) -> int:
-    """Return the root's rank in the group, which is given by the argument `name` or by `group_<name>`."""
+    """Return the rank in the group of the root, which the caller passed as the argument `name` or `group_<name>`."""
     if given is not None and in_group is not None:
         raise ValueError(
             f"{name} and group_{name} are mutually exclusive: pass only one of them, got {given} and "
@@ -67,14 +67,14 @@ def root_of(group: Group, member: ProcessGroup, given: int | None, in_group: int
 
 
 def check_tensor(value: Any, function: str, argument: str) -> Tensor:
-    """Return a tensor. Raises TypeError for other objects."""
+    """Return `value` if it is a tensor, and raise TypeError otherwise."""
     if not isinstance(value, Tensor):
         raise TypeError(f"{function}({argument}): must be a Tensor, got {type(value).__name__}")
     return value
 
 
 def check_tensors(values: Any, function: str, argument: str) -> list[Tensor]:
-    """Return a list of tensors. Raises TypeError for other objects."""
+    """Return `values` as a list if it is a list or tuple of tensors, and raise TypeError otherwise."""
     if not isinstance(values, (list, tuple)):
         raise TypeError(f"{function}({argument}): must be a list of tensors, got {type(values).__name__}")
     return [check_tensor(value, function, argument) for value in values]
@@ -353,10 +353,11 @@ def all_gather_coalesced(
     group: Group = None,
     async_op: bool = False,
 ) -> Future[list[Tensor]] | None:
-    """Write the lists of tensors of all ranks to lists of tensors, one list for each rank.
+    """Gather a list of tensors from each rank, and write the list of rank i to `output_tensor_lists[i]`.
 
     Arguments:
-        output_tensor_lists: the tensors that are written: for each rank a list as long as `input_tensor_list`.
+        output_tensor_lists: the tensors that are written, as one list for each rank; each list is as long as
+            `input_tensor_list`.
         input_tensor_list: the tensors of this rank.
         group: a group; None selects the group of all processes.
         async_op: whether to return a future of all outputs at once instead of waiting.
@@ -364,8 +365,8 @@ def all_gather_coalesced(
     Shape:
         - Tensors: (*); tensors at the same position of the lists have the same shape on all ranks.
 
-    Raises TypeError if `output_tensor_lists` is not a list, and ValueError if its lists do not have these lengths; other
-    errors are the same as for `all_gather`.
+    Raises TypeError if `output_tensor_lists` is not a list, and ValueError if it does not contain one list for each rank, as
+    long as `input_tensor_list`; other errors are the same as for `all_gather`.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -566,7 +567,7 @@ def reduce_scatter_single(
 def reduce_scatter_tensor(
     output: Tensor, input: Tensor, op: ReduceOp = ReduceOp.SUM, group: Group = None, async_op: bool = False
 ) -> Work | None:
-    """Reduce a tensor over all ranks and write this rank's part. Older name of `reduce_scatter_single`.
+    """Reduce a tensor over all ranks, and write this rank's part to `output`. Older name of `reduce_scatter_single`.
 
     Arguments:
         output: the tensor that is written.

@@ -54,7 +54,7 @@ ReduceOp.RedOpType = ReduceOp  # in PyTorch, RedOpType is the class of ReduceOp.
 
 
 class Work:
-    """A pending collective or message, which `isend`, `irecv` and calls with `async_op=True` return.
+    """A handle of a collective or message in progress, which `isend`, `irecv` and calls with `async_op=True` return.
 
     Shape:
         - Results: the shapes of the tensors that were passed.
@@ -75,7 +75,7 @@ class Work:
         self._results = results
 
     def wait(self, timeout: timedelta | None = None) -> bool:
-        """Wait for the end and return True. Raises the error of the collective, or RuntimeError when `timeout` expires."""
+        """Wait until the operation has ended, and return True. Raises its error, or RuntimeError when `timeout` expires."""
         seconds = -1.0 if timeout is None else timeout.total_seconds()
         if not _C._wait_work(self._handle, seconds):
             raise RuntimeError(f"Work.wait(timeout): the collective has not ended after {seconds:g} seconds")
@@ -104,9 +104,10 @@ class Work:
         return self._results
 
     def get_future(self) -> Future[list[Tensor]]:
-        """Return a future of `result()`, which holds the exception if the collective raises.
+        """Return a future that is set to `result()`, or to the exception of the collective if it has failed.
 
-        A thread waits for the end and sets the future. Callbacks of the future run in that thread."""
+        If the collective has not ended yet, a thread waits until it has ended, and then sets the future. Callbacks of the
+        future run in that thread."""
         future: Future[list[Tensor]] = Future()
 
         def wait() -> None:
@@ -124,14 +125,14 @@ class Work:
         return future
 
     def source_rank(self) -> int:
-        """Return the rank in the group from which a message came, or -1 before it has arrived."""
+        """Return the group rank of the process that sent the message, or -1 if the message has not arrived yet."""
         return _C._work_source(self._handle)
 
     _source_rank = source_rank  # PyTorch's name in Python
 
 
 def _machine() -> str:
-    """Return a text that differs between processes that cannot open each other's files through /proc."""
+    """Return a string that is equal in two processes only if they can open each other's files through /proc."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return f"{boot}:{os.stat('/proc/self/ns/pid').st_ino}"
 
@@ -145,7 +146,7 @@ def _where() -> str:
 
 
 class ProcessGroup:
-    """One rank's membership in a group of processes on one machine.
+    """A group of processes on one machine, of which this process is a member.
 
     `init_process_group` and `new_group` create groups. The memory of a group is an anonymous file, which exists until the
     last process that maps it ends.

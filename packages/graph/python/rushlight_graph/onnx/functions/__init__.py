@@ -1,4 +1,4 @@
-"""Functions that export operators whose entries have `onnx: function`, one file for each subject."""
+"""Functions that export the operators whose YAML entries contain `onnx: function`, in one file for each subject."""
 
 from rushlight_graph.onnx.functions import (  # noqa: F401  each registers its functions
     convolutions,

@@ -1,4 +1,4 @@
-"""Tensors that are filled with one number, or with a sequence."""
+"""Export operators that fill tensors with one number or with a sequence of numbers."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def take(b: Builder, call: Call) -> Val:
 
 
 def _with_dimension(b: Builder, call: Call, *names: str) -> list[Val]:
-    """Return the tensors, in which 0-d tensors get one dimension."""
+    """Return the arguments as tensors with at least one dimension."""
     return [call.tensor(name) if call.rank(name) else b.unsqueeze(call.tensor(name), [0]) for name in names]
 
 
@@ -67,7 +67,7 @@ def _scattered(
     reduction: str,
     into: Val | None = None,
 ) -> Val:
-    """Return the input, or `into`, with elements of the source at the index."""
+    """Return the input, or `into` if it is given, after elements of the source are written or added at the index."""
     x, index = _with_dimension(b, call, "input", "index")
     if into is not None:
         x = into if call.rank("input") else b.unsqueeze(into, [0])
@@ -100,7 +100,7 @@ def scatter_value(b: Builder, call: Call) -> Val:
 
 @exports("_scatter_reduce_")
 def scatter_reduce(b: Builder, call: Call) -> Val:
-    """Scatter with a reduction. Without `include_self`, first set the targets to the neutral element."""
+    """Scatter with a reduction. If `include_self` is false, first set the elements at the index to the neutral element."""
     reductions = {
         "sum": "add",
         "mean": "add",
@@ -144,7 +144,7 @@ def scatter_reduce(b: Builder, call: Call) -> Val:
 
 
 def _along(b: Builder, call: Call, sizes: tuple[int | Size, ...]) -> Val:
-    """Return the index of an operator such as index_add_, expanded to a tensor of these sizes."""
+    """Return the index argument of an operator such as index_add_, expanded to these sizes."""
     dim, rank = call.dim("dim"), len(sizes)
     index = b.cast(call.tensor("index"), "int64")
     if not call.rank("index"):
@@ -233,7 +233,7 @@ def index(b: Builder, call: Call) -> Val:
 
 @exports("index_put", "index_put_")
 def index_put_or_mask(b: Builder, call: Call) -> Exported:
-    """Write values at indices, or a number at the elements where a mask is True."""
+    """Write values to the elements at the indices, or one number to all elements for which a mask is True."""
     known = call.values("indices")
     masks = [d for d, value in enumerate(known) if value is not None and value.dtype in ("bool", "uint8")]
     if not masks:

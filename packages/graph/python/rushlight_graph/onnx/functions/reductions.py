@@ -89,7 +89,7 @@ def _smallest(b: Builder, x: Val, dim: int, count: int | Size) -> list[Val]:
 
 
 def _nan_where(b: Builder, x: Val, value: Val, dims: list[int], keep: bool) -> Val:
-    """Replace a result by NaN if one of its elements is NaN."""
+    """Replace an element of a reduction's result by NaN if one of the elements that it was computed from is NaN."""
     if x.dtype not in FLOATING:
         return value
     missing = b.reduce("ReduceSum", b.cast(b.op("IsNaN", x), "int64"), dims, keep)

@@ -100,7 +100,7 @@ def narrow(b: Builder, call: Call) -> Val:
 
 @exports("diagonal", "unfold", "as_strided")
 def rearranged(b: Builder, call: Call) -> Val:
-    """Gather elements from the positions that the operator returns for a tensor of indices."""
+    """Export as Gather: the indices are the result of the operator for a tensor that contains the index of each element."""
     sizes = fixed_sizes(call.value("input"))
     count = 1
     for size in sizes:
