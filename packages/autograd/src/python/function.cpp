@@ -517,7 +517,8 @@ PyMethodDef context_methods[] = {
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef context_properties[] = {
     {"saved_tensors", saved_tensors, nullptr,
-     "The saved tensors. Raises RuntimeError if one of them was changed in place after it was saved.", nullptr},
+     "The saved tensors. Raises RuntimeError if one of them was changed in place after it was saved.",
+     nullptr},
     {"needs_input_grad", needs_input_grad, nullptr,
      "A tuple of bools: whether the gradient of each argument of forward is needed.", nullptr},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},

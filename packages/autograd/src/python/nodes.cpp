@@ -162,7 +162,8 @@ PyGetSetDef node_properties[] = {
     {"metadata", node_metadata, nullptr, "A dict for user data.", nullptr},
     {"site", node_site, nullptr,
      "The line that recorded the node, as \"file:line\"; None if it is not known.", nullptr},
-    {"variable", node_variable, nullptr, "The leaf to whose `grad` an AccumulateGrad node adds the gradient.", nullptr},
+    {"variable", node_variable, nullptr, "The leaf to whose `grad` an AccumulateGrad node adds the gradient.",
+     nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyObject* wrap_node(const Ref<Node>& node) {

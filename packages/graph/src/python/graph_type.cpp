@@ -60,8 +60,8 @@ PyMethodDef methods[] = {
     {"svg", graph_svg, METH_NOARGS,
      "Return a drawing as SVG: a box for each input and call, with lines to the calls that use its results."},
     {"differences", graph_differences, METH_O,
-     "Return a line for each difference from `other`. It begins with - for a line that only this graph has, + for "
-     "one that only `other` has, and ~ for one that differs."},
+     "Return a line for each difference from `other`. The line begins with - for a part that only this graph "
+     "has, with + for a part that only `other` has, and with ~ for a part that differs."},
     {"memory", graph_memory, METH_NOARGS,
      "Return the bytes that the results of a run with the captured sizes need: `peak` is the largest number that is needed "
      "at one time, and `block` is the size of a block of memory that holds all results."},

@@ -93,7 +93,7 @@ class IncomingBlocks:
 class Pickler(ForkingPickler):
     """Pickles one message for a `Connection`.
 
-    With `copies`, storages that are not in shared memory are copied instead of moved."""
+    If `copies` is given, storages that are not in shared memory are copied instead of moved."""
 
     def __init__(self, file: io.BytesIO, copies: Copies | None) -> None:
         super().__init__(file, pickle.HIGHEST_PROTOCOL)
@@ -194,8 +194,8 @@ def bytes_of(storage: core.UntypedStorage, start: int, end: int) -> core.Tensor:
 def dumps(obj: object, gives: bool = False) -> tuple[memoryview, OutgoingBlocks]:
     """Pickle an object; return the bytes and the shared-memory blocks of its tensors.
 
-    With `gives`, the sender does not use the tensors afterwards: storages that are not in shared memory are copied there
-    instead of moved, and small storages are sent as bytes."""
+    If `gives` is true, the sender does not use the tensors afterwards. Storages that are not in shared memory are then
+    copied to shared memory instead of moved, and small storages are sent as bytes."""
     if not gives and type(obj) is core.Tensor and obj.layout is core.strided and obj.numel() > 0:
         return _describe(obj)
     copies = Copies() if gives else None

@@ -198,7 +198,7 @@ RL_API std::string to_svg(const Graph& graph);
 /// only the first graph has, `+` for a line that only the second has, and `~` for a call of the same operator with
 /// other arguments. Two values are equal if equal calls compute them, even if the values have different numbers.
 RL_API std::vector<std::string> differences(const Graph& a, const Graph& b);
-/// Returns the graph as JSON, in the form of files (docs/programs.md).
+/// Returns the graph as JSON, as files store it (docs/programs.md).
 RL_API std::string to_json(const Graph& graph);
 /// Returns a type as text, such as "float32[1, 3, 8, 8]", with the device if it is not the CPU.
 RL_API std::string to_text(const TensorType& type);
