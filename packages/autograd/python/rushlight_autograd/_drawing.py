@@ -34,7 +34,7 @@ class _Box:
     def weight(self) -> float:
         """Return the weight of a box's preferred position.
 
-        Operators have larger weights, so that chains of operators are drawn vertically.
+        Operators have larger weights than leaves and saved tensors, so that chains of operators are drawn vertically.
         """
         return 1.0 if self.kind in ("leaf", "saved") else 1000.0
 

@@ -20,7 +20,7 @@ process therefore records the blocks that it *holds* in a separate table, which 
 * A block is free if no message and no table of a locked slot contains it. To check a block, a process first takes an
   exclusive lock on it, which is possible only if no message contains the block, and then reads the tables. While the process
   holds this lock, no other process can send the block, because sending needs a lock, too. A receiver enters a block in its
-  table before it releases the message's lock. The owner checks blocks when it needs memory.
+  table before it releases the message's lock. The owner of an arena checks whether its blocks are free when it needs memory.
 * The last process that drops a large block that was shared individually returns its pages to the system; see
   `Arena.release`.
 
