@@ -35,7 +35,7 @@ class Batching:
 
 
 def load_batching(folder: Path, ops: list[Op]) -> dict[str, Batching]:
-    """Return a dict from the names of the operators to their batching rules."""
+    """Return a dict that maps the name of each operator to its batching rule."""
     rules: dict[str, Batching] = {}
     known = {op.name for op in ops}
     for path, entry in load_entries(folder):
@@ -57,7 +57,7 @@ def load_batching(folder: Path, ops: list[Op]) -> dict[str, Batching]:
 
 
 def emit_batching(rules: dict[str, Batching], ops: list[Op]) -> dict[str, str]:
-    """Return a dict from file name to text. The only file is lib/batching.cpp, which has a row for each form."""
+    """Return a dict that maps file names to texts. The only file is lib/batching.cpp, which has a row for each form."""
     lines = [f"// {GENERATED.replace('ops/', 'batching/*.yaml, ops/')}"]
     lines += ['#include "batch/call.h"', '#include "batch/rules.h"', ""]
     lines += ["namespace rushlight::autograd::batching {", "", "const Row rows[] = {"]
@@ -83,7 +83,7 @@ def emit_batching(rules: dict[str, Batching], ops: list[Op]) -> dict[str, str]:
 
 
 def _kind(op: Op, form: Form, a: Argument) -> str:
-    """Return the letter that describes how a rule uses an argument; see struct Row in src/batch/call.h."""
+    """Return the letter that describes the role of an argument in batching; see struct Row in src/batch/call.h."""
     if a.type.is_tensor:
         return "l" if a.type.name.endswith("[]") else "c" if a.name in op.bool_inputs else "t"
     lists = (TYPES["int[]"], TYPES["int[]?"])

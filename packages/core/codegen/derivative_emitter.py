@@ -9,7 +9,7 @@ from .schema import Argument
 
 
 class DerivativeEmitter:
-    """An emitter of one part of a derivative's C++. It also collects the part's headers and calls of `install_stage`."""
+    """An emitter of C++ for one part of a derivative. It also collects headers and `install_stage` calls of this part."""
 
     d: Derivative
     op: Op
@@ -50,7 +50,7 @@ class DerivativeEmitter:
         raise FormulaError(f"{name!r} is not an argument, result or auxiliary result of {self.op.name}")
 
     def saved_uses(self) -> dict[Use, list[int]]:
-        """Return the attributes that the node saves, and the formulas that need them."""
+        """Return a dict that maps each attribute that the node saves to the indices of the formulas that read it."""
         saved: dict[Use, list[int]] = {}
         for i, formula in enumerate(self.d.grads.values()):
             for use in sorted(formula.uses(), key=lambda u: (u.name, u.attribute)):
@@ -67,13 +67,13 @@ class DerivativeEmitter:
         return [a.name for a in self.tensors].index(name)
 
     def edge(self, name: str) -> str:
-        """Return C++ for the index of the first of an argument's edges."""
+        """Return a C++ expression for the index of an argument's first edge."""
         if not self.has_list:
             return str(self.position(name))
         return f"first_[{self.position(name)}]"
 
     def fitted(self) -> list[str]:
-        """Return the arguments for which generated code reduces the gradient to the argument's shape."""
+        """Return the arguments whose gradients generated code reduces to the argument's shape."""
         if not self.d.broadcasts:
             return []
         return [n for names in self.d.grads for n in names]

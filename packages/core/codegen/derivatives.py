@@ -17,10 +17,11 @@ is hand-written. Pointwise operators always have `broadcasts`.
 
 Note [Complex gradients]
 The gradient of a real loss L with respect to z = x + iy is dL/dx + i dL/dy. For a holomorphic f, it is conj(f') * grad,
-where grad is the gradient of the result. This equals conj(f' * conj(grad)): the formula for real numbers, between two
-conjugations. The generator adds both conjugations if the gradient is complex and the formulas read values, so formulas
-contain no conjugations for this purpose. Functions that are not holomorphic (abs, angle, var) have `holomorphic: false`, and
-their formulas are used as written. A tangent is f' times the argument's tangent, without conjugation.
+where grad is the gradient of the result. This equals conj(f' * conj(grad)), so the formula for real numbers is correct if
+its input and its output are conjugated. The generator adds both conjugations if the gradient is complex and the formulas
+read values; formulas therefore do not conjugate for this purpose. Functions that are not holomorphic (abs, angle, var) have
+`holomorphic: false`, and their formulas are used as written. The tangent of the result is f' times the tangent of the
+argument, so tangents are not conjugated.
 """
 
 from __future__ import annotations
@@ -163,7 +164,7 @@ def _names(entry: dict[str, object], key: str) -> tuple[str, ...]:
 
 
 def _mask(entry: object, grads: dict[tuple[str, ...], Formula]) -> dict[str, Formula]:
-    """Return the formulas of a mask. They may read only values that the formula of the single gradient reads."""
+    """Return the formulas of a mask. They may read only values that the operator's only gradient formula reads."""
     if entry is None:
         return {}
     if not isinstance(entry, dict):

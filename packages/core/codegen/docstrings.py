@@ -1,8 +1,8 @@
 """Docstrings of operators, for `help()`, editors and the pages of the documentation.
 
-Most parts of a docstring are derived from keys of the YAML entry that also serve other purposes. Types and defaults come
-from the signature. Dtypes, shapes and errors come from the kind and the keys `dtypes` and `result`. The keys `arguments`,
-`returns` and `raises` add the rest.
+Most parts of a docstring are derived from keys of the YAML entry that also serve other purposes. Types and defaults are
+those of the signature. Dtypes, shapes and errors are derived from the operator's kind and from the keys `dtypes` and
+`result`. The keys `arguments`, `returns` and `raises` contain the rest of the text.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def help_text(spelling: str, name: str, group: list[Op], method: bool) -> str:
 
 
 def summary(name: str, group: list[Op]) -> str:
-    """Return the short docstring of a method whose function has the full docstring."""
+    """Return the short docstring of a method. The function of the same name has the full docstring."""
     base = group[0].base
     inplace = name != base
     parts = []
@@ -105,7 +105,7 @@ def heads(op: Op, name: str, method: bool) -> list[str]:
 
 
 def facts(name: str, group: list[Op], method: bool) -> dict[str, list[str]]:
-    """Return a dict from title to lines, for parts that docstrings and pages share: arguments, results, dtypes, errors."""
+    """Return a dict that maps titles to lines, for sections of docstrings and pages: arguments, results, dtypes, errors."""
     inplace = name != group[0].base
     found = {
         "Arguments": _arguments(name, group, method),
@@ -117,7 +117,7 @@ def facts(name: str, group: list[Op], method: bool) -> dict[str, list[str]]:
 
 
 def _each(name: str, group: list[Op], method: bool, lines_of: Callable[[Op], list[str]]) -> list[str]:
-    """Return the lines of all overloads. If the overloads differ, each line begins with the call of its overload."""
+    """Return the lines of `lines_of` for all overloads. If overloads differ, each line begins with its overload's call."""
     found = {op.name: lines_of(op) for op in group}
     if len({tuple(lines) for lines in found.values()}) == 1:
         return found[group[0].name]
@@ -157,7 +157,7 @@ def _arguments(name: str, group: list[Op], method: bool) -> list[str]:
 
 
 def raised(group: list[Op], inplace: bool = False) -> dict[str, str]:
-    """Return a dict from error class to text, derived from the kind, the arguments, the dtypes and the key `raises`."""
+    """Return a dict that maps error classes to texts, derived from the kind, arguments, dtypes and the key `raises`."""
     written = "input" if inplace else "out"
     found: dict[str, list[str]] = {}
 

@@ -69,7 +69,7 @@ def dtypes_of(text: str) -> frozenset[str]:
 
 
 def takes_float8(text: str) -> bool:
-    """Return whether a value of the key `dtypes` contains the float8 dtypes. A value contains either all of them or none."""
+    """Return whether a value of the key `dtypes` contains the float8 dtypes. A value contains all of them or none."""
     return dtypes_of(text).issuperset(FLOAT8)
 
 

@@ -1,4 +1,4 @@
-"""A report on how each operator runs on a device: with a kernel of the device's backend, or in another of the ways in WAYS.
+"""A report on how each operator runs on a device: by a kernel of the device, or in one of the other ways listed in WAYS.
 
 Each line lists the dtypes that the operator accepts, which are the same on all devices (decision 0032), and the dtypes for
 which the device's kernel is not defined (decision 0051).
@@ -25,7 +25,7 @@ _BY_KERNEL = ("pointwise", "reduce", "custom", "dynamic")
 
 
 def way(op: Op, device: str, kernels: Collection[str]) -> str:
-    """Return the key of WAYS for an operator. `kernels` has the names of the device's kernels, and is unused for the CPU."""
+    """Return the key in WAYS of the way in which an operator runs. `kernels` has the names of a device's kernels."""
     if op.kind in ("composite", "view"):
         return op.kind
     if op.kind == "storage":
@@ -41,7 +41,7 @@ def way(op: Op, device: str, kernels: Collection[str]) -> str:
 
 
 def duty(ops: list[Op], device: str, kernels: Mapping[str, Collection[str]]) -> str:
-    """Return a line for each operator, and the number of operators for each key of WAYS.
+    """Return a line for each operator, followed by the number of operators for each of the WAYS.
 
     `kernels` maps the name of each kernel to the dtypes that the kernel lacks.
     """

@@ -27,7 +27,7 @@ def body_header(op: Op) -> str:
 
 
 def body_schema(op: Op) -> Schema:
-    """Return the schema of an operator's body. Bodies of kind create do not need the argument `requires_grad`."""
+    """Return the schema of an operator's hand-written function, without `requires_grad` for operators of kind create."""
     if op.kind != "create":
         return op.schema
     seen = tuple(a for a in op.schema.arguments if a.name != "requires_grad")
@@ -35,7 +35,7 @@ def body_schema(op: Op) -> Schema:
 
 
 def emit_bodies(ops: list[Op]) -> dict[str, str]:
-    """Return a dict from file name to text: one header for each family that has bodies."""
+    """Return a dict that maps file names to texts: one header for each family that has bodies."""
     files = {}
     written = sorted((op for op in ops if op.kind in BODIES), key=lambda op: op.family)
     for _, group in groupby(written, key=lambda op: op.family):

@@ -19,7 +19,7 @@ _DTYPES = (
 
 
 def emit_c(ops: list[Op]) -> dict[str, str]:
-    """Return a dict from file name to text: the header, and the definitions of its functions."""
+    """Return a dict that maps file names to texts: the header, and the definitions of its functions."""
     forms = [op.forms()[0] for op in ops if op.c]
     names = _DTYPES.split()
     text = Template(_TEMPLATE.read_text()).substitute(
@@ -45,7 +45,7 @@ def _parameters(form: Form) -> str:
 
 
 def _results(form: Form) -> list[tuple[Return, str]]:
-    """Return each result with the name of the parameter through which C returns it."""
+    """Return each result with the name of the output parameter through which the C function returns it."""
     returns = form.schema.returns
     if len(returns) == 1:
         return [(returns[0], "result")]

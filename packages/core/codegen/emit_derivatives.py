@@ -17,7 +17,7 @@ SHARD = 24
 
 
 def emit_derivatives(derivatives: list[Derivative], ops: list[Op]) -> dict[str, str]:
-    """Return a dict from file name to text: lib/derivatives_<family>.cpp and lib/install.cpp."""
+    """Return a dict that maps file names to texts: lib/derivatives_<family>.cpp and lib/install.cpp."""
     files = {}
     groups = shards(derivatives, SHARD, lambda d: d.source.stem)
     for name, group in groups.items():

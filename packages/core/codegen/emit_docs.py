@@ -10,7 +10,7 @@ from .writer import GENERATED
 
 
 def emit_docs(ops: list[Op]) -> dict[str, str]:
-    """Return a dict from file name to text: <name>.md and index.md."""
+    """Return a dict that maps file names to texts: <name>.md and index.md."""
     pages = {}
     families: dict[str, list[tuple[str, Op]]] = {}
     for name, group in sorted(by_base(ops).items()):

@@ -98,7 +98,7 @@ class ForwardEmitter(DerivativeEmitter):
         ]
 
     def _forward_by_aux(self, form: Form, aux: Form) -> list[str]:
-        """Return a stage function of Dual that calls the form with auxiliary results, which the rule reads."""
+        """Return a function of the stage Dual that calls the form with auxiliary results, because the rule reads them."""
         given = ", ".join(cpp_name(a.name) for a in form.schema.arguments)
         count = len(self.op.schema.returns)
         results = ", ".join(f"std::move(std::get<{i}>(all))" for i in range(count))
@@ -124,7 +124,7 @@ class ForwardEmitter(DerivativeEmitter):
 
     @staticmethod
     def _reads_what_it_writes(form: Form, rules: dict[str, Formula]) -> bool:
-        """Return whether a rule of an in-place operator reads the first argument's value from before the call."""
+        """Return whether a rule of an in-place operator reads the value that the first argument had before the call."""
         first = Use(form.schema.arguments[0].name)
         return form.kind == "InPlace" and any(first in f.uses() for f in rules.values())
 

@@ -12,12 +12,12 @@ _GENERAL = ("dispatch", "error", "gradients", "operators", "print", "random", "s
 
 
 def by_base(ops: list[Op]) -> dict[str, list[Op]]:
-    """Return a dict from each name to its overloads, in the order of the YAML files."""
+    """Return a dict that maps each name to its overloads, in the order of the YAML files."""
     return {k: list(g) for k, g in groupby(sorted(ops, key=lambda o: o.base), key=lambda o: o.base)}
 
 
 def emit_headers(ops: list[Op]) -> dict[str, str]:
-    """Return a dict from file name to text: one header for each name."""
+    """Return a dict that maps file names to texts: one header for each name."""
     groups = by_base(ops)
     lines = [
         f"// {GENERATED}",

@@ -9,7 +9,7 @@ from .writer import GENERATED
 
 
 def emit_installation(names: list[str], known: dict[str, Derivative], ops: list[Op]) -> str:
-    """Return lib/install.cpp: a call for each file of derivatives in `names`, and lists of operators without derivatives."""
+    """Return lib/install.cpp, which calls the installer of each derivatives file and lists operators without derivatives."""
     lines = [f"// {GENERATED.replace('ops/', 'derivatives/')}", '#include "record.h"', ""]
     lines += ["namespace rushlight::autograd {", *(f"void install_{name}();" for name in names), ""]
     lines += [

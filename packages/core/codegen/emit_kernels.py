@@ -39,7 +39,7 @@ def _with_their_bodies(ops: list[Op]) -> list[Op]:
 
 
 def emit_kernels(ops: list[Op], target: Target = CPU) -> dict[str, str]:
-    """Return a dict from file name to text: kernels/pointwise_<family>.cpp and kernels/reduce_<family>.cpp, or .cu."""
+    """Return a dict that maps file names to texts: kernels/{pointwise,reduce}_<family>.cpp, or .cu."""
     files = {}
     for kind, table, maker, folder in (
         ("pointwise", "LoopTable", "loops", "functors"),

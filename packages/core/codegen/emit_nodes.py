@@ -1,4 +1,4 @@
-"""C++ of the nodes: the attributes that each node saves, and the computation of gradients."""
+"""C++ classes of the nodes, which save attributes and compute gradients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STORED = {  # arguments that are not tensors: type of the field, and code that s
 
 
 class NodeEmitter(DerivativeEmitter):
-    """An emitter of the node of a derivative."""
+    """An emitter of the C++ class of a derivative's node."""
 
     def emit(self) -> list[str]:
         return self._node() if self.d.grads else []
@@ -155,7 +155,7 @@ class NodeEmitter(DerivativeEmitter):
         return [*lines, "        return true;", "    }"]
 
     def _apply_masked(self) -> list[str]:
-        """Return the methods for masked gradients, which are called if the node's result is the input of an activation."""
+        """Return the methods that compute masked gradients; they are called if an activation reads the node's result."""
         if self.d.masked is None:
             return []
         lines = ["    bool takes_mask() const override { return true; }"]

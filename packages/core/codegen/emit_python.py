@@ -1,4 +1,4 @@
-"""Python bindings: for each name the signatures, a vectorcall function, a method and number slots."""
+"""Python bindings. Each name has its signatures, a vectorcall function, a method and slots of Python's number protocol."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _COMPARISONS = {"lt": "Py_LT", "le": "Py_LE", "eq": "Py_EQ", "ne": "Py_NE", "gt"
 
 
 def emit_python(ops: list[Op]) -> dict[str, str]:
-    """Return a dict from file name to text: python/bindings_N.cpp, and the tables for the module and the type."""
+    """Return a dict that maps file names to texts: python/bindings_N.cpp, and the tables for the module and the type."""
     names = {name: group for name, group in names_of(ops).items() if any(not hidden(op) for op in group)}
     items = sorted(names.items())
     files = {}
@@ -52,7 +52,7 @@ def _shard(items: list[tuple[str, list[Op]]]) -> str:
 
 
 def _has_tensor_form(position: int, op: Op, group: list[Op]) -> bool:
-    """Return whether `op` has no tensor at this position, but another signature of the same name has one."""
+    """Return whether the argument at this position is not a tensor in `op`, but is a tensor in another overload."""
 
     def at(other: Op) -> Argument | None:
         arguments = other.schema.arguments

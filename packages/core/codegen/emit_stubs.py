@@ -38,7 +38,7 @@ _SPECIAL = {
 
 
 def emit_stubs(ops: list[Op]) -> dict[str, str]:
-    """Return a dict from file name to text: python/_C.pyi and python/__init__.pyi."""
+    """Return a dict that maps file names to texts: python/_C.pyi and python/__init__.pyi."""
     functions: list[str] = []
     methods: list[str] = []
     exported: list[str] = []
@@ -112,7 +112,7 @@ def _help(spelling: str, name: str, group: list[Op], method: bool) -> str:
 
 
 def _overloads(name: str, signatures: list[str], text: str, indent: str) -> list[str]:
-    """Return the definitions of a name. The first contains the docstring, which editors show for all overloads."""
+    """Return a stub for each signature. The first stub has the docstring, which editors show for all overloads."""
     signatures = list(dict.fromkeys(signatures))
     mark = [f"{indent}@overload"] if len(signatures) > 1 else []
     first, *others = signatures

@@ -14,7 +14,7 @@ SHARD = 40
 
 
 def emit_table(ops: list[Op]) -> dict[str, str]:
-    """Return a dict from file name to text: lib/table_N.cpp and the list of all operators."""
+    """Return a dict that maps file names to texts: lib/table_N.cpp and the list of all operators."""
     files = {}
     for name, group in shards(ops, SHARD, lambda op: op.family).items():
         files[f"lib/table_{name}.cpp"] = _shard(group)

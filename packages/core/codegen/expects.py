@@ -11,9 +11,9 @@ For a tensor, the value consists of dtypes and a shape, in this order. The dtype
 optional tensor is always accepted.
 
 * Dtypes: a single dtype (`int64`, `int32`, `bool`), `floating`, `wide` (float32 and float64) or `lapack` (the dtypes that
-  LAPACK supports). `like other` requires the dtype and shape of another argument, and `of other` requires only its dtype.
-  `compute of x`, `real of x` and `complex of x` require the compute dtype, the real dtype or the complex dtype that belongs
-  to the dtype of `x`.
+  LAPACK supports). `like other` requires the dtype and shape of the argument `other`, and `of other` only its dtype.
+  `compute of x`, `real of x` and `complex of x` require the compute dtype, the real dtype or the complex dtype that
+  corresponds to the dtype of `x`.
 * Shape: a name stands for the size of a dimension; each later occurrence of the name requires the same size. `*name` stands
   for any number of dimensions, `...` for any number of dimensions that are not named elsewhere, and `_` for any size. The
   name of an integer argument stands for the argument's value, and `*argument` for the values of a list. A size may be an

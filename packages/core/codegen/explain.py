@@ -21,7 +21,7 @@ class UnknownOperatorError(ValueError):
 
 
 def find_derivatives() -> Path | None:
-    """Return the folder of the derivative formulas: in this repository, otherwise in the installed rushlight-autograd."""
+    """Return the folder of the derivative formulas, in this repository or else in the installed rushlight-autograd."""
     beside = CORE.parent / "autograd" / "derivatives"
     if beside.is_dir():
         return beside
@@ -91,7 +91,7 @@ _MACRO = re.compile(r"^#define (\w+)\((.*?)\)((?:.*\\\n)*.*)", re.MULTILINE)
 
 
 def _macro_call(text: str, definition: str) -> int | None:
-    """Return the position of the first call of a macro of this file whose expansion matches `definition`."""
+    """Return the position of the first macro call whose expansion matches `definition`, for macros that `text` defines."""
     for name, parameters, body in _MACRO.findall(text):
         lines = "\n".join(line.strip(" \\") for line in body.splitlines())
         for call in re.finditer(rf"^{name}\((.*)\)", text, re.MULTILINE):

@@ -31,7 +31,7 @@ class FormulaError(ValueError):
 
 @dataclass(frozen=True)
 class Use:
-    """What a formula reads of an argument or result: the whole value (attribute "") or one attribute, such as "shape"."""
+    """A value that a formula reads: an argument or result (attribute "") or one of its attributes, such as "shape"."""
 
     name: str
     attribute: str = ""
@@ -83,7 +83,7 @@ _COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: "
 
 
 class CppWriter:
-    """Writes a formula as a C++ expression. `name` maps a name or attribute to its spelling in the generated code."""
+    """Translates formulas to C++ expressions. `name` maps a name or attribute to its spelling in the generated code."""
 
     def __init__(
         self, ops: dict[str, list[Op]], name: Callable[[Use], str], needs: Callable[[str], str]

@@ -43,7 +43,7 @@ _SCALARS = yaml.constructor.SafeConstructor()
 
 
 def construct_with_lines(node: yaml.Node) -> object:
-    """Return a node as plain Python data. The key "__line__" of each mapping is the line at which the mapping begins."""
+    """Convert a YAML node to Python data. The key "__line__" of each mapping is the line at which the mapping begins."""
     if isinstance(node, yaml.MappingNode):
         data: dict[str, object] = {}
         for key_node, value_node in node.value:

@@ -133,7 +133,7 @@ class Op:
 
     @property
     def body_file(self) -> str:
-        """The path of the body's source below packages/core: the folder of the kind, and a file of the family."""
+        """The path of the body's source file below packages/core, which depends on the kind and the family."""
         folder, suffix = FOLDERS[self.kind]
         return f"src/ops/{folder}/{self.family}{suffix}"
 

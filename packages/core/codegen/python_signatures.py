@@ -2,10 +2,10 @@
 
 Note [Signatures of builtins]
 `inspect.signature` reads the signature of a function that is written in C from the beginning of its docstring: a line
-`name(parameters)`, a line `--` and an empty line. Python omits these lines from `__doc__`. A builtin has one signature. For
-a name with several overloads, this is the signature of the overload with the most parameters, in which each parameter that
-another overload lacks has the default None. The docstring lists all overloads. The signature is stored as text in the
-library, so the import does not have to build it.
+`name(parameters)`, a line `--` and an empty line. Python omits these lines from `__doc__`. A builtin can have only one
+signature. The signature of a name with several overloads has the parameters of the overload with the most parameters;
+parameters that another overload lacks have the default None. The docstring lists all overloads. The signature is stored as
+text in the library, so the import does not have to build it.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def hidden(op: Op) -> bool:
 
 
 def names_of(ops: list[Op]) -> dict[str, list[Op]]:
-    """Return a dict from each name to its overloads. In-place forms have names with a trailing underscore."""
+    """Return a dict that maps each name to its overloads. In-place forms have names with a trailing underscore."""
     inplace: dict[str, list[Op]] = {}
     for op in ops:
         if "inplace" in op.variants and not op.is_inplace:
@@ -93,7 +93,7 @@ def form_of(op: Op, name: str) -> Form:
 
 
 def synonyms(name: str, group: list[Op]) -> list[str]:
-    """Return the synonyms of a name. If the name ends in an underscore (in-place form), the synonyms do so too."""
+    """Return the synonyms of a name. The synonyms of an in-place form end in an underscore, like its name."""
     words = dict.fromkeys(word for op in group for word in op.synonyms)
     return [word + name.removeprefix(group[0].base) for word in words]
 
@@ -104,7 +104,7 @@ def self_index(op: Op) -> int:
 
 
 def takes_out(form: Form) -> bool:
-    """Return whether a call of the form accepts the keyword `out`."""
+    """Return whether calls of this form accept the keyword `out`."""
     return form.kind == "Functional" and "out" in form.op.variants
 
 
@@ -162,7 +162,7 @@ def text_signature(spelling: str, shown: Signature, method: bool) -> str:
 
 
 def spelled(name: str) -> str:
-    """Return the name that a call uses for an argument: `from_` for `from`, because `from` is a keyword of Python."""
+    """Return the name of an argument in Python. Python's keywords get an underscore, as in `from_` for `from`."""
     return name + "_" if keyword.iskeyword(name) else name
 
 

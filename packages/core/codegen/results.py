@@ -2,7 +2,7 @@
 
 For kinds pointwise and reduce, the value is a word of WORDS. Without the key, the result has the dtype of the operands.
 `floating` converts integers and bools first, and `numeric` converts only bools; the operator computes in the converted
-dtype. With `truth`, the result is uint8 for uint8 operands, and bool for all others. A view has the dtype of its input. For
+dtype. With `truth`, the result is uint8 if the operands are uint8, otherwise bool. A view has the dtype of its input. For
 the other kinds, the value is an expression in Python's syntax:
 
     result: input                          the dtype of an argument, which is a tensor, a number or a dtype
@@ -13,8 +13,8 @@ the other kinds, the value is an expression in Python's syntax:
     result: each(tensors)                  one dtype for each tensor of a list
 
 Functions: `promote`; `each`; `floating` (integers become the default dtype), `real` (complex64 becomes float32), `complexed`
-(float32 becomes complex64), `summed` (integers become int64) and `computed` (half types become float32). `default` is the
-default dtype. Conditions may use an argument's `dtype` and `shape`.
+(float32 becomes complex64), `summed` (integers become int64) and `computed` (half types become float32). The name `default`
+stands for the default dtype. Conditions may use an argument's `dtype` and `shape`.
 
 The generator checks only the syntax of the expression; the tests evaluate it for every sample
 (`rushlight_testing.promotion`).

@@ -37,7 +37,7 @@ def _joined(words: list[str]) -> str:
 
 
 def dtype_of_result(op: Op) -> list[str]:
-    """Describe the dtype of each result, or the common dtype of a list of results. Return no text if there is no rule."""
+    """Describe the dtype of each result, or the common dtype of a list of results. Without a rule, the list is empty."""
     rule = rule_of(op)
     if not rule:
         return []

@@ -1,4 +1,4 @@
-"""Signatures: `(Tensor input, int dim, *, bool keepdim=False) -> (Tensor values, Tensor indices)`."""
+"""Signatures, such as `(Tensor input, int dim, *, bool keepdim=False) -> (Tensor values, Tensor indices)`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The key `shapes`: the shapes of arguments and results, if the kind does not determine them.
 
     shapes:
-      input: (*, n, m)                  a name is a size; `*` is any number of dimensions, which broadcast
+      input: (*, n, m)                  a name is a size; `*` is any number of dimensions, which are broadcast
       mat2: (*, m, k)
       result: (*, n, k)                 a size may be an expression of names and integer arguments
       values: like input                the shape of an argument

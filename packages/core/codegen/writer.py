@@ -25,7 +25,7 @@ def write_all(folder: Path, files: dict[str, str]) -> list[Path]:
 
 
 def shards(items: list[T], size: int, family: Callable[[T], str]) -> dict[str, list[T]]:
-    """Divide items among files, with at most `size` items per file, and return a dict from file names to items.
+    """Divide items among files, with at most `size` items per file, and return a dict that maps file names to items.
 
     Small families share a file, because parsing the headers takes longer than compiling a few items. Large families are
     divided. The name of a file consists of its first and its last family.
