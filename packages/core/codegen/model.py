@@ -157,7 +157,7 @@ class Op:
 
     @property
     def is_inplace(self) -> bool:
-        """Whether the first form writes to its first argument (copy_, zero_), so that there is no functional form."""
+        """Whether the operator is in-place only, as `copy_` and `zero_` are: it has no functional form."""
         return self.base.endswith("_") and not self.base.endswith("__")
 
     # --- derived forms: each is a separate Op in the table ---

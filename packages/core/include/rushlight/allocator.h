@@ -79,9 +79,9 @@ inline void cpu_release(void* data, size_t nbytes) noexcept {
 // --- Interface for other allocators --------------------------------------------------------------
 
 /// An allocator of host memory. `allocate` returns memory aligned to 64 bytes, or nullptr if no memory is left; it is
-/// never called for zero bytes. Both functions may be called on any thread, while no lock of this library is held, and
-/// must not throw. The struct and the object that `self` points to must outlive every block that was allocated through
-/// them.
+/// never called for zero bytes. Both functions may be called on any thread, and must not throw. The calling thread
+/// holds no lock of this library. The struct and the object that `self` points to must outlive every block that was
+/// allocated through them.
 struct AllocatorInterface {
     uint32_t struct_size;
     void* self;
@@ -93,7 +93,7 @@ struct AllocatorInterface {
 /// allocator. Returns the previous allocator. Existing blocks are released by the allocator that allocated them.
 RL_API const AllocatorInterface* set_allocator(const AllocatorInterface* allocator);
 
-/// A block of memory, and the function that frees it. `release` is null if the default allocator made the block.
+/// A block of memory, and the function that frees it. `release` is null if the block comes from the default allocator.
 struct Allocation {
     void* data;
     void (*release)(void* self, void* data, size_t nbytes);
@@ -138,7 +138,7 @@ struct MemoryStatistics {
 RL_API MemoryStatistics memory_statistics();
 RL_API void reset_peak_memory_statistics();
 
-/// Segments and blocks as JSON text, for tools that draw memory.
+/// Returns a JSON description of all segments and blocks, for tools that visualize memory.
 RL_API std::string memory_snapshot();
 
 /// Returns every unused segment to the system.

@@ -41,8 +41,8 @@ namespace rushlight {
 
 inline constexpr uint32_t kBackendAbi = 2;
 
-/// Either Ok, or the value of an ErrorKind plus 1. Core raises an error of that kind with the text that was passed to
-/// `set_error`.
+/// The status of a call: 0 (Ok), or 1 plus the value of an ErrorKind. For each status except Ok, core raises an error
+/// of that kind with the text that was passed to `set_error`.
 enum class BackendStatus : int32_t {
     Ok,
     Runtime,
@@ -57,27 +57,27 @@ enum class BackendStatus : int32_t {
 
 enum class LogLevel : int32_t { Info, Warning };
 
-/// Settings that the user chooses for the whole process, each 0 or 1. By default, products of float32 matrices do not
+/// Settings of the process, which the user can change. Each is 0 or 1. By default, products of float32 matrices do not
 /// use TF32, and convolutions may use it.
 enum class Setting : int32_t { Tf32Products, Tf32Convolutions };
 
 /// A kernel of a device. The kernel queues its work on the stream `args->context->call->stream` of device
 /// `args->context->call->device`. Views and parameters are valid only until the kernel returns; the memory behind the
-/// views stays valid until the work is done. If no memory is left, the context's function `scratch` returns null and
-/// sets the error.
+/// views stays valid until the work is done. If no memory is left, the function `scratch` of the context sets the error
+/// text and returns null.
 using BackendKernel = BackendStatus (*)(const KernelArgs* args);
 
-/// Run denotes the operator's kernel. Before denotes the kernel that some operators call first (`KernelSlots::before`).
-/// If the operator writes an argument, the Before kernel checks the values of the inputs before anything is written,
-/// and writes nothing. If the operator is of kind dynamic, the Before kernel writes the number of results to its
-/// output, one int64.
+/// The kernels of an operator. `Run` is the operator's kernel. `Before` is a kernel that some operators call first
+/// (`KernelSlots::before`). If the operator writes to an argument, the `Before` kernel only checks the values of the
+/// inputs. If the operator is of kind dynamic, the `Before` kernel writes the number of results to its output, a single
+/// int64.
 enum class KernelPart : int32_t { Run, Before };
 
 // --- Memory --------------------------------------------------------------------------------------
 
 /// The functions that core's caching allocator calls to get memory from a device, and to check whether a stream has
-/// finished the work before a mark. `self` is passed to every function. They are called under a lock and must not call
-/// the allocator.
+/// finished the work that was queued before a mark. Core passes `self` to every function. The functions are called
+/// while the allocator's lock is held, so they must not call the allocator.
 struct AllocatorDriver {
     uint32_t struct_size;
     void* self;
@@ -95,7 +95,7 @@ struct AllocatorDriver {
     void (*destroy)(void* self, void* mark);
 };
 
-/// An allocator that core made for a plug-in.
+/// An allocator that `HostTable::create_allocator` has created for a plug-in.
 struct DeviceAllocator;
 
 /// The functions that core offers to a plug-in.
@@ -105,15 +105,16 @@ struct HostTable {
     /// Sets this thread's error text. If the plug-in's function that is running fails, core raises an error with this
     /// text.
     void (*set_error)(const char* text);
-    /// Returns the error text of the last function of this table that failed on this thread. The text is valid until
-    /// the next failure.
+    /// Returns the text of the last error that a function of this table reported on this thread. The text is valid
+    /// until the next error.
     const char* (*last_error)();
     void (*log)(LogLevel level, const char* text);
-    /// Returns whether the user has interrupted the running work. Should be called during long waits.
+    /// Returns whether the user has interrupted the running work. A function that waits for a long time should call
+    /// this repeatedly.
     int32_t (*interrupted)();
-    /// Writes a text such as "add at train.py:12" to a buffer of `size` bytes, for an error in a kernel that `call`
-    /// queued. Writes only the name of the operator if the line is unknown, or if the caller is a function of an
-    /// AllocatorDriver.
+    /// Writes a description of `call`, such as "add at train.py:12", to `text`, a buffer of `size` bytes. Errors in
+    /// kernels show this description. It consists of the operator's name alone if the line is unknown or if a function
+    /// of an AllocatorDriver calls this.
     void (*describe)(const DeviceCall* call, char* text, size_t size);
 
     /// May be called during `init`. From then on core's caching allocator serves the memory of `device`, and core does
@@ -158,7 +159,7 @@ struct DeviceCopy {
     void* stream;
 };
 
-/// Properties of a device. A number that is unknown is 0.
+/// Properties of a device. Unknown numbers are 0.
 struct DeviceProperties {
     uint32_t struct_size;
     int32_t major, minor;  // the compute capability, such as 9 and 0
@@ -177,7 +178,7 @@ struct DeviceProperties {
 /// format.
 inline constexpr uint32_t kTakesChannelsLast = 1, kTakesChannelsLast3d = 2;
 
-/// Bits of the flags of an event. With kTimedEvent, the time at which the event is reached is measured. With
+/// Flags of an event, which can be combined. With kTimedEvent, the event records the time at which it is reached. With
 /// kSleepingEvent, threads that wait for the event sleep instead of using the processor.
 inline constexpr int32_t kTimedEvent = 1, kSleepingEvent = 2;
 
@@ -204,8 +205,8 @@ struct Backend {
     // Required unless `init` has made allocators for all devices.
     /// Allocates memory for use on `stream`, aligned to 64 bytes or more; `nbytes` is not zero.
     BackendStatus (*allocate)(int32_t device, size_t nbytes, void* stream, void** data);
-    /// Frees memory once the work that is queued so far on certain streams is done. These are the stream for which the
-    /// memory was allocated and the streams passed to `record_use`. Does not wait for that work.
+    /// Frees memory when the work that is now queued on certain streams is done, but does not wait for that work. These
+    /// streams are the stream for which the memory was allocated and the streams passed to `record_use`.
     BackendStatus (*release)(int32_t device, void* data, size_t nbytes);
     /// Records that `stream` uses memory that was allocated for another stream. Optional for a device with one stream.
     BackendStatus (*record_use)(int32_t device, void* data, void* stream);
@@ -217,9 +218,9 @@ struct Backend {
     BackendStatus (*synchronize_stream)(int32_t device, void* stream);
 
     /// Finds the kernel of an operator by the operator's name ("add", "sum.dim") and the hash of its schema. If the
-    /// plug-in has no kernel for this name and hash, it sets `kernel` to null and returns Ok. Core also requests
-    /// kernels that belong to no operator, with hash 0: "copy", which copies a view to another view of the same sizes
-    /// and converts the dtype, and the optional "fill", "range", "steps", "powers" and "eye", which fill new tensors.
+    /// plug-in has no kernel for this name and hash, it sets `kernel` to null and returns Ok. Core also requests shared
+    /// kernels, which belong to no operator and have the hash 0. "copy" copies a view to another view of the same sizes
+    /// and converts the dtype. "fill", "range", "steps", "powers" and "eye" fill new tensors and are optional.
     BackendStatus (*kernel)(const char* name, uint64_t schema_hash, KernelPart part, BackendKernel* kernel);
 
     // Optional: streams and events, all or none.
@@ -256,9 +257,9 @@ struct Backend {
     /// Returns the number of bytes of the device's memory that no process has allocated, and the total number of bytes.
     BackendStatus (*memory_info)(int32_t device, uint64_t* free, uint64_t* total);
     /// Sets the dtypes, as bits `1 << DType`, that the schema of the operator allows but its kernel does not support.
-    /// Called once for each kernel, after the function `kernel`. A call with such a dtype is handled as if there were
-    /// no kernel. The dtype of a call is `KernelArgs::compute` if that is set, else the dtype of the first input, or of
-    /// the output if there is no input.
+    /// Called once for each kernel, after the function `kernel`. Calls with such a dtype are handled as if the plug-in
+    /// had no kernel for the operator. The dtype of a call is `KernelArgs::compute` if this field is set. Otherwise it
+    /// is the dtype of the first input or, without inputs, of the output.
     BackendStatus (*lacks)(const char* name, uint64_t schema_hash, uint64_t* dtypes);
 };
 
@@ -270,28 +271,30 @@ inline constexpr const char* kBackendEntry = "rushlight_backend";
 
 class Storage;
 
-/// Opens a plug-in and registers it. Raises RuntimeError if it cannot be opened, is not a plug-in, or finds no device.
+/// Opens a plug-in and registers it. Raises RuntimeError if the file cannot be opened or is not a plug-in, or if the
+/// plug-in finds no device.
 RL_API const Backend& load_backend(const std::string& path);
 /// Attaches a backend, which must stay valid: probes and initialises it, and installs its kernels. There is one backend
 /// for each device type. Registering the same backend again does nothing.
 RL_API const Backend& register_backend(const Backend& backend);
 
-/// Attaches the backend with the given name if it is installed, and returns whether it was attached. It is called when
-/// a device without a backend is first used. It raises an error if the backend is installed but does not work.
+/// A function that attaches the backend with the given name if it is installed, and returns whether it attached the
+/// backend. Core calls the function when a device whose type has no backend is used. The function raises an error if
+/// the backend is installed but does not work.
 using BackendFinder = bool (*)(std::string_view name);
 RL_API void set_backend_finder(BackendFinder finder);
 /// Calls the finder, or returns false if there is none.
 RL_API bool find_backend(std::string_view name);
 
-/// The backend of a device type, or nullptr. The result is core's copy, in which fields that the plug-in lacks are
-/// null.
+/// The backend of a device type, or nullptr. The result is core's copy of the struct, in which functions that the
+/// plug-in does not provide are null.
 RL_API const Backend* backend_of(DeviceType type);
 /// The backend of a device type. If there is none, raises RuntimeError with the name of the package to install.
 RL_API const Backend& require_backend(DeviceType type);
 
 /// The number of devices of a type; 0 without a backend.
 RL_API int device_count(DeviceType type);
-/// The index of this thread's current device, which the index -1 denotes; initially 0.
+/// The index of this thread's current device, initially 0. A device with the index -1 stands for the current device.
 RL_API int current_device(DeviceType type);
 RL_API void set_current_device(Device device);
 /// The stream on which this thread queues work for a device; initially null, the default stream.
@@ -310,7 +313,7 @@ RL_API void set_current_streams(std::vector<StreamChoice> streams);
 /// Checks `device`, and replaces the index -1 by the index of the current device.
 RL_API Device resolve(Device device);
 
-/// Raises the error that a function of a plug-in reported. `what` describes the action of that function.
+/// Raises an error if `status`, the result of a plug-in's function, is not Ok. `what` describes what the function does.
 RL_API void check_backend(BackendStatus status, const Backend& backend, const char* what);
 
 /// Allocates memory for a storage. Sets `release` to the function that frees the memory, and `context` to the first

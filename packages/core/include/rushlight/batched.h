@@ -9,10 +9,10 @@ namespace rushlight {
 
 inline bool is_batched(const Tensor& t) { return t.impl()->own_stages() & bit(Stage::Batch); }
 [[noreturn]] RL_API void fail_batched(const char* op);
-/// Raises the error that says that `t`, which is batched or sparse, has no memory that `op` can read.
+/// Raises an error: `op` cannot read the memory of `t`, because `t` is batched or sparse.
 [[noreturn]] RL_API void fail_without_values(const char* op, const Tensor& t);
 /// Must be called before `op` reads the values or the memory of a tensor. Raises RuntimeError if the tensor is batched
-/// or sparse; a tracer may raise as well.
+/// or sparse. A tracer can also raise an error here.
 inline void require_values(const char* op, const Tensor& t) {
     if (t.impl()->own_stages() & (bit(Stage::Batch) | bit(Stage::Sparse))) [[unlikely]]
         fail_without_values(op, t);

@@ -47,13 +47,14 @@ inline Tensor tensor_of(const rl_tensor* handle, const char* function, const cha
     return optional_tensor(handle);
 }
 
-/// Returns a tensor over the memory of `array`. `where` names the array in errors. The array's release function is
-/// called even if this function raises an error.
+/// Returns a tensor over the memory of `array`. `where` names the array in errors. If this function raises an error, it
+/// has called the array's release function, unless `array` is shorter than this library's rl_array.
 RL_API Tensor tensor_over(const rl_array& array, const char* where);
-/// Raises ValueError if `array` is shorter than this library's rl_array. Otherwise sets all its fields except the size
-/// to null.
+/// Sets all fields of `array` except `struct_size` to 0 or null. Raises ValueError if `array` is shorter than this
+/// library's rl_array.
 RL_API void clear(rl_array& array, const char* where);
-/// Describes the memory of a tensor in `array`. The memory is kept until the array's release function is called.
+/// Fills in `array` with the address, sizes, strides and dtype of a tensor. The tensor's memory is kept until the
+/// array's release function is called.
 RL_API void describe_memory(const Tensor& tensor, rl_array& array, const char* where);
 
 }  // namespace rushlight::c

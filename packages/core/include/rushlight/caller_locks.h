@@ -16,13 +16,13 @@ namespace rushlight {
 // locks of a caller, such as a thread that runs a backward pass, releases nothing.
 
 struct CallerLocks {
-    /// Releases the locks of this thread, and returns the pointer that must be passed to `acquire`. Returns null if the
-    /// thread keeps its locks or holds none. `waits` means that the thread waits for something that may depend on other
-    /// threads, so the locks must be released. Must not throw.
+    /// Releases the locks of this thread, and returns the pointer that must be passed to `acquire`. Returns null if it
+    /// has not released any lock. If `waits` is true, the locks must be released, because the thread is going to wait
+    /// for something that may depend on other threads. Must not throw.
     void* (*release)(bool waits);
     void (*acquire)(void* held);
 };
-/// Installs the functions of the bindings, and returns the previous functions. Null means that callers hold no locks.
+/// Installs the functions of the bindings, and returns the previous functions. Null stands for callers without locks.
 RL_API const CallerLocks* set_caller_locks(const CallerLocks* functions);
 
 /// A scope in which this thread holds none of the caller's locks.

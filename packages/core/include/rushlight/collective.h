@@ -38,9 +38,9 @@ struct Collective {
     std::vector<Tensor> inputs;
     /// Gather, AllGather, AllToAll: one tensor for each rank. Scatter, ReduceScatter: one tensor. Other kinds: empty.
     std::vector<Tensor> outputs;
-    /// A text that distinguishes collectives of the same kind. It must be the same on all ranks, and may be empty.
+    /// A name for this collective, which may be empty. All ranks must pass the same name.
     std::string label;
-    /// The line of the program that called the operation, for messages.
+    /// The line of the program that called the operation. Error messages show it.
     std::string where;
 };
 
@@ -48,7 +48,7 @@ struct Collective {
 class RL_API CollectiveWork {
   public:
     bool done() const;
-    /// The error of the collective. Null while the collective runs, and if it ended without an error.
+    /// The error with which the collective ended. Null if it ended without an error or has not ended.
     std::exception_ptr error() const;
     /// Waits until the collective ends, and raises its error if it has one. Returns false if the collective has not
     /// ended after `seconds` (negative: no limit).
@@ -83,8 +83,8 @@ class RL_API ProcessGroup {
     ~ProcessGroup();
     ProcessGroup(const ProcessGroup&) = delete;
 
-    /// Returns false in a process that was forked from the process that joined the group. In such a process the object
-    /// must be neither used nor destroyed, because its threads belong to the parent process.
+    /// Returns false in a process that was forked from the process that joined the group. A forked process must neither
+    /// use nor destroy the object, because the object's threads belong to the parent process.
     bool is_member() const;
     int rank() const { return rank_; }
     int size() const { return size_; }

@@ -5,12 +5,13 @@
 
 namespace rushlight {
 
-/// While an object of this class exists, it guarantees that the elements of the tensor whose first element is at `data`
-/// do not change.
+/// A guarantee that the elements of a tensor do not change while the object exists. `data` is the address of the
+/// tensor's first element.
 ///
 /// Kernels may then convert the tensor to another layout once and use the copy in later calls. For example,
-/// convolutions by oneDNN keep filters in oneDNN's layout. The results of operators do not change. The copies take as
-/// much memory as the tensor or a little more. They are freed when the last object for `data` is destroyed.
+/// convolutions by oneDNN keep a copy of the filters in oneDNN's layout. This does not affect the results of operators.
+/// A copy takes as much memory as the tensor or a little more, and is freed when the last object for `data` is
+/// destroyed.
 class RL_API ConstantMemory {
   public:
     explicit ConstantMemory(const void* data);

@@ -61,14 +61,14 @@ class GradMode {
 class Value;  // rushlight/value.h
 using Stack = std::vector<Value>;
 
-/// The kernels of one operator, one for each device type. The operator's functional, in-place and out= forms share
-/// them.
+/// The kernels of one operator, one for each device type. All forms of the operator (functional, in-place and out=) use
+/// the same kernels.
 struct KernelSlots {
     std::atomic<KernelFn> device[kNumDeviceTypes];
-    /// A kernel that some operators call first. For operators that write an argument, it receives only the inputs,
-    /// before the write is counted, and raises an error if their values are invalid. It is null if the device does not
-    /// check values. For operators of kind dynamic, its output is one int64 number, which determines the sizes of the
-    /// results.
+    /// A kernel that some operators call first. For operators that write to an argument, this kernel receives only the
+    /// inputs, and raises an error if their values are invalid; it runs before the write is counted, and is null if the
+    /// device does not check values. For operators of kind dynamic, this kernel computes a single int64 number that
+    /// determines the sizes of the results.
     std::atomic<KernelFn> before[kNumDeviceTypes] = {};
 };
 
@@ -90,7 +90,7 @@ struct StageSlot {
 
 enum class Form : uint8_t { Functional, InPlace, Out };
 
-/// One overload of one operator in one form: a row of the operator table. Constant except for its slots and stages.
+/// A row of the operator table: one form of one overload of an operator. Only the slots and stages can change.
 struct Operator {
     const char* name;    // "add", "add_", "sum.dim", "add.out"
     const char* schema;  // "add(Tensor input, TensorOrScalar other, *, Scalar alpha=1) -> Tensor"
@@ -116,22 +116,22 @@ RL_API Operator* find_operator(std::string_view name);
 /// of arguments, or the type of an argument, is wrong.
 inline void call_boxed(const Operator& op, Stack& stack) { op.boxed(op, kAllStages, stack); }
 
-/// Installs a typed function for one operator. Raises RuntimeError if the hash differs from the hash of the operator's
+/// Installs a typed function for one operator. Raises RuntimeError if `schema_hash` is not the hash of the operator's
 /// schema.
 RL_API void install_stage(Stage stage, std::string_view name, uint64_t schema_hash, void* function);
-/// A boxed function of a stage, for every operator for which the stage has no typed function. `rest` is the mask
-/// without the stage's bit; the function calls `op.boxed(op, rest, stack)` to continue.
+/// A boxed function of a stage, which handles every operator for which the stage has no typed function. `rest` is the
+/// mask without the stage's bit; the function calls `op.boxed(op, rest, stack)` to continue.
 using Fallback = void (*)(const Operator& op, StageMask rest, Stack& stack);
 RL_API void install_fallback(Stage stage, Fallback fallback);
-/// Sets the fallback of a stage without installing it for any operator. The provider then installs `Operator::box` for
-/// the operators that it selects.
+/// Sets the fallback of a stage, but does not install it for any operator. The stage's provider installs
+/// `Operator::box` for the operators that the fallback must handle.
 RL_API void set_fallback(Stage stage, Fallback fallback);
 RL_API Fallback fallback_of(Stage stage);
 /// Installs a kernel for a device type.
 RL_API void install_kernel(DeviceType device, std::string_view name, uint64_t schema_hash, KernelFn kernel);
 
-/// Returns the names of the operators, in all forms, and of the shared kernels for which the backend of a device type
-/// installed a kernel. The CPU also has loops for operators whose slots are empty.
+/// Returns the names of the operators and shared kernels for which the backend of a device type has installed kernels.
+/// Each form of an operator has its own name. The CPU also has loops for operators that are not listed.
 RL_API std::vector<std::string_view> kernels_of(DeviceType device);
 
 namespace detail {

@@ -19,8 +19,8 @@ namespace rushlight {
 // conversion drops the sign, and converts zero to the smallest power. As in PyTorch, numbers between the two smallest powers
 // are converted to the larger one.
 
-/// How a format represents numbers beyond its range: by the largest number, by infinity, or by NaN. In formats of the last
-/// kind, zero has no sign.
+/// How a format represents numbers beyond its range: by its largest number (`Saturating`), by infinity (`Infinite`), or
+/// by NaN (`Unsigned`). In `Unsigned` formats, zero has no sign.
 enum class Float8Range : uint8_t { Saturating, Infinite, Unsigned };
 
 template <int kMantissa, int kBias, Float8Range kRange>

@@ -70,7 +70,8 @@ namespace detail {
 
 extern RL_API std::atomic<int> captures;  // number of captures under way on all devices
 
-/// Raises RuntimeError if `stream` is captured. `what` names the function that would wait for it.
+/// Raises RuntimeError if `stream` is captured. `what` is the name of the function that would have to wait for the
+/// stream.
 RL_API void refuse_in_capture_slow(const char* what, Device device, void* stream);
 inline void refuse_in_capture(const char* what, Device device, void* stream) {
     if (captures.load(std::memory_order_relaxed)) [[unlikely]]
@@ -79,13 +80,14 @@ inline void refuse_in_capture(const char* what, Device device, void* stream) {
 /// Raises RuntimeError if any stream of the device is captured.
 void refuse_in_capture(const char* what, Device device);
 
-/// Makes the graph that records `stream` keep the memory of `storage` alive.
+/// Keeps the memory of `storage` alive for as long as the graph that records `stream` exists.
 void keep_in_capture(const Storage& storage, Device device, void* stream);
-/// Makes a recorded kernel read its random key from the device's memory.
+/// If the stream of `call` is captured, makes the kernel read its random key from the device's memory when it is
+/// replayed.
 void move_key_to_device(const char* op, Device device, DeviceCall& call, PhiloxKey& key);
-/// The number of the capture of `stream`, or 0 if the stream is not captured.
+/// Returns the number of the capture that records `stream`, or 0 if the stream is not captured.
 uint64_t capture_of(Device device, void* stream);
-/// Makes `stream`, which waits for an event of capture `id`, part of that capture if the capture is still under way.
+/// Adds `stream`, which waits for an event of capture `id`, to that capture if the capture is still under way.
 void join_capture(uint64_t id, Device device, void* stream);
 
 }  // namespace detail

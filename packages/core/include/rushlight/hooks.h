@@ -19,13 +19,13 @@ namespace rushlight {
 
 /// The functions of an observer. Functions that the observer does not need are null.
 struct Observer {
-    /// An operator recorded a node. Sequence numbers grow in the order of recording.
+    /// Called when an operator has recorded a node. Sequence numbers increase in the order of recording.
     void (*node_made)(uint64_t sequence);
-    /// A backward pass runs the node with this sequence number. `node_begin` and `node_end` are called on the same
-    /// thread. Backward passes may be nested.
+    /// Called before and after a backward pass runs the node with this sequence number, on the same thread. Backward
+    /// passes may be nested.
     void (*node_begin)(const char* name, uint64_t sequence);
     void (*node_end)(uint64_t sequence);
-    /// A storage got memory from our allocator or a device's allocator, or returned memory to that allocator. Memory
+    /// Called when a storage has received memory from our allocator or a device's allocator, or has returned it. Memory
     /// from other allocators is not reported.
     void (*allocated)(const void* data, size_t nbytes, Device device);
     void (*released)(const void* data, size_t nbytes, Device device);
@@ -39,8 +39,8 @@ extern RL_API std::atomic<const Observer*> observer;
 RL_API const Observer* set_observer(const Observer* observer);
 inline const Observer* current_observer() { return detail::observer.load(std::memory_order_acquire); }
 
-/// Reports to the observer that autograd's engine runs a node. `name`, a function that returns the node's name, is
-/// called only if there is an observer.
+/// Reports to the observer when autograd's engine begins to run a node, and when the node is done. `name`, a function
+/// that returns the node's name, is called only if there is an observer.
 class NodeScope {
   public:
     template <class Name>
@@ -59,7 +59,7 @@ class NodeScope {
     uint64_t sequence_;
 };
 
-/// Reports a new node. The constructor of autograd's nodes calls it.
+/// Reports a new node. Called by the constructor of autograd's nodes.
 inline void report_node(uint64_t sequence) {
     if (auto* o = current_observer(); o && o->node_made) [[unlikely]]
         o->node_made(sequence);

@@ -21,8 +21,8 @@ class RefCounted {
         }
         return refs_.fetch_sub(1, std::memory_order_acq_rel) == 1;
     }
-    /// Adds a reference, unless the object's destruction has begun: then returns false. For code that stores a plain
-    /// pointer to the object, and removes that pointer under a lock when the object is destroyed.
+    /// Adds a reference and returns true, or returns false if the object's destruction has begun. For code that stores
+    /// a plain pointer to the object, and that removes the pointer, under a lock, when the object is destroyed.
     bool try_retain() const noexcept {
         uint32_t n = refs_.load(std::memory_order_relaxed);
         while (n && !refs_.compare_exchange_weak(n, n + 1, std::memory_order_acq_rel)) {}
@@ -73,7 +73,7 @@ class Ref {
     T* operator->() const { return p_; }
     T& operator*() const { return *p_; }
     explicit operator bool() const { return p_ != nullptr; }
-    /// Transfers the reference to the caller.
+    /// Returns the pointer and passes the ownership of the reference to the caller.
     T* release() { return std::exchange(p_, nullptr); }
     void swap(Ref& other) noexcept { std::swap(p_, other.p_); }
     void reset() { Ref().swap(*this); }

@@ -90,9 +90,9 @@ struct DeviceCall {
     uint32_t struct_size;
     int32_t device;  // its index
     void* stream;  // the stream on which the work is queued; null is the default stream
-    /// Null if the random key is `KernelContext::random`. Otherwise the address of a key in the device's memory, which
-    /// the kernel reads when it runs: the seed is `random_base->seed`, and the offset is `random_base->offset +
-    /// random.offset`. So a captured kernel draws different numbers each time it is replayed.
+    /// Null if the random key is `KernelContext::random`. Otherwise this is the address of a key in the device's
+    /// memory, which the kernel reads when it runs. The kernel uses the seed `random_base->seed` and the offset
+    /// `random_base->offset + random.offset`, so a captured kernel draws different numbers each time it is replayed.
     const PhiloxKey* random_base;
     const char* op;  // name of the operator, a string constant, for errors that are detected later
     uint32_t site;  // site of the call, for HostTable::describe
@@ -113,7 +113,7 @@ struct KernelContext {
     const DeviceCall* call = nullptr;
 };
 
-/// A value of `compute` and `wide` that means that no dtype is set: the tensors of the call determine the dtype.
+/// If `compute` or `wide` has this value, no dtype is set: the tensors of the call determine the dtype.
 inline constexpr DType kNoDType = static_cast<DType>(0xFF);
 
 /// The arguments of one call of one kernel. `tensors` holds the outputs, then the inputs, in the order of the schema.

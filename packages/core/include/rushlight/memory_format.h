@@ -19,8 +19,8 @@ enum class MemoryFormat {
 /// Returns the format called `name`. If there is none, raises a ValueError that names `op`.
 RL_API MemoryFormat memory_format(const char* op, const std::optional<std::string_view>& name);
 
-/// Whether the tensor's strides are the strides of the format. Returns false if the format is for another number of
-/// dimensions.
+/// Whether the tensor's strides are the strides of the format. Returns false if the tensor does not have the number of
+/// dimensions that the format requires.
 RL_API bool has_format(const Tensor& t, MemoryFormat format);
 
 /// Returns ChannelsLast or ChannelsLast3d if the tensor's dimensions are in the order of that format in memory,

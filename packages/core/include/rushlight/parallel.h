@@ -19,8 +19,8 @@ RL_API void set_num_threads(int n);
 RL_API bool in_parallel();
 
 /// Reserves threads for the OpenMP regions that this thread opens next. Used around calls of vendor code, which opens
-/// its own regions. All leases of the process together never reserve more than num_threads() threads. If all threads
-/// are in use, a lease gets only the calling thread. See Note [Threads].
+/// OpenMP regions of its own. All leases of the process together never reserve more than num_threads() threads. If all
+/// threads are in use, the lease contains only the calling thread. See Note [Threads].
 class RL_API ThreadLease {
   public:
     ThreadLease();
@@ -41,8 +41,8 @@ RL_API void run_chunks(int64_t count, RangeBody body, void* context);
 }  // namespace detail
 
 /// Calls `body(lo, hi)` on disjoint ranges that cover [begin, end), one for each thread. Each range except the last has
-/// at least `grain` elements. Runs serially inside another region, and if the range has fewer than 2 * `grain`
-/// elements. Rethrows the first exception, in the order of the ranges.
+/// at least `grain` elements. The calling thread processes the whole range alone inside another parallel region, and if
+/// the range has fewer than 2 * `grain` elements. Rethrows the first exception, in the order of the ranges.
 template <class F>
 void parallel_for(int64_t begin, int64_t end, int64_t grain, F&& body) {
     if (end <= begin) return;
@@ -58,9 +58,8 @@ void parallel_for(int64_t begin, int64_t end, int64_t grain, F&& body) {
         const_cast<void*>(static_cast<const void*>(&body)));
 }
 
-/// Calls `body(chunk)` for each chunk of 0 .. count-1, on any thread that is free. Used by reductions whose result
-/// must not depend on the number of threads: the caller determines the chunks, and afterwards combines their results in
-/// order.
+/// Calls `body(chunk)` for each chunk of 0 .. count-1, on any thread that is free. Used by reductions whose result must
+/// not depend on the number of threads: the caller chooses the chunks, and combines their results in a fixed order.
 template <class F>
 void parallel_chunks(int64_t count, F&& body) {
     if (count <= 0) return;

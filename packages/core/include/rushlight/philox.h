@@ -73,8 +73,7 @@ inline uint64_t mask_threshold(double probability) {
     return static_cast<uint64_t>(__builtin_rint(probability * 0x1p32));
 }
 
-/// Whether element `i` is kept, in the case where the highest 8 bits of the element's random number equal those of the
-/// threshold.
+/// Whether element `i` is kept if the highest 8 bits of its random number equal those of the threshold.
 RL_PHILOX bool keeps_at_tie(PhiloxKey key, uint64_t i, uint64_t threshold) {
     return philox(key, uint64_t{1} << 63 | i).word[0] >> 8 < (threshold & 0xFFFFFF);
 }
@@ -173,8 +172,8 @@ RL_PHILOX double cos_pi(double r) {
                   1.0);
 }
 
-/// Returns the point on the circle of the given radius at the angle of `half_turns` half turns, which is in [0, 2). The
-/// reduction of the angle to a quarter turn is exact.
+/// Returns the point at the angle pi * `half_turns` on the circle of the given radius around the origin. `half_turns`
+/// is in [0, 2). The reduction of the angle to a quarter turn is exact.
 template <class T>
 RL_PHILOX NormalPair<T> on_circle(T radius, T half_turns) {
     int32_t quarter = static_cast<int32_t>(fused(half_turns, T(2), T(0.5)));

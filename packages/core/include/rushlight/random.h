@@ -75,8 +75,8 @@ class RL_API Generator final : public RefCounted {
         MersenneTwister& twister_;
     };
 
-    /// With the stream `Torch`, the state is a valid state of PyTorch's generator. Bytes that PyTorch ignores store the
-    /// Philox offset.
+    /// With the stream `Torch`, the state is a valid state of PyTorch's generator. The Philox offset is stored in bytes
+    /// of this state that PyTorch ignores.
     std::vector<uint8_t> get_state() const;
     /// Restores a state, and the stream of that state. The state may come from `get_state` of rushlight or of PyTorch.
     /// For other bytes, raises RuntimeError and leaves the generator unchanged.

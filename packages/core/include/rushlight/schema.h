@@ -20,15 +20,15 @@ struct SchemaArgument {
     std::string_view default_value;  // as Python writes it; "" if there is none
 };
 
-/// The parts of an Operator's schema. They refer to the text of the schema.
+/// The parts of an Operator's schema. The names and types point into the text of the schema.
 struct RL_API SchemaText {
     explicit SchemaText(const Operator& op);
     std::vector<SchemaArgument> arguments;
     std::vector<std::string_view> returns;  // types; empty for "()"
 };
 
-/// Whether the operator's result is a view of an argument in some calls and a copy in other calls, depending on
-/// strides, dtypes and other arguments: `contiguous`, `reshape`, `to`.
+/// Whether the operator returns either a view of an argument or a copy, depending on strides, dtypes and other
+/// arguments, as `contiguous`, `reshape` and `to` do.
 RL_API bool may_return_view(const Operator& op);
 
 }  // namespace rushlight

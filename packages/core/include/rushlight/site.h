@@ -10,18 +10,18 @@
 namespace rushlight {
 
 /// Note [Sites] When a tensor is saved or written, the running line of the program is recorded in four bytes: the
-/// number of a site in a table of the bindings. The bindings find the line, because core does not use Python. Finding
-/// the number takes a few nanoseconds, because the bindings read only the code and position of the running frame, and
-/// search for this pair in a small cache of the thread. Site 0 means an unknown line: there are no bindings, or the
-/// thread belongs to this library.
+/// number of a site in a table of the bindings. The bindings determine this number, because core does not use Python.
+/// This takes a few nanoseconds, because the bindings only read the position of the running frame and look it up in a
+/// small cache of the thread. Site 0 stands for an unknown line: there are no bindings, or the thread belongs to this
+/// library.
 using Site = uint32_t;
 
 struct SiteFunctions {
     /// Returns the site for the running line of the program and the operator `op`, which must be a string constant or
     /// null. Called on any thread; must not throw.
     Site (*current)(const char* op);
-    /// Returns a text such as "add_ at train.py:12". The text has no operator if the site has none, and is "" for site
-    /// 0.
+    /// Returns a text such as "add_ at train.py:12". Without an operator, the text is only the line, such as
+    /// "train.py:12". For site 0 it is empty.
     std::string (*describe)(Site site);
     /// Returns the stack of calls in the format in which the bindings' language prints it, the innermost call last.
     /// Slow.

@@ -27,12 +27,12 @@ namespace rushlight {
 enum class Layout : uint8_t { Coo, Csr, Csc, Bsr, Bsc };
 /// Whether the columns are compressed and the row of each value is stored.
 constexpr bool by_columns(Layout layout) { return layout == Layout::Csc || layout == Layout::Bsc; }
-/// Whether each index is the index of a block, a small dense matrix.
+/// Whether the stored values are blocks (small dense matrices), so that each index is the index of a block.
 constexpr bool has_blocks(Layout layout) { return layout == Layout::Bsr || layout == Layout::Bsc; }
 /// "torch.sparse_csr" and so on.
 RL_API const char* name(Layout layout);
 
-/// The parts of a sparse tensor. Operators on other tensors never write them in place.
+/// The parts of a sparse tensor. Operators on other tensors never write to the elements of these parts.
 struct SparseParts {
     Layout layout = Layout::Coo;
     // COO: int64, of shape (sparse dimensions, nnz). Compressed layouts: the position at which each row or column (or
@@ -51,8 +51,8 @@ inline bool is_sparse(const Tensor& t) { return t.impl()->own_stages() & bit(Sta
 /// "torch.strided", "torch.sparse_coo" and so on.
 RL_API const char* layout_name(const Tensor& t);
 
-/// Returns a sparse tensor of these parts, whose shapes are not checked. The values must have no history: use
-/// ops::_with_sparse_values for values with a history.
+/// Returns a sparse tensor made of these parts, without checking their shapes. The values must have no autograd
+/// history; for values that have one, use ops::_with_sparse_values.
 RL_API Tensor make_sparse(IntList size, SparseParts parts);
 /// The parts of a sparse tensor.
 RL_API const SparseParts& sparse_parts(const Tensor& t);

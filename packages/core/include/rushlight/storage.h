@@ -74,15 +74,15 @@ class RL_API Storage : public RefCounted {
     Site writer() const { return writer_.load(std::memory_order_relaxed); }
     void set_writer(Site site) { writer_.store(site, std::memory_order_relaxed); }
 
-    /// Replaces the memory by memory of another size, and copies as many bytes as fit in both. Requires
+    /// Replaces the memory with memory of another size, and copies the old contents as far as they fit. Requires
     /// StorageKind::Cached. Raises RuntimeError while the address is exported.
     void resize(size_t nbytes);
 
     /// Copies the bytes to the memory of `target`, and keeps `target` alive. Every tensor over this storage then uses
     /// the memory of `target`. If the address of the old memory is exported (`exports`), the old memory is freed only
     /// when this storage is destroyed. Both memories must be on the CPU, and no other thread may write to them during
-    /// the call. If `is_copied` is true, the caller has already copied the bytes, for example by writing them to the
-    /// file that `target` maps.
+    /// the call. Pass true as `is_copied` if the bytes are already in the memory of `target`, for example because they
+    /// were written to the file that `target` maps.
     void move_to(Ref<Storage> target, bool is_copied = false);
 
     /// The number of NumPy arrays, DLPack capsules and buffers that use this memory by its address.

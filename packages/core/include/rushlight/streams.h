@@ -9,7 +9,7 @@
 
 namespace rushlight {
 
-/// Whether the backend of a device has events, and streams besides the default stream.
+/// Whether the backend of a device supports events, and streams other than the default stream.
 RL_API bool has_streams(Device device);
 /// Returns a stream other than the default stream. Streams are returned in turn from a pool, and are never destroyed.
 RL_API void* new_stream(Device device, int priority);
@@ -18,12 +18,13 @@ RL_API void check_stream(const char* what, Device device, void* stream);
 RL_API void synchronize_stream(Device device, void* stream);
 /// Whether all work that is queued on the stream is done.
 RL_API bool query_stream(Device device, void* stream);
-/// Makes work that is queued on `second` from now on wait for the work that is queued on `first` so far. `before` and
-/// `after` are the devices of the two streams.
+/// Makes all work that is queued on `second` after this call wait for the work that was queued on `first` before it.
+/// `before` is the device of `first`, and `after` is the device of `second`.
 RL_API void order_streams(Device before, void* first, Device after, void* second);
 
-/// A mark on a stream. An event belongs to the device of the first stream on which it is recorded. An event that
-/// was not recorded counts as reached. Methods raise the errors that the device reports.
+/// A position in the sequence of work that is queued on a stream. An event belongs to the device of the first stream on
+/// which it is recorded. An event that was not recorded counts as reached. Methods raise the errors that the device
+/// reports.
 class RL_API Event {
   public:
     /// `flags` are bits such as kTimedEvent.
@@ -52,15 +53,15 @@ class RL_API Event {
 /// Allocates host memory that devices of `type` can copy from and to while the host continues. Raises
 /// NotImplementedError if the backend cannot pin memory.
 RL_API Ref<Storage> allocate_pinned(size_t nbytes, DeviceType type);
-/// The device type whose backend pins memory in this process; CUDA is preferred.
+/// The device type whose backend pins memory in this process: CUDA if possible, otherwise another backend, or nullopt.
 RL_API std::optional<DeviceType> find_pinning_device();
 /// The device type whose backend pins memory in this process. Raises RuntimeError if there is none.
 RL_API DeviceType pinning_device();
 /// Returns a new row-major tensor in pinned memory with the shape and dtype of `like`. Raises RuntimeError unless
 /// `like` is on the CPU.
 RL_API Tensor make_pinned(const Tensor& like, DeviceType type);
-/// Records that a copy on `stream` reads or writes this pinned memory. The memory is not reused, and operators do not
-/// write to it, before the copy is done.
+/// Records that a copy on `stream` reads or writes this pinned memory. Until the copy is done, the memory is not reused
+/// and operators do not write to it.
 RL_API void record_pinned_copy(const Storage& storage, Device device, void* stream);
 /// Whether a copy from or to this pinned memory is still under way.
 RL_API bool pinned_copy_pending(const Storage& storage);

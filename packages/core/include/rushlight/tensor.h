@@ -60,7 +60,7 @@ struct Geometry {
     int64_t offset = 0;
 };
 
-/// Functions of the provider that attaches state to tensors (autograd). They destroy and traverse that state.
+/// Functions that destroy and traverse the state that a provider (autograd) attaches to tensors.
 struct MetaTable {
     void (*destroy)(void* meta);
     // For Python's garbage collector: visits the Python objects to which only `meta` holds references.
@@ -69,12 +69,13 @@ struct MetaTable {
 };
 /// Installs the functions of the process's only provider. A second call raises an error.
 RL_API void set_meta_table(const MetaTable& table);
-/// Returns the functions of the provider, or null while there is no provider.
+/// Returns the functions of the provider, or null if no provider is installed.
 RL_API const MetaTable* meta_table_or_null();
 
 /// The functions of the language bindings, which attach a wrapper object to a tensor.
 struct WrapperTable {
-    /// Takes over the last reference to a tensor that owns its wrapper: Note [Owned wrappers]. Called on any thread.
+    /// Called with the last reference to a tensor that owns its wrapper, and becomes the owner of this reference: Note
+    /// [Owned wrappers]. Called on any thread.
     void (*release)(TensorImpl* impl);
 };
 RL_API void set_wrapper_table(const WrapperTable& table);
@@ -120,7 +121,8 @@ class RL_API TensorImpl final : public RefCounted {
         storage_->bump_version();
         storage_->set_writer(site);
     }
-    /// Sets a separate counter with the value `version` for this tensor and for tensors that are made from it later.
+    /// Gives this tensor a new version counter with the value `version`. Views and aliases that are made from the
+    /// tensor later share this counter.
     void own_version(uint32_t version);
     /// The address of the first element; null for an empty tensor and on the meta device.
     void* data() const {
@@ -277,7 +279,7 @@ RL_API Tensor make_like(const Tensor& like, DType dtype);
 RL_API Tensor make_strided(IntList sizes, IntList strides, DType dtype, Device device = {});
 /// Returns a tensor over an existing storage. Raises RuntimeError if an element is outside the storage.
 RL_API Tensor make_over(Ref<Storage> storage, IntList sizes, IntList strides, int64_t offset, DType dtype);
-/// Returns a view of `base` in the sense of Note [Views and their root]; the geometry is not checked.
+/// Returns a view of `base` (see Note [Views and their root]). The geometry is not checked.
 RL_API Tensor make_view(const Tensor& base, IntList sizes, IntList strides, int64_t offset);
 /// Returns a tensor that shares the memory and the version of `base`, but not its history, as `detach` does.
 RL_API Tensor make_alias(const Tensor& base);

@@ -29,7 +29,7 @@ inline View contiguous_in(KernelContext& ctx, const View& v) { return contiguous
 /// Returns v, or a copy of v in scratch memory if v overlaps the memory that `written` spans.
 View apart_from(KernelContext& ctx, const View& v, const View& written);
 
-/// Returns the leading part of v that has the sizes of the view `sizes`.
+/// Returns the part of v that begins at v's first element and has the sizes of the view `sizes`.
 View leading(const View& v, const View& sizes);
 
 /// Exchanges the dimension `dim` of v, which may be negative, with the last dimension, and returns the result.
@@ -44,13 +44,13 @@ bool is_channels_last(const View& v);
 View channels_inside(KernelContext& ctx, const View& v);
 
 /// Returns v with its dimensions in the order of the strides of `like`, from the largest to the smallest. If `like` is
-/// dense, the same order of dimensions makes `like` row-major. An undefined view is returned unchanged.
+/// dense, it is row-major in this order of dimensions. An undefined view is returned unchanged.
 View in_order_of(KernelContext& ctx, const View& v, const View& like);
 
 /// Returns v broadcast to the sizes of `like`.
 View broadcast_to(KernelContext& ctx, const View& v, const View& like);
 
-/// Converts a number to `dtype` and returns a pointer to the element, which is in scratch memory.
+/// Converts a number to `dtype`, stores it in scratch memory, and returns its address.
 const void* as_element(KernelContext& ctx, const Param& number, DType dtype);
 
 /// Copies values between views of equal sizes, and converts them to the dtype of `out`. `out` is row-major.
@@ -98,7 +98,7 @@ class RowMajorOut {
     View out_, dense_;
 };
 
-/// A tensor to whose elements a kernel adds terms. If its dtype is float16 or bfloat16, the sums are computed in
+/// An output to whose elements a kernel adds terms. If its dtype is float16 or bfloat16, the sums are computed in
 /// float32 and rounded once, not after every term: pass `view()` to the float32 kernel, then call `finish()`. A tensor
 /// of another dtype is updated in place.
 class WidenedSums {

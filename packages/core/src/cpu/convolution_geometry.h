@@ -6,8 +6,9 @@
 namespace rushlight::cpu {
 
 /// A cross-correlation from `in` to `out`. The last `dims` elements of each array describe the `dims` spatial
-/// dimensions. The elements before them are 1, or 0 in `padding`. A transposed convolution is the gradient of a
-/// cross-correlation. It is described by this cross-correlation, with input and output swapped.
+/// dimensions. The unused elements before them are 0 in `padding` and 1 in the other arrays. A transposed convolution
+/// is the gradient of a cross-correlation, and is described by this cross-correlation: `in` is then the output of the
+/// transposed convolution, and `out` is its input.
 struct ConvolutionGeometry {
     int64_t dims;
     int64_t batch, in_channels, out_channels, groups;
@@ -19,7 +20,7 @@ struct ConvolutionGeometry {
     /// Number of input elements that contribute to one output element.
     int64_t window() const { return in_channels / groups * taps(); }
     int64_t multiply_adds() const { return batch * out_channels * out_size() * window(); }
-    /// Whether each tap of the kernel reads the input at some position, and not only padding.
+    /// Whether each tap of the kernel reads at least one input element (otherwise some taps read nothing but padding).
     bool every_tap_reads_input() const {
         for (int d = 0; d < 3; ++d) {
             for (int64_t tap = 0; tap < kernel[d]; ++tap) {
@@ -33,13 +34,13 @@ struct ConvolutionGeometry {
         }
         return true;
     }
-    /// Whether the convolution has one input channel in each group, and at most two spatial dimensions.
+    /// Whether each group of the convolution has one input channel, and there are at most two spatial dimensions.
     bool is_depthwise() const {
         return groups == in_channels && in[0] == 1 && out[0] == 1 && kernel[0] == 1 && padding[0] == 0;
     }
-    /// Whether each output element reads one pixel of the input. For a transposed convolution with stride 1 and
-    /// output_padding, the input has additional pixels, which no output element reads. Such a convolution is computed
-    /// like a convolution with a larger kernel.
+    /// Whether each output element reads one pixel of the input. A transposed convolution with stride 1 and
+    /// output_padding is not pointwise: `in` has additional pixels that no element of `out` reads. It is computed like
+    /// a convolution with a larger kernel.
     bool is_pointwise() const {
         bool one = true;
         for (int d = 0; d < 3; ++d)

@@ -56,8 +56,8 @@ struct Gemm {
     int64_t b_step(int64_t k) const { return k / step_run * b_step_run + k % step_run * b_row; }
 };
 
-/// Divides the range [begin, begin + count) at the multiples of `run`, and calls f(first, n) for each part, which
-/// begins at `first` and has n elements.
+/// Divides the range [begin, begin + count) at the multiples of `run`. Calls f(first, n) for each part [first, first +
+/// n).
 template <class F>
 void for_runs(int64_t begin, int64_t count, int64_t run, F&& f) {
     while (count > 0) {

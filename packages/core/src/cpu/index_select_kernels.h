@@ -8,8 +8,8 @@
 namespace rushlight::cpu {
 
 /// `n` indexed slices of a tensor along one dimension. They are copied to, or from, a row-major tensor of shape
-/// (before, n, after, run), whose last dimension is a run of `run` adjacent elements. A piece consists of the `n` runs
-/// at one position of `before` and `after`.
+/// (before, n, after, run), whose last dimension is a run of `run` adjacent elements. The `n` runs at one position of
+/// `before` and one position of `after` are called a piece.
 struct IndexedSlices {
     const int64_t* index;  // checked; within [0, size)
     int64_t n, size = 1, stride = 0, run = 1;

@@ -7,7 +7,7 @@
 
 namespace rushlight::cpu {
 
-/// Calls f with a value of the integer type.
+/// Calls f with a zero of the C++ type of `dtype`, so that f can deduce the type.
 template <class F>
 void with_integer(DType dtype, F&& f) {
     switch (dtype) {

@@ -13,8 +13,8 @@ RL_API const char* capability_in_use();
 /// RUSHLIGHT_COMPUTE is not "plain".
 RL_API bool has_onednn();
 
-/// Sets whether convolutions are computed by oneDNN where it has a kernel for them. This is enabled by default, and
-/// has no effect without oneDNN.
+/// Sets whether oneDNN computes the convolutions for which it has kernels. This is enabled by default, and has no
+/// effect if oneDNN is not available.
 RL_API void use_onednn(bool on);
 bool onednn_in_use();
 

@@ -31,7 +31,7 @@ void linalg_qr(KernelContext& ctx, const View& q, const View& r, const View& a);
 /// Computes the Householder reflectors of a QR factorization. R is in the upper triangle of `reflectors`, and below
 /// it are the vectors v without their leading ones. `tau` holds the factor of each reflector.
 void geqrf(KernelContext& ctx, const View& reflectors, const View& tau, const View& a);
-/// Computes the first columns of the product of the reflectors.
+/// Computes the first columns of the product of the reflectors, as many as q has.
 void householder_product(KernelContext& ctx, const View& q, const View& reflectors, const View& tau);
 /// Multiplies `other` from the left or the right by the product of the reflectors, or by its conjugate transpose.
 void ormqr(KernelContext& ctx, const View& out, const View& reflectors, const View& tau, const View& other,
@@ -59,7 +59,7 @@ void linalg_det(KernelContext& ctx, const View& det, const View& factors, const 
 void linalg_slogdet(KernelContext& ctx, const View& sign, const View& logabsdet, const View& factors,
                     const View& pivots, const View& a);
 /// Computes the least-squares solution of A X = B, and the rank and singular values if the driver computes them.
-/// The drivers gels, gelsy, gelsd and gelss are numbered from 0.
+/// `driver` is 0 for gels, 1 for gelsy, 2 for gelsd, and 3 for gelss.
 void linalg_lstsq(KernelContext& ctx, const View& solution, const View& rank, const View& singular_values,
                   const View& a, const View& b, double rcond, int64_t driver);
 

@@ -6,9 +6,9 @@
 
 namespace rushlight {
 
-/// Processes `rows` rows of `n` elements. `data` lists the outputs first, then the inputs, and so do `strides`, the
-/// distances in bytes between neighbours in a row, and `row_strides`, the distances in bytes between rows. All inputs
-/// have the loop's compute dtype, except inputs that a functor takes as bool.
+/// Processes `rows` rows of `n` elements. `data`, `strides` and `row_strides` have an element for each output, then for
+/// each input: the address, the distance in bytes between neighbours in a row, and the distance in bytes between rows.
+/// All inputs have the loop's compute dtype, except inputs that a functor takes as bool.
 using LoopFn = void (*)(char* const* data, const int64_t* strides, int64_t n, const int64_t* row_strides,
                         int64_t rows, const Scalar* params);
 

@@ -10,8 +10,8 @@ namespace rushlight::cpu {
 /// of them.
 int64_t nonzero_count(KernelContext& ctx, const View& input);
 void nonzero(KernelContext& ctx, const View& out, const View& input);
-/// Writes the coordinates of the first `size` elements that are not zero, one row for each. If there are fewer such
-/// elements, the remaining rows are filled with `fill_value`.
+/// Writes the coordinates of the first `size` elements that are not zero. Each element has one row of `out`. If there
+/// are fewer such elements, the remaining rows are filled with `fill_value`.
 void nonzero_static(KernelContext& ctx, const View& out, const View& input, int64_t size, int64_t fill_value);
 
 /// Copies to `out` the elements of `input` for which `mask` is true. The mask has the shape of `input`.

@@ -60,8 +60,8 @@ class Operands {
     }
 
   private:
-    /// Copies row-major elements into a tensor of any strides. Used for running statistics, because the user passes
-    /// their tensors, which may have any strides.
+    /// Copies row-major elements into a tensor of any strides. Used for running statistics, which are tensors of the
+    /// user and may therefore have any strides.
     static void place_elements(const View& out, const View& dense) {
         const auto size = static_cast<int64_t>(itemsize(out.dtype));
         for (int64_t i = 0; i < out.numel; ++i) {

@@ -6,8 +6,8 @@
 
 namespace rushlight::cpu {
 
-/// Batch normalization of an input (batch, channels, size). A channels-last input is described with size 1 and with
-/// each position as a sample.
+/// Batch normalization of an input (batch, channels, size). In a channels-last input, each position counts as a sample
+/// of its own, and `size` is 1.
 template <class T>
 struct BatchNorm {
     int64_t batch, channels, size;

@@ -36,7 +36,7 @@ struct Odometer {
     }
 };
 
-/// Iterates over the offsets of an odometer's positions, without a division for each position.
+/// Iterates over the positions of an odometer, and computes their offsets without a division for each position.
 class Walk {
   public:
     [[gnu::always_inline]] Walk(const Odometer& o, int64_t position) : o_(o) {

@@ -30,7 +30,7 @@ struct AdamStep {
     bool larger_than_caches;
 };
 
-/// The arrays that one step of an optimizer of ops/functors/optimizer.h reads and writes.
+/// The arrays that an optimizer of ops/functors/optimizer.h reads and writes in one step.
 struct StepArrays {
     void* param;
     const void* grad;

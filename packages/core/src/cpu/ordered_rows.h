@@ -9,7 +9,8 @@
 
 namespace rushlight::cpu {
 
-/// Calls body(begin, end, memory) on each thread, with the thread's range of rows and scratch memory.
+/// Divides the rows among threads, and calls body(begin, end, memory) for each range [begin, end) of rows. `memory` is
+/// scratch memory for this call.
 template <class Loop, class Body>
 void each_part_of_rows(KernelContext& ctx, const OrderedRowKernels<Loop>& kernels, DType dtype, int64_t rows,
                        int64_t n, Body body) {

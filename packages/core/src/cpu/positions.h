@@ -10,7 +10,7 @@
 
 namespace rushlight::cpu {
 
-/// Rows of indices into a dimension of a tensor. Index j of a row selects the element at offset j * step + index[j] *
+/// Rows of indices along a dimension of a tensor. Index j of a row selects the element at offset j * step + index[j] *
 /// stride from the beginning of the row. Strides are in elements.
 struct IndexRows {
     const int64_t* index;  // contiguous, `width` per row

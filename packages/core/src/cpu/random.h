@@ -14,8 +14,8 @@ void uniform_(KernelContext& ctx, const View& self, double from, double to);
 void normal_(KernelContext& ctx, const View& self, double mean, double std);
 /// Writes exponentially distributed values of rate `lambd`.
 void exponential_(KernelContext& ctx, const View& self, double lambd);
-/// Writes to each element how many random trials are made up to and including the first success. Each trial succeeds
-/// with probability p.
+/// Writes numbers of the geometric distribution: the number of independent trials up to and including the first
+/// success, where each trial succeeds with probability p.
 void geometric_(KernelContext& ctx, const View& self, double p);
 void cauchy_(KernelContext& ctx, const View& self, double median, double sigma);
 /// Writes random numbers whose natural logarithms are normally distributed.

@@ -25,8 +25,8 @@ void fill_bernoulli(PhiloxKey key, float p, uint8_t* out, int64_t n);
 /// Writes 1 for each element that is kept and 0 for each other element: Note [Random masks] in rushlight/philox.h.
 void fill_mask(PhiloxKey key, uint64_t threshold, uint8_t* out, int64_t n);
 
-/// Functions that write values begin .. begin+n-1 on the calling thread, for kernels that use the values
-/// immediately.
+/// Like the functions above, but these functions write only the values begin .. begin+n-1 of the stream and use only
+/// the calling thread. They are for kernels that use the values immediately.
 struct RandomKernels {
     void (*uniform_float)(PhiloxKey key, int64_t begin, int64_t n, float* out);
     void (*uniform_double)(PhiloxKey key, int64_t begin, int64_t n, double* out);

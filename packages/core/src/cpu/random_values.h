@@ -10,9 +10,9 @@
 
 namespace rushlight::cpu {
 
-/// Calls `fill` with the address of row-major memory for all values of a tensor. The values have the type T, which is
-/// the type of `dtype`. The memory is the tensor's own memory if the tensor is row-major and has the dtype `dtype`.
-/// Otherwise the values are copied to the tensor afterwards.
+/// Calls `fill` with the address of row-major memory, to which `fill` must write all values of a tensor. The values
+/// have the type T, which is the C++ type of `dtype`. The memory is the tensor's own memory if the tensor is row-major
+/// and has the dtype `dtype`. Otherwise the values are copied to the tensor afterwards.
 template <class T, class Fill>
 void with_values(KernelContext& ctx, const View& self, DType dtype, Fill fill) {
     if (self.numel == 0) return;

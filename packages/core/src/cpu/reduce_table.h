@@ -6,8 +6,7 @@
 
 namespace rushlight {
 
-/// The loops of one reduction over one dtype. A partial result has `acc_size` bytes, whose meaning only the loops
-/// define.
+/// The loops of one reduction for one dtype. A partial result has `acc_size` bytes, whose format only these loops use.
 struct ReduceLoops {
     /// Initialises `count` partial results.
     void (*start)(char* acc, int64_t count, const Scalar* params);
@@ -18,8 +17,8 @@ struct ReduceLoops {
                        int64_t index, const Scalar* params);
     /// Combines `count` partial results with the partial results `later`, which were computed from later elements.
     void (*join)(char* acc, const char* later, int64_t count, const Scalar* params);
-    /// Converts partial results of `n` elements each to results of dtype `wide` in `out`. If there is a second output,
-    /// also writes its int64 values to `second`.
+    /// Converts `count` partial results, each of `n` elements, to results of dtype `wide`, and writes them to `out`. If
+    /// the operator has a second output, also writes its int64 values to `second`.
     void (*finish)(char* out, char* second, const char* acc, int64_t count, int64_t n, const Scalar* params);
     DType wide;
     uint8_t acc_size;

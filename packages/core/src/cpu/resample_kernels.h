@@ -6,8 +6,9 @@
 
 namespace rushlight::cpu {
 
-/// The input elements and weights of each output element. Element j of the output is the sum over k < taps of weight[j
-/// * taps + k] * input[index[j * taps + k]].
+/// Describes a resampling along one dimension: for each output element, the indices and the weights of the input
+/// elements of which it is the weighted sum. Element j of the output is the sum over k < taps of weight[j * taps + k] *
+/// input[index[j * taps + k]].
 template <class T>
 struct Taps {
     int64_t taps;

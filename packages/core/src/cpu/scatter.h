@@ -22,15 +22,15 @@ void scatter_value_check(KernelContext& ctx, const View& input, const View& inde
 void scatter_add_check(KernelContext& ctx, const View& input, const View& index, const View& src,
                        int64_t dim);
 
-/// Combines all elements of `src` that have the same target element by `reduce`: "sum", "prod", "mean", "amax" or
-/// "amin". `src` has the shape of `index`.
+/// Combines all elements of `src` that have the same target element. `reduce` names the operation: "sum", "prod",
+/// "mean", "amax" or "amin". `src` has the shape of `index`.
 void scatter_reduce(KernelContext& ctx, const View& input, const View& index, const View& src, int64_t dim,
                     std::string_view reduce, bool include_self, std::string_view caller);
 void scatter_reduce_check(KernelContext& ctx, const View& input, const View& index, const View& src,
                           int64_t dim, std::string_view reduce, bool include_self, std::string_view caller);
 
-/// take reads, and put writes, the elements that have the given indices in the flattened tensor. Negative indices count
-/// from the end.
+/// `take` reads the elements that have the given indices in the flattened tensor. `put` writes these elements. Negative
+/// indices count from the end.
 void take(KernelContext& ctx, const View& out, const View& input, const View& index);
 void put(KernelContext& ctx, const View& input, const View& index, const View& source, bool accumulate);
 void put_check(KernelContext& ctx, const View& input, const View& index, const View& source, bool accumulate);

@@ -13,9 +13,8 @@
 
 namespace rushlight::cpu {
 
-/// The part of the last-level cache that is assumed to be available to one core. The size that the system reports
-/// is not used: under a hypervisor it may be the size of another machine's cache, and other programs use the cache
-/// too.
+/// The part of the last-level cache that is assumed to be available to one core. The size that the system reports is
+/// not used, because a hypervisor may report a wrong size and because other programs use the cache too.
 inline constexpr int64_t kCacheBytes = 32 << 20;
 
 /// Whether a result of `bytes` bytes should be written with streaming stores.

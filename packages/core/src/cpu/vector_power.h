@@ -33,7 +33,7 @@ RL_MATH Split split(double x) {
 
 }  // namespace detail
 
-/// Whether `power` may be called, which requires that x is positive and normal, and that the result is normal.
+/// Whether `power` may be called: x must be positive and normal, and the result must be normal.
 RL_MATH bool has_power(double x, double y) {
     using Tr = detail::Traits<double>;
     const double exponent = detail::split(x).exponent;

@@ -10,7 +10,7 @@
 
 namespace rushlight::cuda {
 
-/// The kind of error. A bad index raises IndexError, the causes from NotFinite on raise LinAlgError, and all others raise
+/// The kind of error. Index raises IndexError. NotFinite and the causes after it raise LinAlgError. All others raise
 /// RuntimeError.
 enum class Cause : uint32_t {
     Index,
@@ -28,9 +28,9 @@ enum class Cause : uint32_t {
     NotFullRank
 };
 
-/// Passed to kernels that check values. `position` is host memory that the device writes. Only the first error is kept,
-/// because later errors may be consequences of it. If several threads write at the same time, the error of one of them
-/// is kept.
+/// An argument of kernels that check values: a place in memory to which a kernel writes the first error. `position` is
+/// host memory that the device writes. Only the first error is kept, because later errors may be consequences of it. If
+/// several threads write at the same time, the error of one of them is kept.
 struct Alarm {
     uint64_t* position;
     uint32_t ticket;
@@ -40,7 +40,8 @@ struct Alarm {
         auto* const kept = static_cast<volatile uint64_t*>(position);
         if (*kept == 0) *kept = static_cast<uint64_t>(cause) << 32 | ticket;
     }
-    /// Returns `index`, or 0 if it is out of range, so that no memory outside of the tensor is read.
+    /// Returns `index` if it is in range. Otherwise raises the alarm and returns 0, so that the kernel reads no memory
+    /// outside the tensor.
     __device__ int64_t checked(int64_t index, int64_t size) const {
         if (index >= 0 && index < size) return index;
         raise();
@@ -49,8 +50,8 @@ struct Alarm {
 #endif
 };
 
-/// Returns the alarm of a call. The memory of a device's alarm is allocated when an alarm of this device is first
-/// requested, so that no context is created on a device that is not used.
+/// Returns the alarm to pass to the kernels of a call. The memory for a device's alarm is allocated at the first call
+/// of this function for the device, so no context is created on devices that are not used.
 Alarm alarm_of(const KernelContext* context);
 /// Called after the host has waited for the device. If a kernel has raised the alarm, raises an error that names the
 /// operator and its line.

@@ -38,8 +38,7 @@ struct Memory {
     DeviceAllocator* allocator = nullptr;
 };
 
-/// Runs a function of the driver for core's allocator, on the allocator's device. The thread may have another current
-/// device. Errors are ignored.
+/// Makes the device of core's allocator the current device, calls `f`, and ignores errors.
 template <class F>
 void quietly(void* self, F&& f) {
     try {
@@ -102,7 +101,8 @@ BackendStatus probe(const HostTable* table) {
     });
 }
 
-/// Raises an error if the kernels are compiled only for newer devices than this device. Every launch would then fail.
+/// Raises an error if the kernels are compiled only for devices that are newer than this device, on which every launch
+/// would fail.
 void check_capability(int device) {
     int major = 0, minor = 0;
     check(driver.attribute(&major, cudaDevAttrComputeCapabilityMajor, device), "querying the capability");
@@ -158,8 +158,8 @@ BackendStatus synchronize_device(int32_t device) {
     });
 }
 
-/// If the host's memory is not pinned, CUDA's function returns as follows: for a copy to the device, after the source
-/// has been read, and for a copy to the host, after the copy is done.
+/// If the host's memory is not pinned, CUDA's function waits. For a copy to the device, it returns after the source has
+/// been read; for a copy to the host, it returns after the copy is done.
 BackendStatus copy(const DeviceCopy* c) {
     return guarded([c] {
         const cudaStream_t stream = stream_of(c->stream);

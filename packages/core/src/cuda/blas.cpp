@@ -68,8 +68,8 @@ Owned<cublasLtMatrixLayout_t> layout(cudaDataType_t type, int64_t rows, int64_t 
     return owned;
 }
 
-/// An operand of the product out^T = b^T @ a^T, for the library, whose matrices are column-major. The library
-/// transposes the operand unless it is row-major here.
+/// An operand of the product out^T = b^T @ a^T. The library's matrices are column-major, and a row-major matrix is its
+/// transpose in column-major order. The library therefore transposes only operands that are not row-major.
 struct Operand {
     cublasOperation_t operation;
     Owned<cublasLtMatrixLayout_t> layout;

@@ -9,8 +9,8 @@
 namespace rushlight::cuda {
 
 struct Driver {
-    /// Returns null if the machine's driver can be used, otherwise a text that says what is missing. Called before all other
-    /// functions.
+    /// Returns null if the machine's driver can be used, otherwise a text that says what is missing. This function must
+    /// be called before all others.
     const char* (*missing)();
     cudaError_t (*count)(int* count);
     cudaError_t (*get_device)(int* device);

@@ -27,8 +27,8 @@ inline void check(cudaError_t error, const char* what) {
         raise(error, what);
 }
 
-/// Records a queued call, so that errors that are detected later can name the last calls. Returns the number of the
-/// call, which is not 0.
+/// Records a queued call, so that an error that is detected later can name the most recent calls. Returns the number of
+/// the call, which is not 0.
 uint32_t remember(const DeviceCall* call);
 
 /// Returns the name of a dtype, such as "float32".

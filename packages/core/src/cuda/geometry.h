@@ -22,7 +22,8 @@ struct Geometry {
         std::copy_n(steps, N, strides[ndim]);
         ++ndim;
     }
-    /// Sorts the dimensions by descending strides of the first operand. Ties are broken by the next operands.
+    /// Sorts the dimensions by descending strides of the first operand. If two dimensions have the same stride, the
+    /// strides of the next operands decide.
     void sort() {
         for (int i = 1; i < ndim; ++i)
             for (int d = i; d > 0 && before(d, d - 1); --d) {
@@ -30,7 +31,7 @@ struct Geometry {
                 for (int k = 0; k < N; ++k) std::swap(strides[d][k], strides[d - 1][k]);
             }
     }
-    /// Joins neighbouring dimensions that in all operands can be described as one dimension with one stride.
+    /// Joins neighbouring dimensions that can be described as one dimension with one stride in every operand.
     void join() {
         int made = 0;
         for (int d = 0; d < ndim; ++d) {

@@ -25,7 +25,8 @@ extern const std::span<const NamedSchema> schemas;
 /// All other kernels.
 extern const std::span<const NamedKernel> other_kernels;
 
-/// Returns null if there is no kernel, or if it was built for a schema other than `schema_hash`. Shared kernels have hash 0.
+/// Returns null if there is no kernel, or if it was built for a schema with another hash. The hash of shared kernels is
+/// 0.
 BackendKernel find_kernel(const char* name, uint64_t schema_hash, KernelPart part);
 
 /// Returns the dtypes that the kernel of an operator does not support: see Backend::lacks.

@@ -195,7 +195,7 @@ using BinarySlot = PyObject* (*)(PyObject*, PyObject*);
 /// of the operator.
 PyObject* other_operands(BinarySlot slot, const char* name, PyObject* a, PyObject* b);
 
-/// An operand of a number slot: a tensor or a number.
+/// An operand of a function in a slot of Python's number protocol, such as `nb_add`: a tensor or a number.
 class Operand {
   public:
     explicit Operand(PyObject* o)
@@ -209,7 +209,7 @@ class Operand {
     bool ok_;
 };
 
-/// An operand of a number slot that must be a tensor.
+/// An operand of a function in a slot of Python's number protocol that accepts only tensors.
 class TensorOperand {
   public:
     explicit TensorOperand(PyObject* o) : tensor_(is_tensor(o) ? &unwrap(o) : nullptr) {}

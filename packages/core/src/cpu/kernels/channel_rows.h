@@ -26,8 +26,8 @@ struct ChannelRows {
         rest = rows * channels % width;
     }
 
-    /// The number of elements of a buffer that stores one parameter for each column of a wide row, rounded up to whole
-    /// vectors.
+    /// The number of elements of a buffer for one parameter: one element for each column of a wide row, rounded up to
+    /// whole vectors.
     int64_t padded() const { return (width + kLanes<T> - 1) / kLanes<T> * kLanes<T>; }
 
     /// Fills the rest of a buffer with copies of its first `channels` elements, so that it has one element for each
@@ -40,7 +40,7 @@ struct ChannelRows {
     /// one row at a time is faster than reading several rows at once.
     bool is_cached() const { return whole * width <= 1 << 20; }
 
-    /// The number of wide rows, including an incomplete one.
+    /// The number of wide rows; an incomplete last row is counted.
     int64_t count() const { return whole + (rest > 0); }
 };
 
@@ -60,9 +60,9 @@ class ChannelSums {
         parts_ = scratch<double>(ctx, blocks_ * kSums * m_.channels);
     }
 
-    /// Computes `kSums` sums for each channel: term(position, column, lanes, v) writes the vectors of the terms to v,
-    /// with zeros in lanes that are not in use. Element k * channels + c of the result is sum k of channel c. The
-    /// result is valid until the next call.
+    /// Computes `kSums` sums for each channel. term(position, column, lanes, v) writes one vector of terms for each sum
+    /// to v, with zeros in the lanes that are not in use. Element k * channels + c of the result is sum k of channel c.
+    /// The result is valid until the next call.
     template <class Term>
     const double* operator()(Term&& term) {
         const int64_t count = m_.count(), size = kSums * m_.channels;
@@ -125,8 +125,9 @@ class ChannelSums {
     double* parts_;
 };
 
-/// Writes out[i] = f(position, column, lanes) for all elements of the matrix, with streaming stores if `stream` is true. The rows
-/// are processed in pieces from the end, because the end of the matrix is still in the caches if sums over it were computed before.
+/// Writes out[i] = f(position, column, lanes) for all elements of the matrix, with streaming stores if `stream` is
+/// true. The rows are processed in pieces, the last piece first: if sums over the matrix have just been computed, its
+/// end is still in the caches.
 template <class T, class F>
 void map_channels(const ChannelRows<T>& m, T* out, bool stream, F&& f) {
     constexpr int kTogether = 4;  // rows that share one load of each parameter's vector

@@ -37,7 +37,7 @@ struct IntegerProduct {
           c(static_cast<T*>(all.c) + batch * all.m * all.n),
           g(all) {}
 
-    /// Returns the term beta * init of element (i, j) of c.
+    /// Returns the term beta * init that element (i, j) of c contains.
     Wide addend(int64_t i, int64_t j) const {
         if (init == nullptr) return 0;
         return static_cast<Wide>(static_cast<Wide>(g.beta) *
@@ -45,8 +45,8 @@ struct IntegerProduct {
     }
     static Wide product(T x, T y) { return static_cast<Wide>(x) * static_cast<Wide>(y); }
 
-    /// Computes rows [first, last) of c. Which loop is used depends only on the shape and the strides of the whole
-    /// product.
+    /// Computes rows [first, last) of c. The choice of the loop depends only on the shape and the strides of the whole
+    /// product, not on `first` and `last`.
     void rows(int64_t first, int64_t last, Sum* panel) const {
         if (g.m >= kRows && g.n > 1) return by_panels(first, last, panel);
         for (int64_t i = first; i < last; ++i) {
@@ -83,7 +83,8 @@ struct IntegerProduct {
         }
     }
 
-    /// Copies panels of b, and multiplies blocks of rows of a by each panel. The results for a block stay in registers.
+    /// Copies panels of b, and multiplies blocks of rows of a by each panel. While a block is multiplied by a panel,
+    /// its results stay in registers.
     void by_panels(int64_t first, int64_t last, Sum* panel) const {
         for (int64_t k0 = 0; k0 == 0 || k0 < g.k; k0 += kDepth) {
             const int64_t depth = g.k - k0 < kDepth ? g.k - k0 : kDepth;

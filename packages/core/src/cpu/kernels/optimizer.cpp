@@ -24,9 +24,9 @@ template <> struct Math<double> {
 // stores, because the lines that are written have just been read.
 constexpr int64_t kLineBytes = 64, kLinesAhead = 6;
 
-/// Calls update(i) for i in [begin, end) in vectorised loops over one cache line of the arrays at a time. If `ahead` is
-/// true, lines are prefetched. Lines of half types are not prefetched, because their conversion takes longer than loading
-/// them.
+/// Calls update(i) for i in [begin, end). Each vectorised loop covers one cache line of the arrays. If `ahead` is true,
+/// later lines are prefetched. Arrays of half types are not prefetched, because converting a line takes longer than
+/// loading it.
 template <class T, class Update, class... Arrays>
 [[gnu::always_inline]] inline void each_element(bool ahead, int64_t begin, int64_t end, Update&& update,
                                                 const Arrays*... arrays) {

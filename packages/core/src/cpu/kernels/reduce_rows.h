@@ -37,8 +37,8 @@ RL_INLINE Vec<A> load_as(const T* p) {
 #endif
 }
 
-/// Reductions of rows of elements of type T by the reducer R. They are defined if the elements and the partial results
-/// of R are numbers of 4 or 8 bytes.
+/// Reductions of rows of elements of type T by the reducer R. The functions exist only if the elements and the partial
+/// results of R are numbers of 4 or 8 bytes.
 template <class R, class T>
 struct ReduceRows {
     static constexpr bool kFits = false, kVectors = false;
@@ -61,7 +61,7 @@ struct ReduceRows<R, T> {
         r.join(a, a);
     };
 
-    /// The number of rows of fewer than kCount elements that are reduced together.
+    /// The number of short rows (with fewer than kCount elements) that are reduced together.
     static constexpr int64_t kShort = kVectorBytes / static_cast<int64_t>(sizeof(Lane));
     static void short_rows(const R& r, Acc* acc, const char* in, int64_t step, int64_t n) {
         alignas(64) T elements[kCount * kShort];
@@ -96,8 +96,8 @@ struct ReduceRows<R, T> {
         return reducers::fold<kL>(lanes, [&](Acc a, Acc b) { return r.join(a, b); });
     }
 
-    /// Combines the elements of kRows rows with the partial results of their columns, row after row. Returns the number
-    /// of columns that were processed: the columns that fill whole vectors.
+    /// Combines the elements of kRows rows with the partial results of their columns, row after row. Only columns that
+    /// fill whole vectors are processed. Returns their number.
     template <int kRows>
     static int64_t add_to_columns(const R& r, Acc* acc, const T* const (&rows)[kRows], int64_t count) {
         int64_t c = 0;

@@ -6,9 +6,10 @@
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 
-/// Calls body(i, lanes, slot) for the vectors of [0, n). Most vectors are processed in groups of four, with `slot` 0 to
-/// 3, so that the body can accumulate four sums; the other vectors have slot 0. `lanes` is a WholeVector for whole
-/// vectors, which needs no test at run time, and a Lanes for an incomplete last vector.
+/// Divides the elements [0, n) into vectors, and calls body(i, lanes, slot) for each vector, which begins at element i.
+/// Most vectors are processed in groups of four, with `slot` 0 to 3, so that the body can accumulate four sums; the
+/// other vectors have slot 0. `lanes` is a WholeVector for whole vectors, which needs no test at run time, and a Lanes
+/// for an incomplete last vector.
 template <class T, class Body>
 RL_INLINE void for_each_vector(int64_t n, Body&& body) {
     constexpr int kL = kLanes<T>;
@@ -21,8 +22,8 @@ RL_INLINE void for_each_vector(int64_t n, Body&& body) {
     if (i < n) body(i, Lanes<T>(n - i), 0);
 }
 
-/// Computes the sums of `kSums` expressions over a row. term(i, lanes, out) writes the vectors of the expressions
-/// at element i to `out`.
+/// Computes `kSums` sums over a row. term(i, lanes, out) writes one vector of terms for each sum to `out`: the terms of
+/// the elements from i on.
 template <class T, int kSums, class Term>
 RL_INLINE void row_sums(int64_t n, T* sums, Term&& term) {
     Vec<T> s[4][kSums] = {};
@@ -37,7 +38,7 @@ RL_INLINE void row_sums(int64_t n, T* sums, Term&& term) {
 }
 
 /// The largest number of elements whose sum is computed in type T. A longer row is divided into parts of this length,
-/// and the sums of the parts are added in double, so that the error does not grow with the length of the row.
+/// whose sums are added in double precision. The error therefore does not grow with the length of the row.
 constexpr int64_t kRowPart = 1 << 14;
 
 template <class T>

@@ -32,12 +32,12 @@ inline void transpose_rows(E* out, const char* in, int64_t step, int64_t n, int6
     }
 }
 
-/// The largest number of elements of a short row. The columns of a group of such rows stay in the first-level cache.
+/// The largest number of elements of a short row. A group of such rows (see ShortRows) fits into the first-level cache.
 template <class T>
 inline constexpr int64_t kShortRow = 4 * kLanes<T>;
 
-/// The elements of a group of short rows, as many rows as a vector has lanes. Element i of row l is at i * kLanes<T> +
-/// l.
+/// The elements of a group of short rows. The group has one row for each lane of a vector. Element i of row l is at i *
+/// kLanes<T> + l.
 template <class T>
 struct ShortRows {
     static constexpr int64_t kL = kLanes<T>;

@@ -129,7 +129,7 @@ RL_INLINE Vec<double> keep(Vec<double> v, Lanes<double> l) {
 }
 #endif
 
-/// Returns v with `other` in the lanes that are not in use.
+/// Returns v with the value `other` in the lanes that are not in use.
 #if defined(__AVX512F__)
 RL_INLINE Vec<float> fill(Vec<float> v, Lanes<float> l, float other) {
     return (Vec<float>)_mm512_mask_mov_ps((__m512)broadcast(other), l.bits, (__m512)v);
@@ -215,7 +215,7 @@ RL_INLINE __m256d halves_added(Vec<double> v) { return (__m256d)v; }
 
 }  // namespace detail
 
-/// Returns the sum of all lanes, in an order that depends on the width only.
+/// Returns the sum of all lanes. The order of the additions depends only on the number of lanes.
 RL_INLINE float sum(Vec<float> v) {
     __m256 h = detail::halves_added(v);
     __m128 q = _mm_add_ps(_mm256_castps256_ps128(h), _mm256_extractf128_ps(h, 1));

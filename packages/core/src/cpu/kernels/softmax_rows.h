@@ -19,19 +19,19 @@ RL_INLINE T row_largest(const T* x, int64_t n) {
     return largest<T>(larger(larger(best[0], best[1]), larger(best[2], best[3])));
 }
 
-/// Maximum number of rows that are processed together. Each step is done for all of these rows before the next step
+/// The maximum number of rows that are processed together. Each step is done for all of these rows before the next step
 /// begins, so that the chains of dependent operations of different rows overlap.
 inline constexpr int64_t kRowsAtOnce = 16;
 
-/// Returns how many rows of n elements are processed together so that they stay in the first-level cache between the
-/// steps.
+/// Returns the number of rows of n elements to process together. These rows fit into the first-level cache, so they
+/// stay there between the steps.
 RL_INLINE int64_t rows_at_once(int64_t n) {
     const int64_t fit = 8192 / (n + 1);
     return fit < 1 ? 1 : fit < kRowsAtOnce ? fit : kRowsAtOnce;
 }
 
-/// Computes for each of `rows` rows the largest element `top` and the sum of the terms e^(x - top). Calls keep_exp(row,
-/// i, lanes, e) with each vector e of terms.
+/// Computes two numbers for each of `rows` rows: the largest element, `top`, and the sum of the terms e^(x - top),
+/// `total`. Calls keep_exp(row, i, lanes, e) for each vector e of these terms.
 template <class T, class Keep>
 RL_INLINE void row_exp_sums(const T* x, int64_t rows, int64_t n, T* top, T* total, Keep&& keep_exp) {
     for (int64_t l = 0; l < rows; ++l) top[l] = row_largest(x + l * n, n);
@@ -43,8 +43,8 @@ RL_INLINE void row_exp_sums(const T* x, int64_t rows, int64_t n, T* top, T* tota
     }
 }
 
-/// The largest element and the sum of the terms e^(x - top) of each of several adjacent columns, which fill kCount
-/// vectors.
+/// Two numbers for each of several adjacent columns, which fill kCount vectors: the largest element, `top`, and the sum
+/// of the terms e^(x - top), `total`.
 template <class T, int kCount>
 struct LogSums {
     Vec<T> top[kCount], total[kCount];
@@ -60,7 +60,7 @@ RL_INLINE void for_side_by_side(const T* x, int64_t n, int64_t stride, L lanes, 
     }
 }
 
-/// Computes the LogSums of adjacent columns. Calls keep_exp(k, p, e) with each vector e of terms.
+/// Computes the LogSums of adjacent columns. Calls keep_exp(k, p, e) for each vector e of terms.
 template <class T, int kCount, class L, class Keep>
 RL_INLINE LogSums<T, kCount> side_by_side_log_sum(const T* x, int64_t n, int64_t stride, L lanes,
                                                   Keep&& keep_exp) {

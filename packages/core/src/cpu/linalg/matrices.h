@@ -91,7 +91,8 @@ void copy_matrix(T* out, int64_t out_row, int64_t out_column, const T* in, int64
     }
 }
 
-/// The matrices in the last two dimensions of a view. The dimensions before them are the batch.
+/// The batch of matrices in a view. The last two dimensions are those of a matrix, and the dimensions before them are
+/// batch dimensions.
 template <class T>
 class Matrices {
   public:
@@ -117,8 +118,9 @@ class Matrices {
         }
         return view_.as<T>() + offset;
     }
-    /// Copy matrix number b of the batch to memory (to_rows, to_columns) or from memory (from_columns). In this memory,
-    /// successive rows (to_rows) or columns (to_columns, from_columns) are `stride` elements apart.
+    /// These functions copy matrix number b of the batch to other memory (to_rows, to_columns) or from other memory
+    /// (from_columns). There, successive rows (to_rows) or columns (to_columns, from_columns) are `stride` elements
+    /// apart.
     void to_rows(int64_t b, T* out, int64_t stride) const {
         copy_matrix(out, stride, 1, at(b), row_stride, column_stride, rows, columns);
     }

@@ -20,8 +20,9 @@ Real<T> pivot_size(const T& x) {
     else return std::abs(x);
 }
 
-/// Factorizes an m by n matrix as P L U in place. Element (i, j) is at i * row + j * column. Writes the exchanged
-/// rows, counted from 1. Returns 0, or the position, counted from 1, of the first zero on U's diagonal.
+/// Factorizes an m by n matrix as P L U in place. Element (i, j) is at i * row + j * column. Step j exchanges row j
+/// with another row, and writes the number of this row, counted from 1, to exchanged[j]. Returns 0, or the position,
+/// counted from 1, of the first zero on U's diagonal.
 template <class T>
 int64_t small_lu(int64_t m, int64_t n, T* a, int64_t row, int64_t column, int32_t* exchanged) {
     int64_t singular = 0;
@@ -60,8 +61,8 @@ int64_t small_lu(int64_t m, int64_t n, T* a, int64_t row, int64_t column, int32_
     return singular;
 }
 
-/// Solves a system in place for k columns of n elements, with the factors that small_lu computed of a column-major
-/// matrix. The matrix of the system is that matrix, or its transpose if `transposed` is true.
+/// Solves A X = B, or A^T X = B if `transposed` is true, where small_lu has factorized the column-major n by n matrix
+/// A. `x` holds the k columns of B, which are replaced by those of X.
 template <class T>
 void small_solve(bool transposed, int64_t n, int64_t k, const T* a, const int32_t* exchanged, T* x) {
     for (; k > 0; --k, x += n) {

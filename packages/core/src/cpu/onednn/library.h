@@ -40,8 +40,8 @@ struct Functions {
 /// Returns oneDNN's functions. Call this only if available() is true.
 const Functions& functions();
 
-/// engine() returns the engine of the process. attributes() returns attributes that make primitives use scratch memory
-/// of the caller. oneDNN's own scratch memory is tied to the thread that created a primitive.
+/// engine() returns the engine of the process. attributes() returns the attributes of primitives for which the caller
+/// provides the scratch memory, because oneDNN's own scratch memory is tied to the thread that created a primitive.
 dnnl_engine_t engine();
 dnnl_primitive_attr_t attributes();
 /// Returns the stream of this thread.

@@ -31,8 +31,8 @@ using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, Destroy>;
 using Layout = Owned<dnnl_memory_desc_t>;
 using Plan = Owned<dnnl_primitive_desc_t>;
 
-/// strided_layout returns a layout with given strides. any_layout returns a layout whose strides the primitive may
-/// choose.
+/// strided_layout returns a layout with the given strides. any_layout returns a layout for which the primitive may
+/// choose the strides.
 Layout strided_layout(int ndim, const dnnl_dim_t* sizes, const dnnl_dim_t* strides, dnnl_data_type_t type);
 Layout any_layout(int ndim, const dnnl_dim_t* sizes, dnnl_data_type_t type);
 
@@ -41,8 +41,8 @@ class Primitive {
     explicit Primitive(Plan plan);
 
     /// Adds an operand that the caller stores in `layout`. `query` and `index` identify the operand in the plan, and
-    /// `argument` identifies it when the primitive runs. If `kept` is true and the operand's memory is constant, its
-    /// copy in the primitive's layout is made only once: Note [Rearranged constants].
+    /// `argument` identifies it when the primitive runs. If `kept` is true and the operand's memory is constant, the
+    /// operand is converted to the primitive's layout only once: Note [Rearranged constants].
     void add_input(int argument, dnnl_query_t query, const Layout& layout, int index = 0, bool kept = false) {
         add(argument, query, index, layout.get(), false, kept);
     }
@@ -50,8 +50,8 @@ class Primitive {
         add(argument, query, index, layout.get(), true, false);
     }
 
-    /// Runs the primitive. `data` lists the operands' memory in the order in which they were added. Only one thread
-    /// at a time may run a primitive.
+    /// Runs the primitive. `data` lists the operands' memory in the order in which they were added. No two threads may
+    /// run the same primitive at the same time.
     void run(KernelContext& ctx, std::initializer_list<void*> data);
 
   private:

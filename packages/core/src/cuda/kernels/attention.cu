@@ -34,8 +34,8 @@ struct Mask {
     }
 };
 
-/// The scores of `count` successive pairs (batch, key head), the first of which has the number `first`. Each pair has
-/// rows() rows of `sources` scores.
+/// The scores of `count` successive pairs of a batch element and a key head. `first` is the number of the first pair.
+/// Each pair has rows() rows of `sources` scores.
 struct Scores {
     int64_t first, count, key_heads, shared, targets, sources;
     Mask mask;
@@ -45,7 +45,7 @@ struct Scores {
     int64_t elements() const { return count * rows() * sources; }
     Rows layout() const { return Rows(count * rows(), sources, 1); }
 
-    /// Returns a score after masking. A hidden score becomes minus infinity.
+    /// Returns the score to which the mask has been applied: minus infinity if the mask hides the score.
     template <class Stored, class T>
     __device__ T masked(T score, int64_t row, int64_t source) const {
         const int64_t pair = first + row / rows(), target = row % rows() % targets;
@@ -69,8 +69,8 @@ struct Dropout {
     __device__ T operator()(int64_t i) const { return !kept ? T(1) : kept[i] ? scale : T(0); }
 };
 
-/// Computes the softmax of each row multiplied by the factors of dropout, and the logarithm of the sum of the
-/// exponentials of each row. If all scores of a row are hidden, its results are zeros.
+/// Computes two results for each row of scores: the softmax, multiplied by the dropout factors, and the logarithm of
+/// the sum of the exponentials. If all scores of a row are hidden, these results are zeros and minus infinity.
 template <class Stored, class T>
 __global__ void __launch_bounds__(kThreads)
     softmax_of_scores(const Scores s, const Rows layout, Stored* out, T* log_sums, const T* scores,
@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// Computes the dot products of the rows of two arrays.
+/// Computes the dot product of each row of `a` and the same row of `b`.
 template <class Stored, class T>
 __global__ void __launch_bounds__(kThreads)
     dot_rows(const Rows layout, T* out, const Stored* a, const Stored* b) {
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// Multiplies weights by the factors of dropout.
+/// Multiplies weights by the dropout factors.
 template <class Stored, class T>
 __global__ void __launch_bounds__(kThreads)
     drop(Stored* out, const Stored* p, const Dropout<T> factor, int64_t n) {
@@ -145,8 +145,8 @@ __global__ void __launch_bounds__(kThreads)
 
 Grid grid_of(int64_t elements) { return {blocks_for(elements), kThreads}; }
 
-/// The maximum size in bytes of the scores that are computed together. The scores of one head of `key` may need more.
-/// Tests use a smaller value.
+/// The maximum size in bytes of the scores that are computed at a time. The scores of a single head of `key` are
+/// computed together even if they are larger. Tests use a smaller value.
 #ifndef RUSHLIGHT_CUDA_SCORE_BYTES
 #define RUSHLIGHT_CUDA_SCORE_BYTES (int64_t{256} << 20)
 #endif
