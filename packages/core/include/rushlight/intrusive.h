@@ -21,8 +21,8 @@ class RefCounted {
         }
         return refs_.fetch_sub(1, std::memory_order_acq_rel) == 1;
     }
-    /// Adds a reference and returns true, or returns false if the object's destruction has begun. For code that stores
-    /// a plain pointer to the object, and that removes the pointer, under a lock, when the object is destroyed.
+    /// Adds a reference and returns true, or returns false if the object's destruction has begun. Used by code that
+    /// stores a plain pointer to the object and, when the object is destroyed, removes the pointer under a lock.
     bool try_retain() const noexcept {
         uint32_t n = refs_.load(std::memory_order_relaxed);
         while (n && !refs_.compare_exchange_weak(n, n + 1, std::memory_order_acq_rel)) {}

@@ -41,8 +41,8 @@ RL_API void run_chunks(int64_t count, RangeBody body, void* context);
 }  // namespace detail
 
 /// Calls `body(lo, hi)` on disjoint ranges that cover [begin, end), one for each thread. Each range except the last has
-/// at least `grain` elements. The calling thread processes the whole range alone inside another parallel region, and if
-/// the range has fewer than 2 * `grain` elements. Rethrows the first exception, in the order of the ranges.
+/// at least `grain` elements. The calling thread alone processes the range if it has fewer than 2 * `grain` elements,
+/// or if another parallel region is running on this thread. Rethrows the first exception, in the order of the ranges.
 template <class F>
 void parallel_for(int64_t begin, int64_t end, int64_t grain, F&& body) {
     if (end <= begin) return;

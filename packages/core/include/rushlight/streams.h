@@ -53,7 +53,8 @@ class RL_API Event {
 /// Allocates host memory that devices of `type` can copy from and to while the host continues. Raises
 /// NotImplementedError if the backend cannot pin memory.
 RL_API Ref<Storage> allocate_pinned(size_t nbytes, DeviceType type);
-/// The device type whose backend pins memory in this process: CUDA if possible, otherwise another backend, or nullopt.
+/// The device type whose backend pins memory in this process: CUDA if possible, otherwise another backend; nullopt if
+/// there is none.
 RL_API std::optional<DeviceType> find_pinning_device();
 /// The device type whose backend pins memory in this process. Raises RuntimeError if there is none.
 RL_API DeviceType pinning_device();

@@ -74,8 +74,8 @@ RL_API const MetaTable* meta_table_or_null();
 
 /// The functions of the language bindings, which attach a wrapper object to a tensor.
 struct WrapperTable {
-    /// Called with the last reference to a tensor that owns its wrapper, and becomes the owner of this reference: Note
-    /// [Owned wrappers]. Called on any thread.
+    /// Called with the last reference to a tensor that owns its wrapper, which the function takes over: Note [Owned
+    /// wrappers]. Called on any thread.
     void (*release)(TensorImpl* impl);
 };
 RL_API void set_wrapper_table(const WrapperTable& table);

@@ -56,8 +56,8 @@ struct Gemm {
     int64_t b_step(int64_t k) const { return k / step_run * b_step_run + k % step_run * b_row; }
 };
 
-/// Divides the range [begin, begin + count) at the multiples of `run`. Calls f(first, n) for each part [first, first +
-/// n).
+/// Divides the range [begin, begin + count) at the multiples of `run`. Calls f(first, n) for each part, which consists
+/// of n numbers from `first` on.
 template <class F>
 void for_runs(int64_t begin, int64_t count, int64_t run, F&& f) {
     while (count > 0) {
@@ -139,8 +139,8 @@ struct GemmKernels {
     bool (*has_pairs)();
     void (*pair_up)(float* out, const uint16_t* even, const uint16_t* odd, int64_t n);
     // `has_tiles` returns whether this process can use the tile registers of AMX: Note [Tiles] in kernels/gemm_tiles.h.
-    // `batched_tiles` computes `count` products with all threads, and `serial_tiles` one product on the caller's thread, with
-    // scratch_tiles(m, n, k) bytes of scratch memory.
+    // `batched_tiles` computes `count` products with all threads, and `serial_tiles` one product on the caller's
+    // thread, with scratch_tiles(m, n, k) bytes of scratch memory.
     bool (*has_tiles)();
     int64_t (*scratch_tiles)(int64_t m, int64_t n, int64_t k);
     void (*serial_tiles)(const TileGemm&, void* scratch);

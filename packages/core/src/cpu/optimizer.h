@@ -16,8 +16,8 @@ void fused_sgd(KernelContext& ctx, Views params, Views grads, Views momentum_buf
                const View& found_inf, double weight_decay, double momentum, double lr, double dampening,
                bool nesterov, bool maximize, bool is_first_step);
 
-/// Adam (Kingma and Ba, 2015), with `amsgrad` after Reddi et al., 2018. Each tensor in `steps` is the number of a step,
-/// counted from 1, as a 0-d tensor of dtype float32 or float64.
+/// Adam (Kingma and Ba, 2015), with `amsgrad` after Reddi et al., 2018. The tensors in `steps` are 0-d, of dtype
+/// float32 or float64, and contain the numbers of the steps, counted from 1.
 void fused_adam(KernelContext& ctx, Views params, Views grads, Views exp_avgs, Views exp_avg_sqs,
                 Views max_exp_avg_sqs, Views steps, const View& grad_scale, const View& found_inf, double lr,
                 double beta1, double beta2, double weight_decay, double eps, bool amsgrad, bool maximize);

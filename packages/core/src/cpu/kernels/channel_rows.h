@@ -1,5 +1,5 @@
-// Sums and transforms of the columns of a matrix (rows, channels), as channels-last tensors are stored: vectors run along the
-// channels.
+// Sums and transforms of the columns of a matrix (rows, channels), as channels-last tensors are stored: vectors run
+// along the channels.
 #pragma once
 
 #include "cpu/contiguous.h"

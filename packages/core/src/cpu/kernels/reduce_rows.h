@@ -1,8 +1,8 @@
 // Reductions of rows of adjacent elements with explicit vectors. Included by reduce_loop.h only.
 //
-// The compiler vectorises the loops of accumulators.h, but it keeps the accumulators in memory, which takes most of the time if
-// rows are short. Here they stay in registers. The end of a reduction is a sequence of dependent steps; it is executed for
-// several rows at a time, each lane of a vector for one row. Each row is reduced by the same steps as in
+// The compiler vectorises the loops of accumulators.h, but it keeps the accumulators in memory, which takes most of the
+// time if rows are short. Here they stay in registers. The end of a reduction is a sequence of dependent steps; it is
+// executed for several rows at a time, each lane of a vector for one row. Each row is reduced by the same steps as in
 // with_accumulators(), in the same order, so the results are equal bit for bit.
 #pragma once
 

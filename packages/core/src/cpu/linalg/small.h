@@ -20,9 +20,9 @@ Real<T> pivot_size(const T& x) {
     else return std::abs(x);
 }
 
-/// Factorizes an m by n matrix as P L U in place. Element (i, j) is at i * row + j * column. Step j exchanges row j
-/// with another row, and writes the number of this row, counted from 1, to exchanged[j]. Returns 0, or the position,
-/// counted from 1, of the first zero on U's diagonal.
+/// Factorizes an m by n matrix as P L U in place. Element (i, j) is at i * row + j * column. In step j, row j is
+/// exchanged with the row whose number, counted from 1, is written to exchanged[j]. Returns 0, or the position, counted
+/// from 1, of the first zero on U's diagonal.
 template <class T>
 int64_t small_lu(int64_t m, int64_t n, T* a, int64_t row, int64_t column, int32_t* exchanged) {
     int64_t singular = 0;
