@@ -172,7 +172,9 @@ def _dropped(block: Block, _: object) -> None:
 
 
 class Arena:
-    """A memfd mapped into this process. `owner` is the `OwnedArena` that created it, or None in other processes."""
+    """A memfd mapped into this process.
+
+    `owner` is the `OwnedArena` in the process that created the arena, and None in other processes."""
 
     def __init__(self, key: int, size: int, fd: int, owner: ArenaOwner | None = None) -> None:
         self.key: int = key
@@ -337,10 +339,10 @@ class Arena:
 
 
 class ArenaOwner:
-    """The methods of its owner that an arena calls; `OwnedArena` implements them."""
+    """Interface of the owner of an arena. `OwnedArena` in `allocator.py` implements this interface."""
 
     def take_back(self, block: Block, returned: bool) -> None:
-        """Reclaim a block that this process no longer views. `returned`: whether its pages were returned to the system."""
+        """Take back a block without views in this process. If `returned` is true, no process uses the block or its pages."""
         raise NotImplementedError
 
 

@@ -64,7 +64,9 @@ class ProcessExitedException(ProcessException):
 
 
 def exited(where: str, index: int, process: Any, what: str = "") -> ProcessExitedException:
-    """Return the error for a process that has ended. `where` names the process, and `what` describes its unfinished task."""
+    """Return the error to raise for a process that has ended.
+
+    `where` names the process, and `what` describes its unfinished task."""
     code = process.exitcode
     if code >= 0:
         return ProcessExitedException(f"{where} ended with exit code {code}{what}", index, process.pid, code)

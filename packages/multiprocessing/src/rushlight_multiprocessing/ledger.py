@@ -1,24 +1,26 @@
 """Counters of the objects in a queue. They stay correct if a process is killed.
 
-A `Ledger` is an anonymous file that the processes of a queue map. Each process has a slot with two numbers: how
-many objects wait in the process to be sent, and how many tasks it took and has not reported as done. The process
-locks its slot (a lock of an open file description, which the kernel releases when the process ends for any
-reason), so that the numbers of a process that has ended are recognized and removed. The sums are read and
-changed under a lock of the same kind, which is also released when its holder is killed.
+A `Ledger` is an anonymous file that all processes of a queue map into memory. Each process has a slot with two numbers: how
+many objects it has put into the queue but not yet sent, and how many tasks it has taken but not yet reported as done. The
+process locks its slot with a lock of an open file description. The kernel releases this lock when the process ends for any
+reason, so the numbers of a process that has ended are recognized and removed. The sums are read and changed under a second
+lock of the same kind, which is also released if the process that holds it is killed.
 
 Note [Room without a lock]
-Locking the ledger takes a sixth of the time that sending a small message takes. If a queue with a limit has room, an object
-is therefore put into it without this lock. The process first counts its object as unsent. It then reads the counts of all
-processes, and after them the count of the pipe. If their sum is within the limit, it sends the object and then subtracts it
-from its count. A process that has locked the ledger takes the same steps in the same order. If two processes do so at the
-same time, at least one of them reads the other's count, because each releases the lock `_own` between the write and the
-reads, which acts as a memory barrier. Together, they therefore never exceed the limit. An object that has just been sent may
-be counted twice for a moment, and two processes that compete for the last free element of the queue may both find no room.
-The counted room may therefore be too small, but never too large. If there seems to be no room, the ledger is locked, and the
-counts of processes that have ended are removed.
+Locking the ledger takes a sixth of the time that sending a small message takes. The lock is therefore
+not used to put an object into a queue with a limit that has room. The process first counts its object as unsent. It then
+reads the counts of all processes, and finally the number of messages in the pipe. If the sum is within the limit, the
+process sends the object and then subtracts it from its count. A process that has locked the ledger takes the same steps in
+the same order. If two processes put objects at the same time, at least one of them reads the other's count: each process
+releases the lock `_own` between the write and the reads, and this release acts as a memory barrier. Together, the processes
+therefore never exceed the limit. An object that has just been sent may be counted twice for a moment, and two processes that
+compete for the last free element of the queue may both find no room. The room that a process computes may therefore be too
+small, but is never too large. If there seems to be no room, the process locks the ledger and removes the counts of processes
+that have ended.
 
-Processes without a slot can only take objects, which makes room. If only one process has a slot, it counts the room again
-only after it has used the room that it found last. Until then it only checks that no other process has a slot.
+Processes without a slot can only take objects, and this increases the room. If only one process has a slot, it computes the
+room again only when it has used up the room that it computed last. Until then, it only checks that no other process has a
+slot.
 """
 
 from __future__ import annotations
@@ -98,7 +100,7 @@ class Ledger:
         return self._slot is not None
 
     def is_alone(self) -> bool:
-        """Return whether no other process has or had a slot. The ledger need not be locked."""
+        """Return whether at most one slot was ever in use at a time. The ledger need not be locked."""
         return self._words[_COUNT] == 1
 
     def claim_slot(self) -> None:
@@ -106,28 +108,28 @@ class Ledger:
         self._mine()
 
     def add_unsent(self, count: int) -> None:
-        """Change the number of objects that wait in this process to be sent. With a slot, the ledger need not be locked."""
+        """Add `count` to the number of unsent objects of this process. If it has a slot, the ledger need not be locked."""
         word = self._mine()
         with self._own:
             self._words[word] += count
 
     def set_first_unsent(self) -> None:
-        """Count one object as unsent in this process, which has no unsent objects. `remove_unsent` must follow.
+        """Set the number of unsent objects of this process from 0 to 1. `remove_unsent` must follow.
 
         The process must have a slot; the ledger need not be locked."""
         with self._own:
             self._words[self._mine()] = 1  # not += 1: an interrupted call may have left a count
 
     def remove_unsent(self) -> None:
-        """Set the number of unsent objects of this process to 0. With a slot, the ledger need not be locked."""
+        """Set the number of unsent objects of this process to 0. If it has a slot, the ledger need not be locked."""
         self._words[self._mine()] = 0
 
     def add_taken(self, count: int) -> None:
-        """Change the number of tasks that this process took and has not reported as done."""
+        """Add `count` to the number of tasks that this process has taken but not yet reported as done."""
         self._words[self._mine() + 1] += count
 
     def unsent(self) -> int:
-        """Return the number of objects that wait in processes to be sent. The ledger need not be locked."""
+        """Return the number of unsent objects of all processes. The ledger need not be locked."""
         return sum(self._words[_FIRST : self._end() : 2])
 
     def taken(self) -> int:
@@ -139,7 +141,9 @@ class Ledger:
         return self._words[_LOST]
 
     def finish_one(self) -> bool:
-        """Subtract 1 from this process's number of taken tasks, or, if it is 0, from another. Return False if all are 0."""
+        """Subtract 1 from this process's number of taken tasks or, if it is 0, from another number of taken tasks.
+
+        Return False if all numbers are 0."""
         taken = range(_FIRST + 1, self._end(), 2)
         for word in [self._mine() + 1, _ORPHANED, *taken, _LOST]:
             if self._words[word] > 0:
@@ -155,7 +159,7 @@ class Ledger:
                 self._free(word, _LOST)
 
     def leave(self) -> None:
-        """Free the slot of this process. Other processes may report the tasks that it took as done."""
+        """Free the slot of this process. Other processes may then report that the tasks it took are done."""
         if self._slot is not None:
             self._free(self._slot, _ORPHANED)
 

@@ -31,9 +31,9 @@ def tightest_limit(
 ) -> Limit | None:
     """Return the limit with the least memory left, or None if there is no limit.
 
-    The memory limits of the process's control group (version 2 or 1) and of its ancestors are considered, and the limit of
-    the address space (`RLIMIT_AS`) unless `address_space` is false. Cached files that the kernel can drop do not count as
-    used."""
+    The limits are the memory limits of the process's control group (version 2 or 1) and of its ancestors and, unless
+    `address_space` is false, the limit of the address space (`RLIMIT_AS`). Cached files that the kernel can drop do not
+    count as used."""
     limits = []
     for group, limit_name, used_name in _groups(cgroups, own):
         limit, used = _number(group / limit_name), _number(group / used_name)

@@ -2,18 +2,18 @@
 
 A message consists of a header (payload size, number of lock descriptors, flags, tag), a table with the key and
 the size of each arena, and the payload. The lock descriptors (see `arena.py`) are sent with the message as
-SCM_RIGHTS ancillary data. A large payload is itself placed in shared memory: every message in the socket is
-small, so the writer does not wait for the reader.
+SCM_RIGHTS ancillary data. A large payload is placed in shared memory, too, so that every message in the
+socket is small and the writer does not wait for the reader.
 
 Note [Messages are whole]
-The sockets keep the boundaries of messages (SOCK_SEQPACKET). The kernel sends and receives a message in one
-call, or not at all: a process that is killed meanwhile leaves no part of a message, and any number of processes
-may send and receive without a lock, which a killed process could not release.
+The sockets keep the boundaries of messages (SOCK_SEQPACKET). The kernel sends and receives a message as a
+whole or not at all. A process that is killed meanwhile therefore leaves no part of a message in the socket. Any number of
+processes may send and receive without a lock, which a killed process could not release.
 
-The kernel also counts the messages that wait in a pipe, and its count stays correct when a process is killed. The kernel
-reports only their total size. Therefore each message of a pipe with `counted=True` is padded to a length that leaves the
-remainder 1 when it is divided by `_UNIT`, and the remainder of the total size is the number of messages. The buffer of the
-socket is limited such that fewer than `_UNIT` messages fit.
+The kernel also reports the total size of the messages in a pipe, and this size stays correct when a process is killed. To
+obtain the number of messages from the size, each message of a pipe with `counted=True` is padded to a multiple of `_UNIT`,
+plus 1. The number of messages is then the remainder of the total size divided by `_UNIT`. The buffer of the socket is so
+small that it cannot hold `_UNIT` messages.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ _ZERO = array.array("i", [0])
 class Connection(standard.Connection):
     """One end of a pipe, with the interface of `multiprocessing.connection.Connection`.
 
-    With `gives=True` the sender does not use the tensors afterwards: a tensor that is not in shared memory is
-    copied there instead of moved.
+    Pass `gives=True` if the sender does not use tensors after sending them. A tensor that is not in shared memory is then
+    copied there; otherwise, its storage is moved there.
 
     Raises EOFError when the other end is closed, ValueError for a message with tensors from too many arenas, and
     OSError if file descriptors are lost.
@@ -108,7 +108,7 @@ class Connection(standard.Connection):
         return self.unpack(data, incoming)
 
     def send_packed(self, payload: Any, outgoing: OutgoingBlocks, tag: int = 0) -> None:
-        """Send a message that `reductions.dumps` has pickled, with a number from 0 to 2^32 - 1."""
+        """Send a message that `reductions.dumps` has pickled. `tag` is a number from 0 to 2^32 - 1."""
         payload = self.move_large_payload(payload, outgoing)
         pause = 0.001
         while not self._send_payload(payload, outgoing, tag, 0):
@@ -161,7 +161,9 @@ class Connection(standard.Connection):
         return None if message is None else message[1:]
 
     def try_recv_tagged(self) -> tuple[int, Any, IncomingBlocks | None] | None:
-        """Receive a message with its tag if there is one, otherwise return None. Raises EOFError if the pipe is closed."""
+        """Receive a message and its tag if there is a message, otherwise return None.
+
+        Raises EOFError if the pipe is closed."""
         try:
             return self._receive(_NO_WAIT)
         except BlockingIOError:
@@ -239,7 +241,7 @@ class Connection(standard.Connection):
         return bool(poller.poll(None if timeout is None else max(0.0, timeout) * 1000))
 
     def _send_payload(self, payload: Any, outgoing: OutgoingBlocks, tag: int, flags: int) -> bool:
-        """Send a message. Return False if the kernel has no room for it, or for its descriptors."""
+        """Send a message. Return False if the kernel has no room for the message or for its descriptors."""
         self.check_arenas(outgoing)
         arenas = outgoing.arenas
         flagged = (_PAYLOAD_IN_BLOCK * outgoing.payload_in_block) | (_IS_TENSOR * outgoing.is_tensor)
@@ -276,7 +278,7 @@ class Connection(standard.Connection):
 
 
 def _move_to_block(payload: Any, outgoing: OutgoingBlocks) -> bytes:
-    """Copy a payload to shared memory, and return its location in packed form, which is sent instead."""
+    """Copy a payload to shared memory, and return its packed location, which is sent in place of the payload."""
     block, view = heap().allocate(len(payload), solo=True)
     view[:] = memoryview(payload).cast("B")
     return _BLOCK.pack(outgoing.add(block.arena, block.offset, view), block.offset, block.nbytes)
@@ -287,7 +289,7 @@ def Pipe(duplex: bool = True, *, gives: bool = False, counted: bool = False) -> 
 
     Arguments:
         duplex: whether both ends can read and write. Otherwise, the first end can only read, and the second can only write.
-        gives: whether senders give up the tensors that they send, and do not use them afterwards; see `Connection`.
+        gives: whether senders do not use tensors after sending them; see `Connection`.
         counted: whether the messages in the pipe can be counted; see `Connection.waiting`.
 
     Example:

@@ -82,8 +82,8 @@ class SimpleQueue:
 class Queue:
     """A queue whose `put` blocks only when `maxsize` objects are in it.
 
-    `put` writes a plain object to the pipe if the pipe has room and nothing waits before it. Otherwise a thread
-    writes to the pipe, which takes longer because two threads run alternately.
+    `put` writes a small object to the pipe if the pipe has room and no earlier object is still waiting to be written.
+    Otherwise, a separate thread writes the object, which takes longer because two threads run alternately.
 
     Raises Full and Empty like the queues of the standard module, and ValueError after `close`.
 
@@ -160,14 +160,16 @@ class Queue:
                 self._changed.notify()
 
     def join_thread(self) -> None:
-        """Wait until all objects have been sent. Call `close` first; raises ValueError otherwise."""
+        """Wait until all objects have been sent. Raises ValueError unless `close` was called before."""
         if not self._closed:
             raise ValueError(f"{self!r} is open: call close() before join_thread()")
         if self._join is not None:
             self._join()
 
     def cancel_join_thread(self) -> None:
-        """Do not wait at exit until all objects have been sent. Objects that were not sent are lost."""
+        """Let this process exit without waiting until all objects have been sent.
+
+        Objects that have not been sent by then are lost."""
         if self._join is not None:
             self._join.cancel()
 
@@ -193,7 +195,9 @@ class Queue:
         return 0 if self._reader.closed else self._reader.waiting()
 
     def _count_room(self) -> int:
-        """Return how many more objects fit into the queue. A negative number means too many. The ledger must be locked."""
+        """Return how many more objects fit into the queue. The ledger must be locked.
+
+        A negative number means that the queue contains too many objects."""
         room = self._maxsize - self._ledger.unsent() - self._in_pipe()
         if room < 0:
             self._ledger.forget_dead()
@@ -202,7 +206,9 @@ class Queue:
 
     @staticmethod
     def _announce(change: Any) -> None:
-        """Wake a process that waits for a change. This process wakes others, or the others check again after some time."""
+        """Wake one of the processes that wait for a change.
+
+        The woken process may wake the next one. Otherwise, the others check again after some time."""
         if change._semlock._is_zero():
             change.release()
 
@@ -211,7 +217,7 @@ class Queue:
             raise ValueError(f"{self!r} is closed")
 
     def _put_packed(self, payload: Any, outgoing: OutgoingBlocks) -> bool:
-        """Send an object, or leave it to the feeder, unless the queue is full. Return whether there was room."""
+        """If the queue has room, send an object or pass it to the feeder thread. Return whether there was room."""
         with self._changed:
             at_once = not self._backlog and len(payload) <= LARGE_BYTES
             if self._maxsize == SEM_VALUE_MAX:
@@ -299,7 +305,7 @@ class Queue:
 
 
 class JoinableQueue(Queue):
-    """A queue that counts the objects that were put and for which `task_done` was not yet called.
+    """A queue that counts the objects that were put but not yet reported as done by `task_done`.
 
     Raises ValueError if `task_done` is called more often than `put`, and RuntimeError from `join` if all unfinished tasks
     were taken by processes that were killed.
@@ -383,7 +389,7 @@ class JoinableQueue(Queue):
 
 
 def _deadline(block: bool, timeout: float | None) -> float:
-    """Return the deadline of a call, as a time of `time.monotonic`."""
+    """Return the time, as measured by `time.monotonic`, at which a call must end."""
     if not block:
         return 0.0
     return float("inf") if timeout is None else time.monotonic() + timeout

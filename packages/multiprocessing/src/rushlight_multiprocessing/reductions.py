@@ -2,10 +2,13 @@
 
 A tensor is sent as its storage and its geometry, so tensors that share a storage still share it after they are received.
 
-There are two cases. For a message over a `Connection` of this package, the pickler collects the shared-memory
-blocks of the tensors in an `OutgoingBlocks`, and the connection sends their lock descriptors (see Note [When a
-block is freed] in `arena.py`) with the message. For the standard module's pickler, which handles the arguments
-of a spawned process and standard queues, each storage carries its lock descriptor in a `DupFd`.
+There are two cases:
+
+* A message over a `Connection` of this package: the pickler collects the shared-memory blocks of the tensors in an
+  `OutgoingBlocks`. The connection sends the lock descriptors of these blocks with the message (see Note [When a block is
+  freed] in `arena.py`).
+* The arguments of a spawned process and the objects in standard queues, which the standard module pickles: each storage
+  carries a lock descriptor in a `DupFd`.
 """
 
 from __future__ import annotations
@@ -62,7 +65,7 @@ class OutgoingBlocks:
         return len(self.arenas) - 1
 
     def open_locks(self) -> list[int]:
-        """Open one lock descriptor per arena. The caller closes them with `close_lock_fd`."""
+        """Open one lock descriptor for each arena. The caller closes the descriptors with `close_lock_fd`."""
         with guard:
             for arena, offsets in zip(self.arenas, self.offsets, strict=True):
                 for offset in offsets:
@@ -75,7 +78,7 @@ class OutgoingBlocks:
 class IncomingBlocks:
     """The arenas and lock descriptors of a received message.
 
-    Arenas are attached at once; a block is locked when its tensor is rebuilt."""
+    The arenas are attached when the message is received. A block is held as soon as its tensor is rebuilt."""
 
     def __init__(self, table: list[tuple[int, int]], lock_fds: list[int], is_tensor: bool) -> None:
         self.lock_fds: list[int] = lock_fds
@@ -93,7 +96,7 @@ class IncomingBlocks:
 class Pickler(ForkingPickler):
     """Pickles one message for a `Connection`.
 
-    If `copies` is given, storages that are not in shared memory are copied instead of moved."""
+    Storages that are not in shared memory are moved there or, if `copies` is given, copied."""
 
     def __init__(self, file: io.BytesIO, copies: Copies | None) -> None:
         super().__init__(file, pickle.HIGHEST_PROTOCOL)
@@ -121,11 +124,11 @@ class Pickler(ForkingPickler):
 
 
 class Copies:
-    """Copies of the parts of storages that the tensors of one message use.
+    """Copies of those parts of storages that the tensors of one message use.
 
-    A tensor may be a small part of its storage, and only this part is copied. Tensors that overlap must still share memory
-    when they are received. Therefore the message is then pickled again, with one copy of the range that the tensors use
-    together.
+    A tensor may use only a small part of its storage, and only this part is copied. Tensors that overlap must still share
+    memory when they are received. If a message contains such tensors, it is pickled a second time, with one copy of each
+    range that several tensors use.
     """
 
     def __init__(self) -> None:
@@ -160,7 +163,7 @@ class Copies:
         return copied
 
     def merge(self) -> bool:
-        """Return whether tensors overlap. If they do, create the copies that they share."""
+        """Return whether tensors overlap. If they do, copy each range of bytes that tensors use once."""
         overlap = False
         merged: dict[core.UntypedStorage, list[list[int]]] = {}
         for storage, used in self.used.items():
@@ -194,8 +197,8 @@ def bytes_of(storage: core.UntypedStorage, start: int, end: int) -> core.Tensor:
 def dumps(obj: object, gives: bool = False) -> tuple[memoryview, OutgoingBlocks]:
     """Pickle an object; return the bytes and the shared-memory blocks of its tensors.
 
-    If `gives` is true, the sender does not use the tensors afterwards. Storages that are not in shared memory are then
-    copied to shared memory instead of moved, and small storages are sent as bytes."""
+    `gives` states that the sender does not use the tensors afterwards. Storages that are not in shared memory are then
+    copied there instead of being moved, and small storages are sent as bytes."""
     if not gives and type(obj) is core.Tensor and obj.layout is core.strided and obj.numel() > 0:
         return _describe(obj)
     copies = Copies() if gives else None
@@ -212,7 +215,7 @@ _DTYPE_NUMBERS = {dtype: number for number, dtype in enumerate(_DTYPES)}
 
 
 def _describe(tensor: core.Tensor) -> tuple[memoryview, OutgoingBlocks]:
-    """Return the same as `dumps` for a message that is one tensor, but describe the tensor by numbers, which is faster."""
+    """Do the same as `dumps`, but faster, for a message that is one tensor: describe the tensor by numbers."""
     storage = storage_of(tensor)
     block, view, byte_offset = move_to_shared_memory(storage)
     outgoing = OutgoingBlocks()
@@ -367,7 +370,7 @@ _received_fds: dict[int, int] = {}
 
 
 def reduce_storage(storage: core.UntypedStorage) -> Any:
-    """Reduce a storage for the standard module's pickler."""
+    """Return the function and the arguments from which the standard module's pickler rebuilds a storage."""
     if not storage.nbytes():
         return rebuild_inline, (bytearray(),)
     block, _view, byte_offset = move_to_shared_memory(storage)
@@ -431,7 +434,7 @@ def launched(popen: object) -> None:
 
 
 def arguments_read() -> None:
-    """In a started process, close the lock descriptors of its arguments after the arguments have been unpickled."""
+    """Close the lock descriptors of the arguments of this process, after the arguments have been unpickled."""
     for fd in _received_fds.values():
         close_lock_fd(fd)
     _received_fds.clear()

@@ -24,9 +24,9 @@ Memory = TypeVar("Memory", core.Tensor, core.UntypedStorage)
 
 
 def share_memory_(data: Memory) -> Memory:
-    """Move a tensor's storage, or a storage, to shared memory in place, and return the argument.
+    """Move a storage, or the storage of a tensor, to shared memory in place, and return the argument.
 
-    All tensors over the storage then use the shared memory, and so do processes that receive one of them afterwards.
+    All tensors that use the storage are then in shared memory. Processes that receive one of them later use the same memory.
     Moving copies the data once. An argument that is already in shared memory is returned unchanged.
 
     Raises RuntimeError if the tensor is not on the CPU, or requires grad and is not a leaf.
@@ -131,7 +131,7 @@ def move_to_shared_memory(storage: core.UntypedStorage) -> BlockLocation:
 
 
 def storage_over(view: memoryview, byte_offset: int, nbytes: int) -> core.UntypedStorage:
-    """Return a storage over `nbytes` bytes of a block. The storage keeps the block allocated."""
+    """Return a storage whose data are `nbytes` bytes of a block. The storage keeps the block allocated."""
     if not nbytes:
         return core.empty(0, dtype=core.uint8).untyped_storage()
     # Pass `view` itself, not a slice of it: the block is held as long as that object exists.
@@ -141,7 +141,7 @@ def storage_over(view: memoryview, byte_offset: int, nbytes: int) -> core.Untype
 def tensor_over(
     storage: core.UntypedStorage, dtype: core.dtype, size: Sequence[int], stride: Sequence[int], offset: int
 ) -> core.Tensor:
-    """Return a tensor with this geometry over a storage."""
+    """Return a tensor with the given geometry that uses `storage`."""
     return core._C._tensor_over(storage, dtype, tuple(size), tuple(stride), offset)
 
 

@@ -55,7 +55,7 @@ class ProcessContext:
         return [process.pid for process in self.processes]
 
     def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
-        """Wait at most `timeout` seconds until a process ends. Return True if all have ended successfully.
+        """Wait at most `timeout` seconds until a process ends. Return True if all processes have ended successfully.
 
         If a process fails, the other processes are terminated after `grace_period` seconds (by default at once), and killed
         30 seconds later if they are still running. Raises ProcessRaisedException or ProcessExitedException for
@@ -170,10 +170,10 @@ def spawn(
 ) -> SpawnContext | None:
     """Run `fn(i, *args)` for each i from 0 to `nprocs - 1` in a separate process.
 
-    When one process fails, the other processes are terminated, and ProcessRaisedException (the function raised an exception)
-    or ProcessExitedException (the process was killed or exited) is raised. Tensors in `args` are shared, not copied. The
-    processes end when the calling process ends for any reason. Each process starts with the calling process's number of
-    threads divided by `nprocs`, at least 1, unless the environment variable OMP_NUM_THREADS is set.
+    If a process fails, the other processes are terminated and an exception is raised: ProcessRaisedException if `fn` raised
+    an exception, and ProcessExitedException if the process was killed or exited. Tensors in `args` are shared, not copied.
+    When the calling process ends, for whatever reason, the processes end, too. Each process starts with the calling
+    process's number of threads divided by `nprocs`, at least 1, unless the environment variable OMP_NUM_THREADS is set.
 
     Arguments:
         fn: the function.

@@ -131,7 +131,7 @@ class _Tasks:
     # The following methods are called by the threads that send tasks and receive results.
 
     def put(self, task: tuple[Any, ...] | None) -> None:
-        """Send a task to the processes. None ends one of the processes."""
+        """Send a task to the processes. If `task` is None, the process that receives it ends."""
         payload, outgoing = dumps(task)
         payload = self.writer.move_large_payload(payload, outgoing)
         while True:
@@ -153,7 +153,9 @@ class _Tasks:
                 time.sleep(0.001)  # the kernel may have room for the message but not for its descriptors
 
     def get_result(self) -> tuple[Any, Any, Any] | None:
-        """Wait for a result, and return the task's job, its index and the result. Return None to end the pool's thread."""
+        """Wait for a result. Return the job of the task, the index of the task in this job, and the result.
+
+        Return None to end the pool's thread."""
         while not self._received:
             message = self.results.get()
             if message is None:
@@ -167,7 +169,7 @@ class _Tasks:
         return self._received.popleft()
 
     def drop_one(self) -> bool:
-        """Remove a task from the queue because the pool ends, and return whether there was one."""
+        """Remove a task from the queue when the pool ends. Return whether there was a task."""
         self._stopped = True
         try:
             message = self.reader.try_recv_packed()
@@ -189,7 +191,7 @@ class _Tasks:
         return word
 
     def ended(self, worker: _Worker) -> None:
-        """Raise an error for the task of a process that has ended before it returned a result."""
+        """If a process has ended before it returned the result of its task, send an error as the result."""
         if self._workers.pop(worker.word, None) is None:
             return
         state = self.words.values[worker.word]
@@ -285,7 +287,7 @@ class _Side:
         self._send(answer[2])
 
     def _fail(self, error: Exception) -> None:
-        """Send the error of a task that cannot be unpickled."""
+        """Send the error that was raised when a task was unpickled."""
         try:
             self._send((False, ExceptionWithTraceback(error, error.__traceback__)))
         except Exception as reason:

@@ -235,10 +235,10 @@ class ProcessGroup:
         return Work(handle, list(outputs) or list(inputs))
 
     def run_barrier(self, timeout: timedelta | None, label: str = "") -> None:
-        """Wait until every rank has called this method. A timeout replaces the group's timeout for this call.
+        """Wait until every rank has called this method, at most for `timeout` (by default, the timeout of the group).
 
-        When the timeout expires, the error names the missing ranks. The group cannot be used afterwards: a rank that calls
-        this method later raises the same error."""
+        When the timeout expires, the error names the missing ranks. The group cannot be used afterwards: if a rank calls
+        this method later, the same error is raised."""
         if timeout is not None:
             _C._set_group_timeout(self._handle, timeout.total_seconds())
         try:
@@ -247,17 +247,17 @@ class ProcessGroup:
             self.set_timeout(self._timeout)
 
     def send(self, tensors: list[Tensor], dstRank: int, tag: int) -> Work:
-        """Begin to send the only tensor of a list to a rank of the group."""
+        """Begin to send the tensor in `tensors`, a list of one tensor, to a rank of the group."""
         return self._message(True, tensors, dstRank, tag)
 
     def recv(self, tensors: list[Tensor], srcRank: int, tag: int) -> Work:
-        """Begin to receive the only tensor of a list from a rank of the group."""
+        """Begin to receive the tensor in `tensors`, a list of one tensor, from a rank of the group."""
         if srcRank < 0:
             raise ValueError(f"ProcessGroup.recv(srcRank): must be a rank of the group, got {srcRank}")
         return self._message(False, tensors, srcRank, tag)
 
     def recv_anysource(self, tensors: list[Tensor], tag: int) -> Work:
-        """Begin to receive the only tensor of a list from any rank of the group."""
+        """Begin to receive the tensor in `tensors`, a list of one tensor, from any rank of the group."""
         return self._message(False, tensors, -1, tag)
 
     def _message(self, sends: bool, tensors: list[Tensor], peer: int, tag: int) -> Work:
@@ -269,11 +269,11 @@ class ProcessGroup:
     # The seam: rushlight_core.seams.collectives.Group.
 
     def reduce_tensors(self, tensors: Sequence[Tensor], op: str = "SUM", label: str = "") -> Work:
-        """Start to replace tensors of one dtype by their reduction over all ranks."""
+        """Begin to reduce tensors of one dtype over all ranks. The results replace the tensors."""
         return self.run("all_reduce", tensors, op=op, label=label, async_op=True)
 
     def broadcast_tensors(self, tensors: Sequence[Tensor], root: int = 0, label: str = "") -> Work:
-        """Start to replace tensors by the tensors of one rank."""
+        """Begin to broadcast the tensors of rank `root`. They replace the tensors of the other ranks."""
         return self.run("broadcast", tensors, root=root, label=label, async_op=True)
 
     def broadcast_object(self, value: Any, root: int = 0, label: str = "") -> Any:
@@ -288,7 +288,7 @@ class ProcessGroup:
         return _unpickled(data)
 
     def gather_objects(self, value: Any) -> list[Any]:
-        """Return the objects of all ranks, which are pickled."""
+        """Return a list of the objects of all ranks. The objects are pickled."""
         data, error = _pickled(value)
         sizes = [core.zeros(1, dtype=core.int64) for _ in range(self._size)]
         self.run("all_gather", [core.tensor([-1 if error else data.numel()])], sizes)
@@ -305,7 +305,7 @@ class ProcessGroup:
         _C._abort_group(self._handle, why)
 
     def shutdown(self) -> None:
-        """Leave the group. Ranks that still wait for this rank raise RuntimeError."""
+        """Leave the group. If other ranks are still waiting for this rank, RuntimeError is raised on them."""
         _C._close_group(self._handle)
 
     def set_timeout(self, timeout: timedelta) -> None:
@@ -315,7 +315,7 @@ class ProcessGroup:
 
 
 def _pickled(value: Any) -> tuple[Tensor, Exception | None]:
-    """Return the bytes of the pickled object and None, or an empty tensor and the exception if pickling fails."""
+    """Return the bytes of the pickled object, and None; if pickling fails, return an empty tensor and the exception."""
     try:
         return core.frombuffer(bytearray(pickle.dumps(value)), dtype=core.uint8), None
     except Exception as error:

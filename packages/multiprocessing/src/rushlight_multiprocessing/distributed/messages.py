@@ -41,7 +41,7 @@ def isend(
     be changed.
 
     Arguments:
-        tensor: of the same dtype and number of elements as the tensor of the matching `irecv`.
+        tensor: a tensor with the dtype and the number of elements of the tensor in the matching `irecv`.
         dst: the destination's rank in the group of all processes.
         group: a group; None selects the group of all processes.
         tag: an integer. Messages between two ranks with the same tag are received in the order in which they are sent.
@@ -80,7 +80,7 @@ def irecv(
     """Begin to receive a tensor from another process, or from this process.
 
     Arguments:
-        tensor: of the same dtype and number of elements as the tensor that is sent; written in place.
+        tensor: a tensor with the dtype and the number of elements of the tensor that is sent; it is overwritten.
         src: the source's rank in the group of all processes. If `src` and `group_src` are None, the message may come from
             any rank.
         group: a group; None selects the group of all processes.
@@ -91,7 +91,8 @@ def irecv(
         - `tensor`: (*), with as many elements as the tensor that is sent.
 
     Return a `Work`, or None if this process is not in the group. `Work.wait` raises RuntimeError if the message has another
-    dtype or size (the error gives the source lines of both calls), if the other rank ends, or when the timeout expires.
+    dtype or size, if the other rank ends, or when the timeout expires. The error for another dtype or size gives the source
+    lines of both calls.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -184,7 +185,7 @@ class P2POp:
 
     Arguments:
         op: `isend` or `irecv`.
-        tensor: the tensor to send, or to write.
+        tensor: the tensor to send or, for `irecv`, the tensor to overwrite.
         peer: the other process's rank in the group of all processes.
         group: a group; None selects the group of all processes.
         tag: the tag of the message.
@@ -315,7 +316,7 @@ def recv_object_list(
     """Replace the objects of a list by the objects that another process sends with `send_object_list`.
 
     Arguments:
-        object_list: as many objects as are sent; they are replaced.
+        object_list: a list with as many elements as objects are sent; the objects replace the elements.
         src, group, group_src: as for `irecv`.
         device: must be None or the CPU.
         use_batch: has no effect.
@@ -351,7 +352,7 @@ def recv_object_list(
 
 
 def _peer(member: ProcessGroup, given: int | None, in_group: int | None, function: str, name: str) -> int:
-    """Return a rank of the group, which is given by the argument `name` or by `group_<name>`."""
+    """Return the other process's rank in the group, as given by the argument `name` or `group_<name>`."""
     if (given is None) == (in_group is None):
         raise ValueError(f"{function}(): exactly one of {name} and group_{name} must be passed")
     if given is not None:

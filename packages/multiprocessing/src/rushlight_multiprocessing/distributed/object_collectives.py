@@ -1,4 +1,4 @@
-"""Collectives of Python objects, which are pickled, with PyTorch's interface."""
+"""Collectives that transfer Python objects by pickling, with PyTorch's interface."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def broadcast_object_list(
     device: Any = None,
     group_src: int | None = None,
 ) -> None:
-    """Replace the objects of a list by the objects of one rank, which are pickled.
+    """Replace the objects of a list by the objects of one rank. Objects are pickled.
 
     Arguments:
-        object_list: the objects; written in place.
+        object_list: a list of objects; on ranks other than the source, the objects are replaced.
         src: the source's rank in the group of all processes; or pass `group_src`, its rank in `group`.
         device: must be None or the CPU.
         group: a group; None selects the group of all processes.
@@ -55,10 +55,10 @@ def on_cpu(device: Any, function: str) -> None:
 
 
 def all_gather_object(object_list: list[Any], obj: Any, group: Group = None) -> None:
-    """Gather the objects of all ranks, which are pickled, in a list.
+    """Gather the objects of all ranks in a list. Objects are pickled.
 
     Arguments:
-        object_list: a list with one element for each rank; written in place.
+        object_list: a list with one element for each rank; the objects replace the elements.
         obj: the object of this rank.
         group: a group; None selects the group of all processes.
 
@@ -89,11 +89,11 @@ def gather_object(
     group: Group = None,
     group_dst: int | None = None,
 ) -> None:
-    """Gather the objects of all ranks, which are pickled, in a list on one rank. The other ranks pass no list.
+    """Gather the objects of all ranks in a list on one rank. The other ranks pass no list. Objects are pickled.
 
     Arguments:
         obj: the object of this rank.
-        object_gather_list: a list with one element for each rank, on rank `dst`; written in place.
+        object_gather_list: on rank `dst`, a list with one element for each rank; the objects replace the elements.
         dst: the destination's rank in the group of all processes; or pass `group_dst`, its rank in `group`.
         group: a group; None selects the group of all processes.
 
@@ -131,8 +131,8 @@ def scatter_object_list(
     """Set the first element of a list to the object that rank `src` sends to this rank. Objects are pickled.
 
     Arguments:
-        scatter_object_output_list: a list; written in place.
-        scatter_object_input_list: an object for each rank, on rank `src`.
+        scatter_object_output_list: a list of at least one element; the object replaces the first element.
+        scatter_object_input_list: on rank `src`, a list of one object for each rank.
         src: the source's rank in the group of all processes; or pass `group_src`, its rank in `group`.
         group: a group; None selects the group of all processes.
 

@@ -144,7 +144,7 @@ class DistStoreError(DistError):
 
 
 class _Table:
-    """The values of a store."""
+    """The keys and values of a store."""
 
     def __init__(self) -> None:
         self.values: dict[str, bytes] = {}
@@ -376,7 +376,7 @@ class TCPStore(Store):
         return answer
 
     def close(self) -> None:
-        """Close the connection, and in the serving process the server."""
+        """Close the connection. In the process that serves the store, also close the server."""
         self._socket.close()
         if self._server is not None:
             self._server.close()
@@ -387,7 +387,7 @@ class TCPStore(Store):
 
 
 class _Unpickler(pickle.Unpickler):
-    """Reads only numbers, texts and tuples of these, because data from a network must not run code."""
+    """An unpickler that accepts only numbers, texts and tuples, because data from a network must not run code."""
 
     def find_class(self, module: str, name: str) -> Any:
         raise pickle.UnpicklingError(

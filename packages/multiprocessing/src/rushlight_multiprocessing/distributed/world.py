@@ -38,7 +38,7 @@ _HINT = "Call init_process_group() first."
 class Backend(str):
     """The names of backends, which transfer data between processes.
 
-    This library provides only SHM. The other names exist so that programs can compare with them.
+    This library provides only SHM. The other names are defined so that programs can compare backends with them.
 
     Example:
         >>> Backend.SHM, Backend.NCCL
@@ -69,7 +69,7 @@ class _Constants(type):
 
 
 class group(metaclass=_Constants):  # noqa: N801
-    """The namespace of `group.WORLD`, the group of all processes, or None if there is no such group.
+    """A namespace for `group.WORLD`, which is the group of all processes, or None if there is no such group.
 
     Example:
         >>> group.WORLD is None
@@ -78,7 +78,7 @@ class group(metaclass=_Constants):  # noqa: N801
 
 
 class GroupMember(metaclass=_Constants):
-    """The namespace of `GroupMember.NON_GROUP_MEMBER`, which represents a group that this process is not in.
+    """A namespace for `GroupMember.NON_GROUP_MEMBER`, which represents a group that this process is not in.
 
     Example:
         >>> get_rank(GroupMember.NON_GROUP_MEMBER)
@@ -89,7 +89,7 @@ class GroupMember(metaclass=_Constants):
 
 
 def is_initialized() -> bool:
-    """Return whether this process is in a group of all processes.
+    """Return whether the default group, the group of all processes, exists in this process.
 
     Example:
         >>> is_initialized()
@@ -99,9 +99,10 @@ def is_initialized() -> bool:
 
 
 def resolve(given: Any) -> ProcessGroup:
-    """Return a group; None selects the group of all processes.
+    """Return `given`, or the default group (the group of all processes) if `given` is None.
 
-    Raises ValueError if there is no group of all processes or the group was destroyed, and TypeError for other objects.
+    Raises ValueError if the default group does not exist or the given group was destroyed, and TypeError if the argument is
+    neither a group nor None.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -305,9 +306,9 @@ def _join(store: Store, rank: int, world_size: int, timeout: timedelta) -> Proce
 
 
 def _meet(url: str, rank: int, world_size: int, timeout: timedelta) -> tuple[Store, ProcessGroup]:
-    """Join the group of all processes through the store that a URL names.
+    """Join the group of all processes, using the store at a URL.
 
-    A rank that restarts may connect to the store that rank 0 still serves for the previous group, and lose the connection
+    A rank that restarts may connect to the store of the previous group, which rank 0 still serves, and lose the connection
     when that store ends. Ranks other than 0 therefore try again until the timeout."""
     end = time.monotonic() + timeout.total_seconds()
     while True:
@@ -457,7 +458,7 @@ def new_group(
 def destroy_process_group(group: Any = None) -> None:
     """Leave a group and free its memory.
 
-    Pending collectives are finished first. Ranks that still wait for this rank raise RuntimeError.
+    Pending collectives are finished first. If other ranks are still waiting for this rank, RuntimeError is raised on them.
 
     Arguments:
         group: a group; None selects all groups.
