@@ -1,7 +1,8 @@
-"""A profiler that shows where a program that uses rushlight-core spends time and memory.
+"""A profiler for programs that use rushlight-core, which shows where they spend time and memory.
 
-`profile()` records operators, backward nodes, named spans and memory. The results are available as a table, a Chrome trace,
-an HTML page and advice. While nothing is recorded, operators run as if this package were not installed.
+`profile()` records operators, backward nodes, named spans and memory. The results can be printed as a table,
+exported as a Chrome trace or as an HTML page, and summarized as suggestions for changes. While nothing is recorded,
+operators run as if this package were not installed.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from . import _C
 
 
 class NewThreads:
-    """Records the threads that Python starts between `watch` and `unwatch`."""
+    """A recorder of the threads that Python starts between `watch` and `unwatch`."""
 
     def __init__(self) -> None:
         self._former: Any = None

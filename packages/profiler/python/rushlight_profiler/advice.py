@@ -36,7 +36,7 @@ class Advice(NamedTuple):
 
     Attributes:
         share: the largest fraction of the time, from 0 to 1, that the change can save.
-        time: this share of the time, in microseconds.
+        time: the longest time that the change can save, in microseconds.
 
     Example:
         >>> with torch.profiler.profile() as prof:

@@ -119,7 +119,7 @@ class FunctionEvent:
 
     @property
     def key(self) -> str:
-        """The key by which averages are grouped: the name."""
+        """The key by which events are grouped for averages, which is their name."""
         return self.name
 
     @property
@@ -278,7 +278,7 @@ class EventList(list[Any]):
 
     @property
     def self_cpu_time_total(self) -> float:
-        """The total time of all events. The time of an event inside another event is counted once."""
+        """The total time of all events. Where events are nested, the time is counted only once."""
         return sum(event.self_cpu_time_total for event in self)
 
     def key_averages(
@@ -289,8 +289,8 @@ class EventList(list[Any]):
     ) -> EventList:
         """Return one FunctionEventAvg for each name, in the order in which the names occur first.
 
-        The arguments select whether events are also grouped by input shapes, by the innermost `group_by_stack_n`
-        Python calls and by overload."""
+        Events of one name are grouped further if this is selected: by input shapes, by the innermost
+        `group_by_stack_n` Python calls, or by overload."""
         groups: dict[tuple[object, ...], FunctionEventAvg] = {}
         for event in self:
             key: tuple[object, ...] = (event.kind, event.name)

@@ -1,8 +1,8 @@
 """Count the floating-point operations of an operator from the shapes of its arguments.
 
 A multiplication and an addition count as two operations. Operators that are not listed below count as 0. If an operator
-calls listed operators and these calls are recorded, only the calls are counted. For example, `matmul` calls `mm` or `bmm`.
-If no such call of `linear` is recorded, `linear` itself is counted.
+calls listed operators, and these calls are recorded, only the called operators are counted. For example, `matmul` calls `mm`
+or `bmm`. `linear` itself is counted if no call of another operator is recorded for it.
 """
 
 from __future__ import annotations

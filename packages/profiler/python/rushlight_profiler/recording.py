@@ -117,10 +117,10 @@ class Recording:
         _write(path, (f"{line} {round(us)}\n" for line, us in sums.items() if round(us)))
 
     def export_memory_timeline(self, path: str, device: str = "cpu") -> None:
-        """Write the memory in use over time to a file.
+        """Write to a file how the memory in use changes over time.
 
-        If the path ends with .html, the file is the page of `export_html`. Otherwise it is JSON: [[microseconds...],
-        [bytes...]]. Raises RuntimeError if memory was not recorded."""
+        If the path ends with .html, the page of `export_html` is written. Otherwise, the file contains JSON:
+        [[microseconds...], [bytes...]]. Raises RuntimeError if memory was not recorded."""
         if not self.header.metadata.get("profile_memory"):
             raise RuntimeError(
                 "export_memory_timeline(): memory was not recorded\nhint: record with profile(profile_memory=True)"

@@ -62,12 +62,12 @@ def supported_activities() -> set[ProfilerActivity]:
 def schedule(
     *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0
 ) -> Callable[[int], ProfilerAction]:
-    """Return a schedule for :class:`profile`, which repeats cycles of steps.
+    """Return a schedule for :class:`profile` that repeats a cycle of steps.
 
     Args:
-        wait: number of steps of a cycle that are not recorded.
-        warmup: number of steps whose records are discarded.
-        active: number of steps that are recorded.
+        wait: number of steps at the beginning of a cycle that are not recorded.
+        warmup: number of further steps, whose records are discarded.
+        active: number of further steps, which are recorded.
         repeat: number of cycles; 0 repeats cycles until the profile stops.
         skip_first: number of steps before the first cycle.
         skip_first_wait: if not 0, the first cycle begins without its `wait` steps.
@@ -114,7 +114,7 @@ _RECORDS = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
 
 class profile:  # noqa: N801  PyTorch's name
-    """Records operators, backward nodes and named spans (and memory, if enabled) from `start` to `stop`.
+    """A profiler that records operators, backward nodes, named spans and, if enabled, memory, from `start` to `stop`.
 
     A profile is a context manager. Results can be read after it has stopped, or, with a schedule, in `on_trace_ready`.
 
@@ -304,7 +304,7 @@ class profile:  # noqa: N801  PyTorch's name
         self._metadata[key] = value
 
     def add_metadata_json(self, key: str, value: str) -> None:
-        """Add metadata with a value in JSON. Raises ValueError if the value is not valid JSON."""
+        """Attach the value that JSON text describes as metadata. Raises ValueError if `value` is not valid JSON."""
         import json
 
         self._metadata[key] = json.loads(value)

@@ -1,4 +1,4 @@
-"""Events as a table of text."""
+"""Format events as a table."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def format_table(
     header: str | None,
     top_level_events_only: bool,
 ) -> str:
-    """Return the table of `EventList.table`."""
+    """Return events as the text of a table; see `EventList.table`."""
     if sort_by is not None and sort_by not in SORT_KEYS:
         hint = (
             "times of GPUs were not recorded"

@@ -106,7 +106,7 @@ PyMethodDef functions[] = {
     {"copy_events", py_copy_events, METH_VARARGS,
      "copy_events(event_type, argument_type): Return the data recorded so far, in the form that collect returns, without discarding it."},
     {"wanted", py_wanted, METH_NOARGS,
-     "Return which data the recording stores, a combination of SHAPES, MEMORY and STACKS; None without a recording."},
+     "Return the data that are recorded, as a combination of SHAPES, MEMORY and STACKS, or None if nothing is recorded."},
     {"recording", py_recording, METH_NOARGS, "Return whether a recording is active."},
     {"join", py_join, METH_O,
      "join(thread_name): Record this thread's operators too, if a recording is active."},

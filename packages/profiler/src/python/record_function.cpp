@@ -20,7 +20,7 @@ struct RecordFunction {
 
 constexpr const char* kDoc =
     "record_function(name, args=None)\n--\n\n"
-    "Records a span of time under `name`: of a `with` block, or of each call of a decorated function.\n\n"
+    "Records a span of time under `name`: the time of a `with` block, or of each call of a decorated function.\n\n"
     "While no profile is recorded, it has no effect. `args` is a text that is stored with the span. A thread\n"
     "that was running before the recording began is recorded from its first `record_function` on.\n"
     "Raises TypeError if `name` is not a string.";

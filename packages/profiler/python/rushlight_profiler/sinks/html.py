@@ -83,7 +83,7 @@ def page_data(header: Header, raw: list[Event]) -> dict[str, Any]:
 
 
 def _thin(points: list[list[float]]) -> list[list[float]]:
-    """Return at most MAX_MEMORY_POINTS points, with the smallest and the largest value of each interval."""
+    """Return at most MAX_MEMORY_POINTS points: those with the smallest and the largest value in each interval."""
     if len(points) <= MAX_MEMORY_POINTS:
         return points
     stretch = -(-2 * len(points) // MAX_MEMORY_POINTS)
