@@ -25,7 +25,7 @@ def default_tolerances(*dtypes: Any) -> tuple[float, float]:
     """Return the default relative and absolute tolerance for the least precise of several dtypes.
 
     Args:
-        dtypes: the dtypes; the tolerances of integers and bool are 0.
+        dtypes: the dtypes that are compared. For integers and bool, both tolerances are 0.
 
     Returns:
         (rtol, atol).

@@ -1,4 +1,4 @@
-"""Call an operator to determine the dtypes that it accepts, as a check of the key `dtypes` of its entry."""
+"""Determine the dtypes that an operator accepts by calling it, to check the key `dtypes` of its entry."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _WRITTEN = {"uint16": "uint8", "uint32": "uint8", "uint64": "uint8"} | dict.from
 
 
 def samples_of_dtype(op: Op, dtype: str) -> Iterator[Sample]:
-    """Yield the samples of an entry, in which tensors are converted to a dtype.
+    """Yield the samples of an entry, with their tensors converted to a dtype.
 
-    The tensors for which the text of a sample gives no dtype are converted. If the text gives a dtype for every tensor, the
-    tensors with the dtype of the first tensor are converted.
+    Only the tensors whose dtype the sample does not specify are converted. If the sample specifies the dtype of every
+    tensor, all tensors with the dtype of the first tensor are converted.
 
     Args:
         op: the entry.
@@ -61,7 +61,7 @@ def samples_of_dtype(op: Op, dtype: str) -> Iterator[Sample]:
 
 
 def _asks_for_another(op: Op, sample: Sample) -> bool:
-    """Return whether a number or a `dtype` among the arguments may convert the tensors to another dtype."""
+    """Return whether the arguments include a number or a `dtype` that may convert the tensors to another dtype."""
     given = arguments_of(op, sample)
     numbers = ("Scalar", "TensorOrScalar", "dtype")
     return any(
@@ -78,7 +78,7 @@ def accepted_dtypes(op: Op, alone: bool = False) -> set[str]:
 
     Args:
         op: the entry.
-        alone: whether to use only the samples in which no argument selects another dtype.
+        alone: whether to leave out samples in which a number or a `dtype` may select another dtype.
 
     Example:
         >>> from rushlight_testing.operators import operators

@@ -1,8 +1,8 @@
-"""Helpers of the laws in ops/*.yaml: the key `law` of operators whose results no oracle can compute.
+"""Functions for the laws in ops/*.yaml, which test operators whose results no oracle can compute.
 
-A law is a Python expression that must be true. For an operator with samples, it is evaluated for each sample, with the
-arguments and `result` as NumPy arrays. For an operator without samples, the expression calls the operator itself, with the
-helpers of rushlight_testing.samples. Random numbers are drawn with a fixed seed and compared with distributions.
+A law (the key `law` of an entry) is a Python expression that must be true. For an operator with samples, it is evaluated for
+each sample, with the arguments and `result` as NumPy arrays. For an operator without samples, the expression calls the
+operator itself, with the helpers of rushlight_testing.samples. Random numbers are drawn with a fixed seed and compared with distributions.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def raises(error: type[Exception], function: Callable[[], Any]) -> bool:
 
 
 def same_memory(make: Callable[[Any, Any], Any]) -> bool:
-    """Return whether `make(x, y)` gives x the memory and the shape of y, and returns x."""
+    """Return whether `make(x, y)` returns x after giving it the memory and the shape of y."""
     x, y = core.zeros(1), core.arange(6.0).reshape(2, 3)
     made = make(x, y)
     y[0, 1] = 9.0
@@ -68,7 +68,7 @@ def same_memory(make: Callable[[Any, Any], Any]) -> bool:
 
 
 def stepped(step: Callable[[Any, Any, Any], Any], wanted: Callable[[Any, Any, Any], Any]) -> bool:
-    """Return whether an optimizer's step from a state of zeros sets its parameters p to `wanted(p, gradients, zeros)`."""
+    """Return whether an optimizer step whose state is zero sets the parameters p to `wanted(p, gradients, zeros)`."""
 
     def given() -> list[Any]:
         return [core.tensor([1.0, -2.0, 0.5]), core.tensor([3.0, -4.0, 0.25]), core.zeros(3)]

@@ -1,9 +1,10 @@
 """A pytest plug-in that runs tests on another device: `pytest -p rushlight_testing.on_device --device toy tests`.
 
-New tensors are created on the device unless a test specifies another one, and arrays are copied to the device. Methods that
+New tensors are created on the device unless the test specifies a device. Arrays are copied to the device. Methods that
 only the host supports, such as `numpy`, are called on a copy on the host. `--every N` runs one in N tests, always the same
 ones. `--plugin` loads the plug-in that provides the device. With `--missing-kernels skip`, tests of operators that the
-device has no kernels for are skipped. Tests of host memory are always skipped: `EXCEPTIONS` gives the reason for each.
+device has no kernels for are skipped. Tests that do not apply to the device, such as tests of host
+memory, are always skipped: `EXCEPTIONS` lists them with the reasons.
 """
 
 from __future__ import annotations
@@ -122,7 +123,7 @@ def _of_a_copy(name: str) -> None:
 
 
 def _then_moved(name: str, device: str) -> None:
-    """Replace a function that returns tensors over the memory of an array, so that it returns copies on `device`."""
+    """Replace a function whose results share memory with an array by one that returns copies on `device`."""
     original = getattr(core, name)
 
     def function(*args: Any, **kwargs: Any) -> Any:
@@ -132,9 +133,10 @@ def _then_moved(name: str, device: str) -> None:
 
 
 def _wait_where_errors_are_expected(device: str, skip_missing: bool) -> None:
-    """Synchronize the device in `pytest.raises` and in the calls of laws, because it reports errors asynchronously.
+    """Synchronize the device at the end of `pytest.raises` and of calls of laws, since it reports errors asynchronously.
 
-    In these calls, also skip tests for which a kernel is missing, since they may mistake that error for the expected one.
+    Also skip tests for which a kernel is missing, since they could mistake the error of the missing kernel for the
+    error that they expect.
     """
     raises = pytest.raises
 

@@ -82,7 +82,7 @@ def all_samples(op: Op, dtype: str = "float32") -> Iterator[Sample]:
 
     Args:
         op: the entry.
-        dtype: the name of the dtype of tensors for which the text of the sample gives none.
+        dtype: the name of the dtype of tensors whose dtype the sample does not specify.
 
     Example:
         >>> op = next(op for op in operators() if op.name == "add")
@@ -95,7 +95,7 @@ def all_samples(op: Op, dtype: str = "float32") -> Iterator[Sample]:
 
 
 def boxed(op: Op, sample: Sample, name: str | None = None, extra: tuple[Any, ...] = ()) -> Any:
-    """Call an operator by its name, like bindings of other languages and fallbacks.
+    """Call an operator by its name, as bindings for other languages and fallbacks do.
 
     Args:
         op: the entry.
@@ -137,7 +137,9 @@ def call(op: Op, sample: Sample, **more: Any) -> Any:
 
 
 def inplace(op: Op, sample: Sample) -> Any:
-    """Call the in-place form of an operator, which writes the first argument, through its public function or by its name.
+    """Call the in-place form of an operator through its public function or by its name.
+
+    The in-place form writes its result to the first argument.
 
     Args:
         op: the entry.
@@ -172,10 +174,10 @@ def flat(results: Any) -> list[Any]:
 
 
 def map_tensors(f: Callable[[Any], Any], value: Any) -> Any:
-    """Replace every tensor in arguments by the result of a function of the tensor.
+    """Replace every tensor in arguments by the result of calling `f` with this tensor.
 
     Args:
-        f: a function that returns the replacement of a tensor.
+        f: a function that takes a tensor and returns its replacement.
         value: a tensor, a sample, nested lists and tuples, or any other object, which is returned unchanged.
 
     Example:
@@ -262,7 +264,7 @@ def law_holds(op: Op, text: str, sample: Sample, results: Any) -> bool:
 
 
 def assert_same(a: Any, b: Any, text: str) -> None:
-    """Raise AssertionError unless results have the same shapes, dtypes and, up to rounding, values.
+    """Raise AssertionError unless results have the same shapes and dtypes, and values that are equal up to rounding.
 
     Args:
         a: the first results: tensors, numbers, and tuples and lists of these.

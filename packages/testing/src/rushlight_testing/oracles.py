@@ -50,14 +50,14 @@ Array = NDArray[Any]
 
 
 def axes(dim: Any) -> Any:
-    """Convert a `dim` argument to NumPy's `axis`; an empty `dim` means all dimensions."""
+    """Convert a `dim` argument to NumPy's `axis`. None and an empty `dim` mean all axes."""
     if dim is None or (isinstance(dim, (tuple, list)) and not dim):
         return None
     return tuple(dim) if isinstance(dim, (tuple, list)) else dim
 
 
 def named_axes(dim: Any) -> Any:
-    """Convert a `dim` argument to NumPy's `axis`; an empty list means no axis, and only None means all."""
+    """Convert a `dim` argument to NumPy's `axis`. None means all axes, but an empty list means no axis."""
     return tuple(dim) if isinstance(dim, list) else dim
 
 
@@ -186,7 +186,7 @@ def _windows(
 
 
 def adaptive_pool(reduce: Callable[[Array], Any], x: Array, output_size: Any, pooled: int) -> Array:
-    """Return `reduce` of each window i of m windows of n elements: the positions [floor(i n / m), ceil((i + 1) n / m))."""
+    """Return `reduce` of m windows of n elements: window i has the positions [floor(i n / m), ceil((i + 1) n / m))."""
     return _adaptive(reduce, x, _each(output_size, pooled))
 
 
@@ -295,7 +295,7 @@ def native_group_norm(
 
 
 def lower_median(x: Array, dim: int | None, keepdim: bool, ignore_nan: bool = False) -> Array:
-    """Return the lower median; NaN if any element is NaN, or, with `ignore_nan`, only if all elements are NaN."""
+    """Return the lower median, or NaN if any element is NaN. With `ignore_nan`, return NaN only if all elements are NaN."""
 
     def of_line(line: Array) -> Any:
         known = line[~np.isnan(line)]
@@ -364,7 +364,7 @@ def im2col(x: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any)
 def col2im(
     x: Array, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any
 ) -> Array:  # fmt: skip
-    """Apply the transpose of the matrix of im2col, which is built column by column."""
+    """Apply the transpose of im2col: add each element of the columns to its position in the image."""
     batch = x if x.ndim == 3 else x[None]
     channels = batch.shape[1] // int(np.prod(kernel_size))
     size = int(np.prod(output_size))
@@ -452,7 +452,9 @@ def replaced_diagonal(x: Array, values: Array, offset: int, dim1: int, dim2: int
 
 
 def with_diagonal(x: Array, value: Any, wrap: bool) -> Array:
-    """Return a copy with a number on the diagonal. With `wrap`, the diagonal of a tall matrix starts again below."""
+    """Return a copy whose diagonal elements are set to a number.
+
+    With `wrap`, the diagonal of a tall matrix starts again below its end."""
     out = np.array(x, order="C")
     if x.ndim == 2:
         np.fill_diagonal(out, value, wrap)

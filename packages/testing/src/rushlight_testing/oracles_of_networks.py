@@ -250,7 +250,7 @@ def recurrent(
 ) -> tuple[Array, ...]:  # fmt: skip
     """Run a recurrent network without dropout; return the states of the last layer and the final states of all layers.
 
-    `batch_sizes` has the number of packed sequences that have a first element, a second element, and so on.
+    `batch_sizes` contains, for each time step, the number of packed sequences that have an element at this step.
     """
     states = list(hx) if isinstance(hx, (list, tuple)) else [hx]
     if batch_sizes is not None:

@@ -58,7 +58,7 @@ def _pair(a: str, b: str) -> str:
 
 
 def _over(high: str | None, low: str | None) -> str | None:
-    """Promote the dtype `high` of operands by the dtype `low` of others if the category of `low` is higher."""
+    """Return dtype `high`, promoted with dtype `low` if the category of `low` is higher. None stands for no operand."""
     if high is None or low is None:
         return high or low
     if _category(high) == 3:
@@ -71,7 +71,7 @@ def _over(high: str | None, low: str | None) -> str | None:
 def promote(*operands: Any) -> str | None:
     """Return the name of the dtype that tensors, numbers and lists of these promote to.
 
-    None in a list is ignored. Without any operand, the result is None.
+    Operands that are None are ignored, also in lists. If there are no other operands, the result is None.
 
     Raises:
         TypeError: no dtype can hold the values of all operands, as for uint64 and int8.

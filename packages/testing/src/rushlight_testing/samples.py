@@ -1,4 +1,4 @@
-"""The language of an operator's samples.
+"""Evaluate an operator's samples, which are written in a small language.
 
 The entry of an operator (`packages/core/ops/*.yaml`) lists samples as Python source: the arguments of one call, which may
 use the helpers below. `samples_of` evaluates a sample for a library and a dtype:
@@ -52,7 +52,7 @@ def samples_of(text: str, library: Any, dtype: str = "float32") -> list[Sample]:
     Args:
         text: the arguments of a call, as written in `samples` and `errors` of an entry.
         library: the module that creates the tensors, by `library.tensor(data, dtype=...)`.
-        dtype: the dtype of tensors for which the text gives none.
+        dtype: the dtype of tensors whose dtype `text` does not specify.
 
     Example:
         >>> import rushlight_core as core
@@ -123,7 +123,7 @@ class _Helpers:
     def t(self, *shape: int, dtype: Any = None, low: float = -3, high: float = 3) -> Any:
         """Return a random tensor.
 
-        Integers exclude zero unless the range begins at zero. Floats have a minimum distance from zero.
+        Integers are not zero unless `low` is 0. Floats are not close to zero unless both limits are less than 0.05.
         """
         name = self._dtype if dtype is None else str(dtype).rsplit(".", 1)[-1]
         count = math.prod(shape)
@@ -188,7 +188,7 @@ class _Helpers:
         return self._make(values, (len(values),), self._dtype)
 
     def units(self, low: float = -3, high: float = 3, **kwargs: Any) -> _Group:
-        """Return samples of one tensor: with several dimensions, transposed memory, no dimensions, or no elements."""
+        """Return samples of one tensor with several dimensions, transposed memory, no dimensions, or no elements."""
         dtype = kwargs.pop("dtype", None)
 
         def make(*shape: int) -> Any:
@@ -198,7 +198,7 @@ class _Helpers:
         return _Group(((one,), dict(kwargs)) for one in shapes)
 
     def pairs(self, low: float = -3, high: float = 3, **kwargs: Any) -> _Group:
-        """Return samples of two tensors: equal or broadcast shapes, other memory layouts, no dimensions, or no elements."""
+        """Return samples of two tensors with equal or broadcastable shapes, other layouts, no dimensions, or no elements."""
         dtype = kwargs.pop("dtype", None)
 
         def make(*shape: int) -> Any:

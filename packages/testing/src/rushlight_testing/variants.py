@@ -25,9 +25,9 @@ _DIMS = (
 
 
 def one_element(op: Op, sample: Sample, dims: int) -> Sample:
-    """Return a sample whose tensors contain only the first elements of the sample's tensors.
+    """Return a sample whose tensors contain only the first element of each tensor of the sample.
 
-    Integers are set to 0, since they may be indices, and so are arguments that specify dimensions.
+    Elements of int32 and int64 are set to 0, since they may be indices. Arguments that specify dimensions are set to 0, too.
 
     Args:
         op: the entry.
@@ -67,7 +67,7 @@ def _may_be_index(t: Any) -> bool:
 
 
 def _cut(length: int, dim: int | None) -> Callable[[Any], Any]:
-    """Return copies of tensors with at most `length` elements along one dimension, or along all."""
+    """Return a function that copies at most `length` elements along dimension `dim`, or along all dimensions."""
 
     def cut(t: Any) -> Any:
         if t.dim() == 0:
@@ -153,7 +153,7 @@ LAYOUTS: dict[str, Callable[[Any], Any]] = {
 def with_layout(
     sample: Sample, layout: Callable[[Any], Any], written: Collection[int] = ()
 ) -> tuple[Sample, Sample]:
-    """Return a sample whose tensors have a layout, and a sample with the same values in dense tensors.
+    """Return two samples with the same values: one whose tensors have the layout, and one with dense tensors.
 
     Args:
         sample: the sample.

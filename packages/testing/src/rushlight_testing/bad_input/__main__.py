@@ -1,4 +1,4 @@
-"""The process that tries bad input and may crash. `watch.py` starts it and reads its output."""
+"""Run calls with bad input, which may crash this process. `watch.py` starts the process and reads its output."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Generate invalid calls of an operator, as programs make them by mistake and attackers on purpose.
+"""Generate invalid calls of an operator, such as programs make by mistake or attackers make on purpose.
 
 The calls are generated from the signature and the samples of the entry. Each argument in turn is replaced by values
-that have its type but may not be valid, while the other arguments remain unchanged. In further calls, tensors that the
-operator writes, including `out`, overlap with themselves or with inputs.
+that have its type but may not be valid, while the other arguments remain unchanged. In further calls, the tensors that the
+operator writes, including `out`, share memory with inputs, or have elements that share memory.
 """
 
 # Lambdas that keep a loop variable as a default: their types are not inferred.
@@ -34,7 +34,7 @@ NOTHING: Any = object()
 
 @dataclass
 class Call:
-    """The arguments of a call by name. No other object refers to the tensors.
+    """A call, with its arguments by name. No other object refers to the tensors.
 
     Attributes:
         arguments: the values by name.
@@ -105,7 +105,7 @@ class _Maker:
     # --- the arguments from which cases are derived ---
 
     def starts(self) -> list[dict[str, Any]]:
-        """Return the arguments of two samples: the first that has elements, and the one with the most arguments."""
+        """Return the arguments of two samples: the first whose tensors have elements, and that with the most arguments."""
         found: list[tuple[bool, int, int, dict[str, Any]]] = []
         for text in self.op.samples:
             for sample in samples_of(text.text, self.library):
@@ -175,7 +175,7 @@ class _Maker:
             yield from self.outputs(bound)
 
     def single(self, bound: dict[str, Any], name: str, value: Any) -> Iterator[Case]:
-        """Yield calls in which one argument is replaced."""
+        """Yield calls in which the argument `name` is replaced."""
         kind = self.types[name].type.name
         plain = kind.removesuffix("?")
         if isinstance(value, self.library.Tensor):
@@ -309,7 +309,7 @@ class _Maker:
         return copy
 
     def layouts(self, x: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
-        """Yield equal tensors in other memory layouts: broadcast, transposed, with gaps, an offset or overlaps."""
+        """Yield tensors of the same shape in other layouts: broadcast, transposed, with gaps, an offset or overlaps."""
         shape, n = tuple(x.shape), x.dim()
         if x.numel() == 0:
             return
@@ -349,7 +349,7 @@ class _Maker:
         return flat[:reach].as_strided(shape, strides)
 
     def replaced_list(self, bound: dict[str, Any], name: str, value: list[Any]) -> Iterator[Case]:
-        """Yield lists of tensors: empty, long, with objects that are not tensors, and with each tensor in turn replaced."""
+        """Yield lists of tensors that are empty or long, contain other objects, or have one of their tensors replaced."""
         yield from self.constants(bound, name, ([], [None], None, [1.5], ["x"]))
         yield self.case(bound, name, "with None", lambda: [*self.copy(value), None])
         yield self.case(
@@ -481,7 +481,7 @@ class _Maker:
         yield "read-only", make
 
     def outputs(self, bound: dict[str, Any]) -> Iterator[Case]:
-        """Yield values of `out`: other dtypes and shapes, tensors that overlap with inputs, and other objects."""
+        """Yield values of `out`: tensors of other dtypes and shapes, tensors that overlap with inputs, and other objects."""
         try:
             results = call(self.op, self.library, Call(self.fresh(bound)))
         except Exception:

@@ -61,7 +61,7 @@ def judge(op: Any, library: Any, case: Case) -> str | None:
 
 
 def written_names(op: Any, given: Call) -> set[str]:
-    """Return the arguments that a call writes, except out=."""
+    """Return the names of the arguments that a call writes, other than `out`."""
     names = {a.name for a in op.schema.arguments if a.write} | set(op.writes)
     if given.inplace or op.is_inplace:
         names.add(op.schema.arguments[0].name)
@@ -125,7 +125,7 @@ def _unnamed(op: Any, error: Exception) -> str | None:
 def _touch(result: Any, library: Any, read: bool) -> str | None:
     """Return a description of what is wrong with the memory of a result, or None.
 
-    Compare the geometry of the result with the size of its storage. Also read the whole result, so that a memory checker
+    Check that the elements of the result lie within its storage. Also read the whole result, so that a memory checker
     detects accesses to invalid memory.
     """
     if result.device.type != "cpu":

@@ -124,7 +124,7 @@ def _share(
 
 
 def _note(line: str, reports: dict[str, Report]) -> bool:
-    """Add a message of the process to the reports, and return whether all cases of an operator have run."""
+    """Add a message of the watched process to the reports. Return whether it reports the end of an operator's cases."""
     try:
         message = json.loads(line)
     except ValueError:  # output of a library

@@ -1,4 +1,4 @@
-"""The kit of the allocator interface: the requirements that an allocator must meet for tensors."""
+"""The conformance kit of the allocator interface, which tests the requirements that an allocator of tensors must meet."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from rushlight_testing.samples import samples_of
 
 
 class AllocatorContract(Contract):
-    """Tests for an allocator of host memory, which must be the allocator of tensors while the tests run.
+    """Tests for an allocator of host memory.
 
-    Override `live` to return the number of bytes that the allocator has allocated, or None if it does not count them.
+    While the tests run, this allocator must be the one that allocates tensors. Override `live` to return the number of bytes
+    that the allocator has allocated, or None if it does not count them.
 
     Example::
 

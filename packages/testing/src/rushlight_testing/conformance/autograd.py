@@ -1,4 +1,4 @@
-"""The kit of the autograd interface: the requirements that a provider of gradients must meet."""
+"""The conformance kit of the autograd interface, which tests the requirements that a provider of gradients must meet."""
 
 from __future__ import annotations
 

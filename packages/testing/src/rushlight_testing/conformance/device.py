@@ -1,4 +1,7 @@
-"""The kit of the device interface: the requirements that the tensors of a backend must meet, for any set of kernels."""
+"""The conformance kit of the device interface, which tests the requirements that the tensors of a backend must meet.
+
+The requirements are the same for every set of kernels.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ def counting(*shape: int, dtype: str = "float32") -> Tensor:
 
 
 def moved(value: Any, device: str) -> Any:
-    """Return an argument of a call, in which tensors are moved to another device."""
+    """Return a copy of an argument of a call, with its tensors moved to another device."""
     if isinstance(value, Tensor):
         return value.to(device)
     if isinstance(value, (tuple, list)):
@@ -33,7 +36,7 @@ def moved(value: Any, device: str) -> Any:
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:
-    """Yield the tensors of any shape in a result.
+    """Yield all tensors in a result, which may have any shape.
 
     Example:
         >>> len(list(tensors_in((torch.ones(2), [torch.ones(3), 4]))))

@@ -1,4 +1,4 @@
-"""Alternative implementations of core's interfaces in C++, which tests compile against core's installed headers."""
+"""C++ implementations of core's interfaces, which tests compile against core's installed headers."""
 
 from __future__ import annotations
 

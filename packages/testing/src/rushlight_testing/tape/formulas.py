@@ -71,7 +71,7 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
 
 
 class Operators:
-    """Core's operators by the names that formulas use, including hidden operators."""
+    """A table of core's operators, including hidden ones, by the names that formulas use."""
 
     def __init__(self, ops: Sequence[Op]) -> None:
         self._overloads: dict[str, list[Op]] = {}
@@ -110,7 +110,7 @@ def _default(argument: Any) -> Any:
 class Evaluator(ast.NodeVisitor):
     """Evaluates one formula.
 
-    `names` holds arguments and results, and `shapes` the placeholders of tensors that are not in `names`.
+    `names` contains arguments and results. `shapes` contains placeholders for the tensors that are not in `names`.
     """
 
     operators: Operators

@@ -20,7 +20,7 @@ from rushlight_testing.tape.graph import (
 
 
 class FunctionCtx:
-    """The context in which `forward` stores tensors of any shape and attributes for `backward`.
+    """The object `ctx`, in which `forward` stores tensors (of any shape) and attributes for `backward`.
 
     Args:
         needs_input_grad: a tuple that gives for each argument of `apply` whether it requires grad.
@@ -54,7 +54,7 @@ class FunctionCtx:
         self._to_save = tensors
 
     def mark_dirty(self, *tensors: Tensor) -> None:
-        """Mark arguments that `forward` has written in place and returns."""
+        """Declare the arguments that `forward` has written in place. `forward` must return them."""
         self._dirty = tensors
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
@@ -125,8 +125,8 @@ class _Like(tuple[Any, ...]):
 class Function:
     """The base class of operations with user-defined gradients.
 
-    Derive from it with static methods `forward(ctx, ...)` and `backward(ctx, *grads)`, or `forward(...)` and
-    `setup_context(ctx, inputs, output)`, and call `apply`.
+    A subclass defines the static methods `forward(ctx, ...)` and `backward(ctx, *grads)`. Alternatively, it defines
+    `forward(...)` without `ctx`, `setup_context(ctx, inputs, output)` and `backward`. Programs call `apply`.
 
     Example::
 
@@ -167,7 +167,7 @@ class Function:
 
 
 def _result(value: Any, args: tuple[Any, ...], context: FunctionCtx) -> Any:
-    """Return `value`, or a new tensor over the same memory if `value` is an argument that was not written."""
+    """Return `value` or, if it is an argument that was not written, a new tensor that shares its memory."""
     if isinstance(value, Tensor) and _is_in(value, args) and not _is_in(value, context._dirty):
         alias = value.detach()
         if _is_in(value, context._non_differentiable):

@@ -74,10 +74,10 @@ class Node:
 
 
 class State:
-    """The state of a tensor.
+    """The state that the tape stores for a tensor.
 
-    For a root, `generation` is the number of times that its history was replaced. For a view, it is the `generation` of the
-    root when the history of the view was created.
+    For a root, `generation` is the number of times that its history was replaced. For a view, `generation` is the value that
+    the root's `generation` had when the view's history was created.
     """
 
     node: Node | None
@@ -126,7 +126,7 @@ class Accumulate(Node):
 
 
 class NotDifferentiable(Node):
-    """The node of an operator without a derivative, which raises an error in the backward pass."""
+    """The node of an operator without a derivative. The node raises an error in the backward pass."""
 
     __slots__ = ()
 
@@ -146,7 +146,8 @@ class Overwritten(Node):
 class Saved:
     """A tensor that a node saved.
 
-    A result is saved without its history, which would keep the node alive; the history is restored when the tensor is used.
+    A result of the node is saved without its history, because the history would keep the node alive. The history is restored
+    when the tensor is used.
     """
 
     version: int
@@ -179,9 +180,10 @@ class Saved:
 
 
 class Window:
-    """The positions of a view in its root. The positions can be applied to new memory.
+    """The positions of the elements of a view in its root.
 
-    If either the view or the root is complex and the other is real, the new memory holds real numbers.
+    `fresh` allocates new memory. `whole` and `part` return tensors in this memory that have the geometry of the root and of
+    the view. If only one of root and view is complex, the new memory holds real numbers.
     """
 
     root: tuple[tuple[int, ...], tuple[int, ...]]
@@ -213,7 +215,9 @@ class Window:
 
 
 def _geometry(t: Tensor, as_pairs: bool) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], int]:
-    """Return the shape, strides and offset of a tensor; with `as_pairs`, of a complex tensor as pairs of reals."""
+    """Return the shape, strides and offset of a tensor.
+
+    With `as_pairs`, a complex tensor is treated as a tensor of pairs of real numbers."""
     if not as_pairs:
         return (tuple(t.shape), t.stride()), t.storage_offset()
     return ((*t.shape, 2), (*(2 * s for s in t.stride()), 1)), 2 * t.storage_offset()
@@ -238,7 +242,9 @@ class ViewOfRoot(Node):
 
 
 class WriteThroughView(Node):
-    """The node of a root after an in-place operator on a view, which gets the gradient at the view's positions."""
+    """The node of a root that an in-place operator has written through a view.
+
+    The operator gets the part of the root's gradient that is at the view's positions."""
 
     window: Window
     write: Node
@@ -273,7 +279,9 @@ class WriteThroughView(Node):
 
 
 def history_of(t: Tensor) -> State | None:
-    """Return the node that computed a tensor, or None for a leaf. A view whose root was written later gets a new node."""
+    """Return the state of a computed tensor, which contains its node, or None for a leaf.
+
+    If the root of a view was written after the view's history was created, the view gets a new node."""
     if not t.requires_grad:
         return None
     root = t._base
@@ -301,7 +309,7 @@ def edge_of(t: Any) -> Edge | None:
 
 
 def set_history(t: Any, node: Node, index: int = 0) -> None:
-    """Record that `t` was computed by the operator of `node`, as its `index`-th result."""
+    """Record that `t` is the `index`-th result of the operator whose node is `node`."""
     if not isinstance(t, Tensor) or not (t.is_floating_point() or t.is_complex()):
         return
     root = t._base
@@ -321,7 +329,7 @@ def check_inplace(name: str, t: Tensor) -> None:
 
 
 def rebase_history(t: Tensor, node: Node, index: int = 0) -> None:
-    """Record that the in-place operator of `node` wrote `t`."""
+    """Record that `t` was written by the in-place operator whose node is `node`."""
     root = t._base
     if root is None:
         _replace_history(t, node, index, state_of(t).generation + 1)
@@ -332,7 +340,7 @@ def rebase_history(t: Tensor, node: Node, index: int = 0) -> None:
 
 
 def _replace_history(t: Tensor, node: Node, index: int, generation: int) -> None:
-    """Replace the node of a tensor; `retain_grad` then applies to the new node, and hooks remain at the old one."""
+    """Replace the node of a tensor. `retain_grad` then refers to the new node, but hooks stay on the old node."""
     former, state = state_of(t), State(node, index, generation)
     if former.retained is not None:
         if former.node is not None:

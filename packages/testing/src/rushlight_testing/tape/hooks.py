@@ -37,14 +37,14 @@ def _add(hooks: Hooks, hook: Callable[[Tensor], Any]) -> RemovableHandle:
 
 
 def register_hook(self: Tensor, hook: Callable[[Tensor], Any]) -> RemovableHandle:
-    """Call `hook` with the gradient of the tensor in every pass. A result other than None replaces the gradient."""
+    """Call `hook` with the gradient of the tensor in every backward pass. A result other than None replaces the gradient."""
     if not self.requires_grad:
         raise RuntimeError("register_hook(): the tensor does not require grad, so it gets no gradient")
     return _add(_hooks_of(self), hook)
 
 
 def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], Any]) -> RemovableHandle:
-    """Call `hook` with this leaf after each pass that has added to its `grad`."""
+    """Call `hook` with this leaf each time that a backward pass has added a gradient to `grad`."""
     if not self.requires_grad or not self.is_leaf:
         raise RuntimeError(
             "register_post_accumulate_grad_hook(): the tensor is not a leaf that requires grad"
@@ -53,7 +53,7 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], An
 
 
 def retain_grad(self: Tensor) -> None:
-    """Store the gradient of a tensor that is not a leaf in its `grad`."""
+    """Let backward passes store the tensor's gradient in `grad`, even if the tensor is not a leaf."""
     if not self.requires_grad:
         raise RuntimeError("retain_grad(): the tensor does not require grad, so it gets no gradient")
     history = history_of(self)
@@ -72,7 +72,7 @@ def _keep(tensor: weakref.ref[Tensor], grad: Tensor) -> None:
 
 
 def _hooks_of(t: Tensor) -> Hooks:
-    """Return the hooks of a leaf, or the hooks of the node of a computed tensor, which may outlive the tensor."""
+    """Return the hooks of a leaf or, for a computed tensor, the hooks of its node. The node may outlive the tensor."""
     history = history_of(t)
     if history is None or history.node is None:
         return state_of(t).hooks

@@ -80,7 +80,7 @@ def backward(
         inputs: the tensors that get gradients; by default all leaves.
 
     Shape:
-        - Inputs: `tensors` and `grad_tensors` have equal shapes (*).
+        - Inputs: each of `grad_tensors` has the shape (*) of its tensor.
 
     Raises:
         RuntimeError: a tensor has no history, its gradient is missing or has another shape, or the graph was
@@ -117,7 +117,7 @@ def grad(
         materialize_grads: whether the gradient of an unused input is a tensor of zeros.
 
     Shape:
-        - Output: a tensor of the shape of each input.
+        - Output: for each input, a tensor of the same shape.
 
     Raises:
         RuntimeError: an input does not require grad or was not used, or an output has no history.

@@ -1,4 +1,7 @@
-"""The function of the dispatch stage. It records calls as nodes and saves the tensors that the nodes need."""
+"""The function that core calls in the dispatch stage "autograd".
+
+It records calls as nodes and saves the tensors that the nodes need.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +90,7 @@ class FormulaNode(Node):
             self.shapes.setdefault("fit " + name, Shape.of(bound[name]))
 
     def uses(self) -> set[Use]:
-        """Return how the formulas of the required gradients use values."""
+        """Return which values the formulas of the required gradients use, and how."""
         return {
             use
             for names, formula in self.derivative.grads.items()
@@ -96,7 +99,7 @@ class FormulaNode(Node):
         }
 
     def fitted(self) -> list[str]:
-        """Return the arguments whose gradients are summed over broadcast dimensions, since the formulas do not do this."""
+        """Return the arguments whose gradients must still be summed over broadcast dimensions after the formulas."""
         op = self.derivative.op
         if op.kind != "pointwise" and op.base != "copy_":
             return []
@@ -112,7 +115,7 @@ class FormulaNode(Node):
             self.shapes[use.name] = Shape.of(value)
 
     def keep_results(self, results: list[Any], auxiliary: dict[str, Any]) -> None:
-        """Save the results that formulas use, by name, by number, or as `result`."""
+        """Save the results that formulas use. Formulas refer to a result by its name, by its number, or as `result`."""
         names = [r.name for r in self.derivative.op.schema.returns]
         self.result_shapes = [Shape.of(r) for r in results]
         self.num_results: int = len(results)
@@ -193,7 +196,7 @@ def _unpack(value: Any, node: Node) -> Any:
 
 
 class Recorder:
-    """The function of the stage "autograd"."""
+    """The function that core calls in the dispatch stage "autograd"."""
 
     def __init__(self, ops: list[Op], derivatives: list[Derivative]) -> None:
         self.operators: Operators = Operators(ops)
