@@ -1,14 +1,14 @@
 """Connections that send tensors as references to shared memory.
 
-A message consists of a header (payload size, number of lock descriptors, flags, tag), a table with the key and
-the size of each arena, and the payload. The lock descriptors (see `arena.py`) are sent with the message as
-SCM_RIGHTS ancillary data. A large payload is placed in shared memory, too, so that every message in the
-socket is small and the writer does not wait for the reader.
+A message consists of a header (payload size, number of lock descriptors, flags, tag), a table with the key and the size of
+each arena, and the payload. The lock descriptors (see `arena.py`) are sent with the message as SCM_RIGHTS ancillary data. A
+large payload is placed in shared memory, too, so that every message in the socket is small and the writer does not wait for
+the reader.
 
 Note [Messages are whole]
-The sockets keep the boundaries of messages (SOCK_SEQPACKET). The kernel sends and receives a message as a
-whole or not at all. A process that is killed meanwhile therefore leaves no part of a message in the socket. Any number of
-processes may send and receive without a lock, which a killed process could not release.
+The sockets keep the boundaries of messages (SOCK_SEQPACKET). The kernel sends and receives a message as a whole or not at
+all. A process that is killed meanwhile therefore leaves no part of a message in the socket. Any number of processes may send
+and receive without a lock, which a killed process could not release.
 
 The kernel also reports the total size of the messages in a pipe, and this size stays correct when a process is killed. To
 obtain the number of messages from the size, each message of a pipe with `counted=True` is padded to a multiple of `_UNIT`,

@@ -163,7 +163,7 @@ class Copies:
         return copied
 
     def merge(self) -> bool:
-        """Return whether tensors overlap. If they do, copy each range of bytes that tensors use once."""
+        """Return whether tensors overlap. If they do, make one copy of each range of bytes that tensors use."""
         overlap = False
         merged: dict[core.UntypedStorage, list[list[int]]] = {}
         for storage, used in self.used.items():

@@ -2,7 +2,8 @@
 
 A law (the key `law` of an entry) is a Python expression that must be true. For an operator with samples, it is evaluated for
 each sample, with the arguments and `result` as NumPy arrays. For an operator without samples, the expression calls the
-operator itself, with the helpers of rushlight_testing.samples. Random numbers are drawn with a fixed seed and compared with distributions.
+operator itself, with the helpers of rushlight_testing.samples. Random numbers are drawn with a fixed seed and compared with
+distributions.
 """
 
 from __future__ import annotations

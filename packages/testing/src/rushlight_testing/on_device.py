@@ -3,8 +3,8 @@
 New tensors are created on the device unless the test specifies a device. Arrays are copied to the device. Methods that
 only the host supports, such as `numpy`, are called on a copy on the host. `--every N` runs one in N tests, always the same
 ones. `--plugin` loads the plug-in that provides the device. With `--missing-kernels skip`, tests of operators that the
-device has no kernels for are skipped. Tests that do not apply to the device, such as tests of host
-memory, are always skipped: `EXCEPTIONS` lists them with the reasons.
+device has no kernels for are skipped. Tests that do not apply to the device, such as tests of host memory, are always
+skipped: `EXCEPTIONS` lists them with the reasons.
 """
 
 from __future__ import annotations
