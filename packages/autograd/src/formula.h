@@ -167,16 +167,16 @@ Scalar rounded(const Scalar& number, const Tensor& t);
 template <Number A> double as_double(A number) { return static_cast<double>(number); }
 inline double as_double(const Scalar& number) { return number.to<double>(); }
 
-/// Return `t` multiplied by a weight, or `t` itself if the weight is undefined. channelwise() has one weight for each
-/// channel, which is the second dimension.
+/// Both functions return `t` multiplied by `weight`, or `t` itself if `weight` is undefined. In channelwise(), `weight`
+/// has one element for each channel, that is, for each index of the second dimension of `t`.
 Tensor scaled(const Tensor& t, const Tensor& weight);
 Tensor channelwise(const Tensor& t, const Tensor& weight);
-/// Returns `t` in a memory format, which is not Preserve, or `t` itself if it has the format.
+/// Returns `t` in a memory format other than Preserve. If `t` already has this format, returns `t` itself.
 Tensor in_format(const Tensor& t, MemoryFormat format);
 
 // --- nodes ---
 
-/// Returns false if no gradient arrived; otherwise replaces absent gradients by zeros.
+/// Returns false if no gradient arrived. Otherwise replaces absent gradients by zeros and returns true.
 bool materialize(std::span<Tensor> grads, const SavedShape* shapes);
 bool wants_any(Node& node, uint32_t first, uint32_t last);
 bool has_any(Node& node, uint32_t first, uint32_t last);  // edges
@@ -198,8 +198,8 @@ std::vector<Tensor> conjugated(bool conjugate, std::vector<Tensor> shares);
 
 // --- forward mode ---
 
-/// Adds the value of a forward-mode rule to the tangent of a result. If the rule gives a tensor, it is for the first
-/// result; if it gives a tuple, the tuple has one value, or None, for each result.
+/// Adds the value of a forward-mode rule to the tangent of a result. If the rule returns a tensor, this is the value
+/// for the first result. If it returns a tuple, the tuple has one entry for each result: a value or None.
 inline void add_tangent(Tensor& total, const Tensor& share) {
     if (share.defined()) total = total.defined() ? ops::add(total, share) : share;
 }

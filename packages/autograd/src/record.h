@@ -17,9 +17,9 @@ inline std::vector<Edge> edges_of(TensorList list) {
     return edges;
 }
 
-/// The result of an operator may be a view of a temporary that it allocated and for which nothing is
-/// recorded. Such a result becomes a separate tensor: otherwise a write to a view of it would be recorded for
-/// the temporary.
+/// An operator may return a view of a temporary tensor that it allocated and for which nothing is recorded. Such a
+/// result becomes a tensor of its own, because otherwise a write to a view of the result would be recorded for the
+/// temporary tensor.
 inline void leave_temporary(const Tensor& result) {
     if (result.defined() && result.impl()->is_view()) result.impl()->leave_root();
 }
@@ -28,10 +28,10 @@ inline void leave_temporary(const Tensor& result) {
 void set_histories(const std::vector<Tensor>& results, const Ref<Node>& node,
                    std::vector<SavedShape>& shapes);
 
-/// An operator without a formula. If one of its arguments requires grad, an out= form raises an error, unless its
-/// results have no derivative. The results of a functional form get a node that raises an error when a gradient
-/// arrives. In-place forms write bools, so their gradient and tangent are zero. One boxed fallback handles all such
-/// operators.
+/// An operator without a formula. If an argument requires grad, an out= form raises an error. If the results are
+/// integers or bools, this holds only for the arguments that the form writes. A functional form gives its results a
+/// node that raises an error when it receives a gradient. In-place forms write bools, so their gradient and tangent are
+/// zero. One boxed fallback handles all such operators.
 struct Unrecorded {
     const char* name;
     uint64_t hash;
@@ -48,7 +48,7 @@ void install_unrecorded(const Unrecorded* list);
 // that it is derived again with the new geometry.
 bool follows_root(const Tensor& t);
 void forget_history(const Tensor& t);
-/// For other tensors: adds the in-place view operator to the tensor's own history as a node.
+/// If follows_root returns false for `t`: adds the in-place view operator as a node to the tensor's own history.
 void rebase_geometry(const Tensor& t, const Ref<Node>& node, uint32_t index);
 
 /// Generated: installs every stage function.

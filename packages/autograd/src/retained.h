@@ -5,7 +5,7 @@
 
 namespace rushlight::autograd {
 
-/// Adds arriving gradients to the `grad` of a tensor, which may be destroyed before the graph.
+/// Adds arriving gradients to the `grad` of a tensor. The tensor may be destroyed before the graph.
 class RetainGrad final : public Hook {
   public:
     explicit RetainGrad(TensorImpl* tensor) : tensor_(tensor) {}

@@ -24,8 +24,8 @@ class Scheduler : public std::enable_shared_from_this<Scheduler> {
   public:
     /// `branches`: whether the host's nodes may run on several threads.
     Scheduler(Pass& pass, bool branches);
-    /// Called on the thread that runs the pass. Throws the exception of the first node that failed, in the
-    /// order of a pass on one thread.
+    /// Called on the thread that runs the pass. If nodes fail, throws the exception of the node that comes first in a
+    /// pass on one thread.
     void run();
 
   private:

@@ -5,12 +5,13 @@
 
 namespace rushlight::autograd {
 
-/// The shape, strides and offset of a root and of one of its views. Offsets are counted from the first element of the
-/// two. If only one of the two is complex, both geometries are stored in units of real numbers.
+/// The shapes, strides and offsets of a root and of one of its views. Both offsets are counted from the root's first
+/// element or the view's, whichever comes first in memory. If only one of the two tensors is complex, the geometries of
+/// both are given in units of real numbers.
 class Window {
   public:
     Window(const Tensor& root, const Tensor& view);
-    /// Returns a flat buffer of zeros that covers both the root and the view, to hold a gradient of either.
+    /// Returns a flat buffer of zeros that is large enough for a gradient of the root and for a gradient of the view.
     Tensor fresh(const Tensor& grad) const;
     /// Returns such a buffer filled with `values`, which have the root's shape. Values that share a location are
     /// averaged.
@@ -18,7 +19,7 @@ class Window {
     /// Returns such a buffer filled with `grad`, which has the view's shape. Gradients that share a location are
     /// summed, and divided by the number of the root's elements at this location.
     Tensor gathered(const Tensor& grad) const;
-    /// Return such a buffer as a gradient of the root (whole) or of the view (part).
+    /// whole() returns such a buffer as a gradient of the root, and part() returns it as a gradient of the view.
     Tensor whole(const Tensor& flat) const { return seen(flat, root_, root_complex_); }
     Tensor part(const Tensor& flat) const { return seen(flat, view_, view_complex_); }
     /// Whether `t` has the root's strides, and the view lies between the root's first and last element.
@@ -64,9 +65,9 @@ class WriteThroughView final : public Node {
     void saved(const SavedVisitor& visit) const override { write_->saved(visit); }
     std::string name() const override { return "CopySlices(" + write_->name() + ")"; }
 
-    /// Returns the history of a result that `write` saved, which is a view of the root. Used while the derivative of `write`
-    /// is computed. Returns null if `write` does not write through a view. `write` itself must not be in a graph, because
-    /// the WriteThroughView node that contains it releases its saved tensors.
+    /// Returns the history of a result that `write` saved. The result is a view of the root. Called while a backward
+    /// pass computes the gradients of `write`. Returns null if `write` does not write through a view. `write` itself
+    /// must not be in a graph, because the WriteThroughView node that contains it releases its saved tensors.
     static Ref<Node> history_of_result(const Node* write);
 
   private:

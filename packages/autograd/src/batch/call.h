@@ -9,7 +9,7 @@ namespace rushlight::autograd::batching {
 class Call;
 using Rule = void (*)(Call&);
 
-/// How the rule `dims` treats examples without dimensions.
+/// How the rule `dims` treats examples that are 0-d tensors.
 enum class Scalars : uint8_t {
     Element,  // treat it as a tensor of size (1,); a result of size (1,) is returned without dimensions
     Refused,  // raise IndexError
@@ -53,7 +53,7 @@ class Call {
     int64_t rank(size_t i) const;
     /// Returns the largest number of dimensions among the tensor arguments.
     int64_t max_rank() const;
-    /// Whether floating-point or complex arguments have different dtypes. The operators that a rule calls would
+    /// Whether the floating-point and complex arguments have more than one dtype. The operators that a rule calls would
     /// promote such arguments, although the operator itself may raise an error for them.
     bool mixes_dtypes() const;
     bool is_tensor(size_t i) const { return stack[i].as<Tensor>() != nullptr; }
@@ -70,12 +70,12 @@ class Call {
     const std::vector<int64_t>& ints(size_t i) const { return *stack[i].as<std::vector<int64_t>>(); }
     /// Unwraps one tensor. If the tensor is batched, its examples lie along dimension 0 of the result.
     Tensor lower(const Tensor& t) const { return unbatch(t, *level, false); }
-    /// Unwraps one tensor, like lower(), but repeats a tensor that is not batched along dimension 0 for each example.
+    /// Unwraps one tensor, like lower(). A tensor that is not batched is repeated for each example, along dimension 0.
     Tensor expanded(const Tensor& t) const { return t.defined() ? unbatch(t, *level, true) : t; }
 
     /// Unwraps every argument.
     void unwrap();
-    /// Unwraps every argument, and repeats arguments that are not batched along dimension 0 for each example.
+    /// Unwraps every argument. Arguments that are not batched are repeated for each example, along dimension 0.
     void together();
 
     // --- after unwrapping ---
@@ -89,7 +89,7 @@ class Call {
         run();
         wrap();
     }
-    /// Sets the results from one or several tensors that have the examples along dimension 0.
+    /// Sets one or several results. The examples lie along dimension 0 of each tensor.
     void give(const Tensor& result);
     void give(std::vector<Tensor> results);
     /// Sets a result that is batched already, for a rule that calls operators on batched tensors.

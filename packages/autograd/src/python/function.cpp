@@ -68,7 +68,7 @@ class FunctionNode final : public Node {
         Py_DECREF(context_);
         return true;
     }
-    /// Called when the context, which owned the node, is destroyed.
+    /// Called when a context that owned the node is destroyed.
     void forget_context() { context_ = nullptr; }
 
     std::string name() const override { return name_text_; }

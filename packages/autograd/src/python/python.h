@@ -14,7 +14,7 @@ extern const PythonApi* core;
 inline PyObject* wrap(const Tensor& t) { return static_cast<PyObject*>(core->wrap(t.impl())); }
 /// Returns null if the object is not a Tensor.
 inline TensorImpl* unwrap(PyObject* o) { return core->unwrap(o); }
-/// Raises TypeError that names the function and the argument if the object is not a Tensor.
+/// If the object is not a Tensor, raises a TypeError that names the function and the argument.
 Tensor require_tensor(PyObject* o, const char* function, const char* argument);
 /// Converts a sequence of Tensors; None becomes an undefined tensor. Raises TypeError for other objects.
 std::vector<Tensor> require_tensors(PyObject* o, const char* function, const char* argument);
@@ -24,7 +24,7 @@ Edge edge_or_null(PyObject* o);
 bool names_tensors(PyObject* o);
 /// Returns the edges at which the gradients of tensors and GradientEdges arrive.
 std::vector<Edge> require_edges(PyObject* o, const char* function, const char* argument);
-/// Warns of graphs that grow, if there are any. Returns -1 if the warning was raised as an error.
+/// Issues the pending warning of a growing graph, if there is one. Returns -1 if the warning was raised as an error.
 int warn_of_growth();
 
 // See Note [Interpreter exit] in core's src/python/gil.h.
@@ -65,7 +65,7 @@ class PythonFailure {
   private:
     PyObject *type_, *value_, *traceback_;
 };
-/// Throws the Python error that is set when `o` is null.
+/// If `o` is null, throws the Python error that is set.
 inline PyObject* check(PyObject* o) {
     if (!o) throw PythonFailure();
     return o;
@@ -111,8 +111,8 @@ PyObject* hold_node(const Ref<Node>& node);
 /// Returns null if the object is not a node.
 Node* unwrap_node(PyObject* o);
 
-/// Makes a hook of a Python callable. With `many`, the callable receives tuples of gradients (hooks of nodes);
-/// otherwise one gradient.
+/// Makes a hook of a Python callable. If `many` is true, the callable receives tuples of gradients, as hooks of nodes
+/// do. Otherwise it receives one gradient.
 std::shared_ptr<Hook> make_hook(PyObject* callable, bool many);
 /// Add a hook to a list and remove it, under the lock: passes on other threads may be reading the list.
 template <class List, class Entry>

@@ -59,8 +59,8 @@ RL_API const Batched& batched(const Tensor& t);
 /// Returns `t` batched in `level`, with the examples along dimension 0 of `t`. `level` must be inside of all levels
 /// in which `t` is batched already.
 RL_API Tensor batch(const Tensor& t, const Ref<BatchLevel>& level);
-/// Returns the tensor that was passed to `batch`. A tensor that is not batched in this level is returned unchanged, or, with
-/// `expand`, as a view that repeats it along dimension 0 for each example.
+/// Returns the tensor that was passed to `batch`. If the tensor is not batched in this level, returns it unchanged or,
+/// if `expand` is true, as a view that repeats it for each example, along dimension 0.
 RL_API Tensor unbatch(const Tensor& t, const BatchLevel& level, bool expand);
 /// Returns the plain tensor that a batched tensor wraps. Other tensors are returned unchanged.
 RL_API Tensor physical(const Tensor& t);

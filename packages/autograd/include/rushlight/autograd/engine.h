@@ -30,13 +30,13 @@ RL_API Root root_of(const Tensor& output, Tensor grad, size_t i);
 /// require grad.
 RL_API Edge input_edge(const Tensor& input, size_t i);
 
-/// Runs the graph behind `roots`. The next function describes `inputs`.
+/// Runs the graph behind `roots`. The comment on the next function describes `inputs`.
 RL_API std::vector<Tensor> run_backward(std::span<const Root> roots, std::span<const Edge> inputs,
                                         const BackwardOptions& options);
 
-/// Runs the graph behind `outputs`, beginning with the gradients `grads`. An undefined gradient stands for ones; it
-/// is allowed for outputs of one element. With `inputs`, only the nodes on a path to an input run: the gradients of
-/// the inputs are returned, or, with accumulate_grad, accumulated.
+/// Runs the graph behind `outputs`, beginning with the gradients `grads`. An undefined gradient stands for ones; it is
+/// allowed for outputs of one element. If `inputs` are given, only the nodes on a path to an input run. The gradients
+/// of the inputs are then returned or, if accumulate_grad is true, accumulated.
 RL_API std::vector<Tensor> run_backward(TensorList outputs, TensorList grads, TensorList inputs,
                                         const BackwardOptions& options);
 
@@ -44,8 +44,8 @@ RL_API std::vector<Tensor> run_backward(TensorList outputs, TensorList grads, Te
 RL_API void backward(const Tensor& output, const Tensor& grad = Tensor(), bool retain_graph = false,
                      bool create_graph = false);
 
-/// For hooks and nodes: the number of the pass that runs on this thread (0 if there is none), and whether this pass
-/// runs a given node.
+/// For hooks and nodes. current_pass_id() returns the number of the pass that runs on this thread, or 0 if there is
+/// none. current_pass_runs() returns whether this pass runs the given node.
 RL_API uint64_t current_pass_id();
 RL_API bool current_pass_runs(Node* node);
 /// Registers a function that is called once when the backward pass that runs on this thread has ended. It is called
@@ -58,8 +58,8 @@ extern RL_API constinit thread_local bool parallel_branches RL_TLS_MODEL;
 extern RL_API std::atomic<bool> device_threads;
 }  // namespace detail
 /// Whether the nodes of devices other than the CPU run on separate threads, one for each device (the default), or on
-/// the caller's thread: Note [Threads of a pass]. The setting applies to the whole process. A pass reads it when the
-/// pass begins.
+/// the caller's thread: Note [Threads of a pass]. The setting applies to the whole process. A pass uses the value that
+/// the setting has when the pass begins.
 inline bool device_threads() { return detail::device_threads.load(std::memory_order_relaxed); }
 inline void set_device_threads(bool on) { detail::device_threads.store(on, std::memory_order_relaxed); }
 /// Whether passes that this thread starts run independent branches of a graph on several threads.

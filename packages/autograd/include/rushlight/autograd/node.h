@@ -40,18 +40,17 @@ struct Edge {
 class Hook {
   public:
     virtual ~Hook() = default;
-    /// A hook that runs before its node receives the gradients of the node's results in `gradients`. A hook that runs
-    /// after its node receives the gradients of the node's arguments in `gradients`, and the gradients of its results
-    /// in `given`.
+    /// If the hook runs before its node, `gradients` holds the gradients of the node's results. If the hook runs after
+    /// its node, `gradients` holds the gradients of the node's arguments, and `given` holds those of the node's
+    /// results.
     virtual void call(std::span<Tensor> gradients, std::span<const Tensor> given) = 0;
     /// Returns the callable for Python's garbage collector, or null.
     virtual void* object() const { return nullptr; }
     uint64_t id = 0;
 };
 
-/// The derivative of an activation that is 0 where its result is at most `low` or at least `high`, and 1
-/// elsewhere. NaN means that there is no limit. Infinity cannot have this meaning, because an infinite result would
-/// reach the limit.
+/// The derivative of an activation that is 0 where its result is at most `low` or at least `high`, and 1 elsewhere. NaN
+/// means that there is no limit. An infinite limit cannot mean this, because an infinite result would reach it.
 struct ActivationMask {
     Tensor activation;  // the result
     double low = std::numeric_limits<double>::quiet_NaN();
@@ -110,8 +109,8 @@ class RL_API Node : public RefCounted {
     void resize_results(uint32_t n) { num_results_ = n; }
     bool released() const { return released_.load(std::memory_order_relaxed); }
 
-    /// Called before and after a pass runs the node: Note [Passes share nodes]. With `last`, the saved
-    /// tensors are released afterwards.
+    /// Called before and after a pass runs the node: Note [Passes share nodes]. If `last` is true, the saved tensors
+    /// are released afterwards.
     void enter(bool last);
     void leave(bool last, bool failed) noexcept;
 

@@ -171,9 +171,9 @@ class RL_API SavedShape {
     }
     /// Sums a gradient over the broadcast dimensions, and converts it to the argument's dtype and device.
     Tensor fit(Tensor grad) const { return differs_ && grad.defined() ? reduce(grad) : grad; }
-    /// Does the same as fit() above, and also supports an argument with the shape and dtype of the result, for which nothing
-    /// was saved. The gradient of such an argument is converted to the result's dtype, because a wider operand may have
-    /// promoted the gradient. `of_result` has the dtype of the result.
+    /// Does the same as fit() above, but also supports an argument for which nothing was saved because it has the shape
+    /// and dtype of the result. The gradient of such an argument is converted to the result's dtype, because a wider
+    /// operand may have promoted the gradient. `of_result` has the dtype of the result.
     Tensor fit(Tensor grad, const Tensor& of_result) const {
         if (differs_ || !grad.defined()) return fit(std::move(grad));
         return grad.dtype() == of_result.dtype() ? grad : cast(grad, of_result.dtype());

@@ -20,8 +20,8 @@ RL_API TransformId open_transform();
 /// Ends the transform. Afterwards, reaches_outside() ignores the leaves of this transform.
 RL_API void close_transform(TransformId id);
 
-/// Returns the tensor with respect to which a transform differentiates. With `in_graph`, and if `t` has a graph, this
-/// is a view that is connected to the graph of `t`; otherwise it is a leaf. Tangents are kept.
+/// Returns the tensor with respect to which a transform differentiates. If `in_graph` is true and `t` has a graph, this
+/// is a view that is connected to the graph of `t`. Otherwise it is a leaf. Tangents are kept.
 RL_API Tensor transform_leaf(const Tensor& t, TransformId id, bool in_graph);
 /// Whether the graph behind the tensors reaches a leaf that belongs neither to transform `id` nor to a transform that
 /// has ended.

@@ -42,8 +42,8 @@ RL_API Meta& meta(TensorImpl* impl);
 RL_API Ref<Node> grad_fn(const Tensor& t);
 /// Returns the edge that receives the tensor's gradient; null if the tensor needs none.
 RL_API Edge gradient_edge(const Tensor& t);
-/// gradient_edge() for an operator that is being recorded. Reports to Growth if the graph behind the edge was used
-/// up: Note [Graphs that grow].
+/// Does the same as gradient_edge(), for an operator that is being recorded. If the graph behind the edge was used up,
+/// also reports this to Growth: Note [Graphs that grow].
 RL_API Edge recorded_edge(const Tensor& t);
 
 /// Records that `result` is the `index`-th result of the operator of `node`.
