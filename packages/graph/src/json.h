@@ -25,8 +25,8 @@ class Json {
     Json(List v) : data_(std::move(v)) {}
     Json(Object v) : data_(std::move(v)) {}
 
-    /// Reads a text. Raises ValueError, with a message that begins with `what`, if the text is not JSON, is nested
-    /// deeper than 64 levels, or has a key twice. A number without fraction and exponent must be in the range of int64.
+    /// Reads a text. If the text is not JSON, is nested deeper than 64 levels, or has a key twice, raises a ValueError
+    /// whose message begins with `what`. A number without fraction and exponent must be in the range of int64.
     static Json parse(std::string_view text, const char* what);
     std::string text() const;
 

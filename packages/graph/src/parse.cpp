@@ -57,7 +57,7 @@ class Line {
         if (!is_word(word)) return false;
         return take(word);
     }
-    /// Reads letters, digits and '_', and, with `dots`, also '.'. Returns "" if there are none.
+    /// Reads letters, digits, '_' and, if `dots` is true, '.'. Returns "" if there are none.
     std::string_view identifier(bool dots = false) {
         skip_spaces();
         const size_t start = at_;

@@ -35,7 +35,7 @@ struct Recorder {
 
     /// Begins a block whose inputs represent `given`. Returns tensors with the values of these inputs.
     std::vector<Tensor> open_block(TensorList given);
-    /// Ends the block. With `copied`, outputs that share memory are copied; the output of a condition need not be
+    /// Ends the block. If `copied` is true, outputs that share memory are copied. The output of a condition need not be
     /// copied.
     Block close_block(TensorList outputs, bool copied);
     /// Discards the innermost block after an exception.

@@ -5,7 +5,8 @@
 
 namespace rushlight::graph {
 
-/// Checks the symbols and expressions of a graph, on which `evaluate` relies. Raises ValueError if they are invalid.
+/// Checks the symbols and expressions of a graph, so that `evaluate` can rely on them. Raises ValueError if they are
+/// invalid.
 void verify_sizes(const Graph& graph);
 
 }  // namespace rushlight::graph

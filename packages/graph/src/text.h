@@ -8,10 +8,10 @@
 
 namespace rushlight::graph {
 
-/// The names of constants' kinds, indexed by ConstantKind.
+/// The names of the kinds of constants, indexed by ConstantKind.
 inline constexpr const char* kConstantKinds[] = {"parameter", "buffer", "constant"};
 
-/// The text after the first line of a graph for which Graph::below_gradients is true.
+/// The comment that ends the first line of a graph for which Graph::below_gradients is true.
 inline constexpr const char* kBelowNote = "with its gradients";
 
 /// Returns a text in single quotes, with the escapes `\\`, `\'` and `\x0a`.
@@ -28,7 +28,7 @@ std::string type_text(const Graph& graph, ValueId id);
 std::string argument_text(const Graph& graph, const Node& node, uint32_t position);
 /// Returns the names of values, such as "%1, %2".
 std::string names_text(const std::vector<ValueId>& ids);
-/// Returns the line of a symbol, such as
+/// Returns the line of text that describes a symbol, such as
 /// "batch: 2 to 512  # 5 in the capture; input 0[0], input 1[1] = 2*batch+1".
 std::string symbol_line(const Symbol& symbol);
 /// Returns the first line of a node, without the blocks of control flow.

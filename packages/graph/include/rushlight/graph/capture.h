@@ -39,9 +39,9 @@ struct Named {
 
 struct Recorder;
 
-/// The level at which calls are recorded. Above gradients and transforms, calls are recorded as the function makes them, and
-/// each run of the program applies gradients and transforms again. Below, the operators that gradients and transforms call
-/// are a part of the program.
+/// The level at which calls are recorded. Above: the calls that the function makes are recorded, and each run of the
+/// program applies gradients and transforms again. Below: the program also contains the operators that gradients and
+/// transforms call.
 enum class Level : uint8_t { Above, Below };
 
 /// A tensor among the state or inputs whose `.grad` a region has set or removed.
@@ -72,9 +72,9 @@ class RL_API Capture {
     void enter_module(std::string path);
     void leave_module();
 
-    /// For captures below gradients. Must be called before `stop`. If the region reads a gradient of the previous run and
-    /// replaces it, this function records a write of the new gradient to the memory of the old gradient, from which the next
-    /// run reads it.
+    /// For captures below gradients. Must be called before `stop`. If the region reads a gradient of the previous run
+    /// and replaces it, this function records that the new gradient is written to the memory of the old gradient. The
+    /// next run reads it there.
     void carry_gradients();
     /// Returns the gradients of the state that the region has set or removed. Must be called after `stop`.
     const std::vector<GradChange>& changed_gradients() const;
@@ -106,9 +106,9 @@ RL_API std::vector<Tensor> capture_cond(const Tensor& pred, const BlockFunction&
 /// Records a loop that runs while `cond_fn` returns true. `body_fn` returns the carried values of the next iteration.
 RL_API std::vector<Tensor> capture_while_loop(const BlockFunction& cond_fn, const BlockFunction& body_fn,
                                               TensorList carried);
-/// Records a loop over slices of `xs` along the first dimension. `combine_fn` takes the carried values and the
-/// slices. It returns the next carried values and further tensors. The results are the last carried values, and the
-/// further tensors of all iterations, stacked.
+/// Records a loop over slices of `xs` along the first dimension. `combine_fn` takes the carried values and the slices.
+/// It returns the next carried values and further tensors. The results are the last carried values, followed by the
+/// further tensors, each of which is stacked over all iterations.
 RL_API std::vector<Tensor> capture_scan(const BlockFunction& combine_fn, TensorList init, TensorList xs);
 
 }  // namespace rushlight::graph

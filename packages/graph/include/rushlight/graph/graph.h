@@ -44,7 +44,7 @@ struct Expression {
     uint32_t left = 0, right = 0;
 };
 
-/// The place of an integer in a graph that an expression replaces: item `item` of the object at `position`.
+/// An integer of a graph that is replaced by an expression. It is item `item` of the object at `position`.
 struct Moving {
     uint32_t position, item, expression;
 };
@@ -144,8 +144,7 @@ struct Graph {
     std::vector<std::string> texts{""};
     bool below_gradients = false;  // whether it contains gradient computations; then a run records no graph
     std::string writer;  // the version that captured it, such as "rushlight 0.1.0"
-    /// Data for the users of programs, which is stored unchanged, such as the structure of Python's arguments and
-    /// results.
+    /// Data for the users of programs, such as the structure of Python's arguments and results. It is stored unchanged.
     std::map<std::string, std::string> metadata;
 
     /// Returns the name of a node for errors: "node 3 (conv2d at model.py:12 in features.0)". `number` is its position in
@@ -159,9 +158,9 @@ RL_API const char* name(ControlFlow control);
 
 /// Raises RuntimeError if the library lacks an operator of the program or has another schema for it.
 RL_API std::vector<const Operator*> resolve(const Graph& graph);
-/// Raises ValueError, which names the node, if the graph is invalid: a value is used before it is defined or defined twice,
-/// an index is out of range, an argument has another kind than in the operator's schema, or a value has a type that no
-/// tensor can have.
+/// If the graph is invalid, raises a ValueError that names the node. A graph is invalid if a value is used before it is
+/// defined or defined twice, an index is out of range, an argument has another kind than in the operator's schema, or a
+/// value has a type that no tensor can have.
 RL_API void verify(const Graph& graph);
 
 /// Returns the values of all expressions for these values of the symbols. Raises ValueError for a division by zero and for
@@ -172,8 +171,8 @@ RL_API std::vector<int64_t> evaluate(const Graph& graph, const std::vector<int64
 /// differ between the graphs become expressions of the symbols.
 ///
 /// `values` has the value of each symbol for each graph. The values for the first graph become the examples of the
-/// symbols. Raises RuntimeError, which names the lines, if the graphs call different operators or no expression fits
-/// an integer.
+/// symbols. If the graphs call different operators or no expression fits an integer, raises a RuntimeError that names
+/// the lines.
 RL_API Graph generalize(const std::vector<Graph>& graphs, std::vector<Symbol> symbols,
                         const std::vector<std::vector<int64_t>>& values);
 
@@ -185,12 +184,14 @@ struct MemoryPlan {
     // The offset of each value in the block; -1 for inputs, constants and values in blocks of control flow.
     std::vector<int64_t> offsets;
 };
-/// Returns the plan for a run in which the symbols have the values `symbols`; by default the values in the capture.
+/// Returns the plan for a run in which the symbols have the values `symbols`. By default, they have their values in the
+/// capture.
 RL_API MemoryPlan plan_memory(const Graph& graph, const std::vector<int64_t>& symbols = {});
 
 /// Returns the graph as text, which `parse` reads: a line for each input, size that changes, constant and call.
 RL_API std::string to_text(const Graph& graph);
-/// Returns the graph that `text` represents, without metadata. Raises ValueError, which names the line, for an invalid text.
+/// Returns the graph that `text` represents, without metadata. For an invalid text, raises a ValueError that names the
+/// line.
 RL_API Graph parse(const std::string& text);
 /// Returns a drawing of the graph as SVG: a box for each input and call, with arrows to the calls that use its results.
 RL_API std::string to_svg(const Graph& graph);
@@ -198,7 +199,7 @@ RL_API std::string to_svg(const Graph& graph);
 /// only the first graph has, `+` for a line that only the second has, and `~` for a call of the same operator with
 /// other arguments. Two values are equal if equal calls compute them, even if the values have different numbers.
 RL_API std::vector<std::string> differences(const Graph& a, const Graph& b);
-/// Returns the graph as JSON, as files store it (docs/programs.md).
+/// Returns the graph as JSON, as it is stored in program files (docs/programs.md).
 RL_API std::string to_json(const Graph& graph);
 /// Returns a type as text, such as "float32[1, 3, 8, 8]", with the device if it is not the CPU.
 RL_API std::string to_text(const TensorType& type);

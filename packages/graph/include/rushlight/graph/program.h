@@ -31,14 +31,14 @@ class RL_API Program {
     void save(const std::string& path) const;
     std::string to_bytes() const;
 
-    /// Returns an equivalent program with fewer nodes: calls whose arguments are all constants become constants, repeated
-    /// calls are merged, and calls without effect are removed. On this processor, results are the same bit for bit.
-    /// On another processor, a folded constant may differ in its last digits from the value that would be computed
-    /// there.
+    /// Returns an equivalent program with fewer nodes: calls whose arguments are all constants become constants,
+    /// repeated calls are merged, and calls without effect are removed. On the processor that executes this function,
+    /// results equal those of the original program bit for bit. On another processor, a folded constant may differ in
+    /// its last digits from the value that would be computed there.
     ///
-    /// With `fold_batch_norm`, a batch norm in evaluation mode is folded into the weights of the convolution before
-    /// it, if nothing else uses the result of the convolution. Results then differ in their last digits, and the
-    /// parameters of both layers get no gradients.
+    /// If `fold_batch_norm` is true, a batch norm in evaluation mode is folded into the weights of the convolution
+    /// before it, provided that nothing else uses the result of the convolution. The last digits of the results can
+    /// then change, and the parameters of both layers get no gradients.
     Program simplified(bool fold_batch_norm = false) const;
     /// Returns the same program with other metadata.
     Program with_metadata(std::map<std::string, std::string> metadata) const;
