@@ -28,7 +28,7 @@ inline uint64_t ticks() {
     return nanoseconds(CLOCK_MONOTONIC);
 }
 
-/// One point in time on both clocks.
+/// A point in time, measured on both clocks.
 struct Moment {
     uint64_t ticks, nanoseconds;
 };

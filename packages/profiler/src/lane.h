@@ -60,12 +60,13 @@ class Lane {
     // --- by the lane's thread ---
     /// Opens a span and returns its number, or 0 if the stack of frames is full.
     uint32_t open(Kind kind, const char* name, uint64_t sequence, Details details);
-    /// Ends the span and records it. Open spans inside it end without a record. Does nothing if the span is not open.
+    /// Ends the span and records it. Spans inside it that are still open end without being recorded. Does nothing if
+    /// the span is not open.
     void close(uint32_t id, int64_t nbytes);
     void close_node(uint64_t sequence);
     void add_memory(const void* data, int64_t nbytes, Device device);
     /// Sets the node that the innermost operator has recorded. If it is called several times for an operator, the last
-    /// node is recorded, which is the node of the operator's result.
+    /// node counts, because it is the node of the operator's result.
     void note_node(uint64_t sequence);
     const char* intern(std::string_view name);
 
@@ -112,7 +113,7 @@ Registry& registry();
 Lane* lane_for(uint64_t session) noexcept;
 /// Returns the calling thread's lane in any session, or null if it has none.
 Lane* this_lane();
-/// Discards all lanes, in a forked child.
+/// Discards all lanes. Called in a forked child.
 void forget_lanes();
 
 }  // namespace rushlight::profiler

@@ -52,9 +52,10 @@ struct Recording {
     std::vector<LaneRecords> lanes;
 };
 /// Removes the records of the last session from the lanes and returns them. May be called only while there is no
-/// session. With `release`, the memory of the records is returned to the system.
+/// session. If `release` is true, the memory of the records is returned to the system.
 Recording collect(bool release);
-/// Returns a copy of what the session has recorded so far; open spans are missing. Returns nothing without a session.
+/// Returns a copy of what the session has recorded so far, without the spans that are still open. Returns an empty
+/// recording if there is no session.
 Recording copy_records();
 
 }  // namespace rushlight::profiler
