@@ -49,9 +49,10 @@ BackendStatus fail(BackendStatus status, const std::string& text) {
 
 // --- Streams: queues that one thread executes, up to the work that a caller waits for ----------------
 
-/// A mutex that is acquired by a single atomic exchange if it is free. Every call holds it briefly. The thread that runs the
-/// work holds it longer, so other threads sleep while they wait for that thread. That thread may acquire it again: a kernel
-/// that imports LAPACK through Python may start a garbage collection, which releases tensors.
+/// A mutex that is acquired by a single atomic exchange if it is free. Every call holds it briefly. The thread that
+/// runs the work holds it for longer, so threads that wait sleep between their attempts. The thread that runs the work
+/// may acquire the mutex again: a kernel that imports LAPACK through Python may start a garbage collection, which
+/// releases tensors.
 class Lock {
   public:
     void lock() {
@@ -79,7 +80,8 @@ class Lock {
     int again_ = 0;  // further acquisitions by the owner
 };
 
-/// A first-in, first-out queue of work: records of a fixed size that are not moved, in chunks that are reused.
+/// A first-in, first-out queue of work. Its records have a fixed size and are not moved. They are stored in chunks,
+/// which are reused.
 class Tasks {
   public:
     Tasks() = default;
@@ -89,7 +91,7 @@ class Tasks {
         for (Chunk* chunk : spare_) delete chunk;
     }
     bool empty() const { return first_ == last_; }
-    /// Constructs a T in the queue; it is called once, later.
+    /// Constructs a T in the queue. The T is called once, later.
     template <class T, class... A>
     void push(A&&... arguments) {
         static_assert(sizeof(T) <= kRoom && alignof(T) <= alignof(std::max_align_t));
@@ -201,7 +203,7 @@ class Queue {
     void push(Stream* stream, T&& work) {
         make<std::decay_t<T>>(stream, std::forward<T>(work));
     }
-    /// Adds work like the function above, but constructs the T in the queue.
+    /// Adds work like the function above, but constructs the T from `arguments` in the queue.
     template <class T, class... A>
     void make(Stream* stream, A&&... arguments) {
         if (stream->graph) {
