@@ -84,7 +84,7 @@ struct Sums {
     double grad, product;
 };
 
-/// Computes the Sums of each part of each row. Each `per_mean` successive rows have the same mean.
+/// Computes the Sums of each part of each row. Each group of `per_mean` successive rows shares one mean.
 template <class Stored>
 __global__ void __launch_bounds__(kThreads)
     find_sums(const Runs s, Sums* sums, const Incoming<Stored> grad, const Stored* in,
@@ -116,8 +116,8 @@ __device__ Sums joined(const Runs& s, const Sums* shares, int64_t row) {
     return all;
 }
 
-/// Coefficients for a run of elements. With Affine, the result is input * scale + shift. With InputGradient, the result
-/// is grad * p + (input * q + r).
+/// Coefficients for a run of elements. Affine stands for input * scale + shift, and InputGradient stands for
+/// grad * p + (input * q + r).
 template <class T>
 struct Affine {
     T scale, shift;
@@ -127,7 +127,8 @@ struct InputGradient {
     T p, q, r;
 };
 
-/// Applies coefficients to runs of `size` elements. Run number r uses the coefficients at positions[r % period].
+/// Compute the formula of Affine or InputGradient for runs of `size` elements. Run number r uses the coefficients at
+/// positions[r % period].
 template <class Stored>
 __global__ void __launch_bounds__(kThreads)
     apply_affine(Stored* out, const Stored* in, const Affine<Computed<Stored>>* positions, int64_t n,
@@ -253,8 +254,8 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// If `masked` is true, the operator has additional arguments: the activation follows the gradient, and the
-/// activation's bounds precede `training`.
+/// If `masked` is true, the operator has additional arguments: the activation, which follows the gradient, and the
+/// bounds of the activation, which precede `training`.
 template <bool masked>
 struct BatchNormBackward {
     template <class Stored>

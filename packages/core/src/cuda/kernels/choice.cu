@@ -14,7 +14,7 @@ using functors::first_position;
 
 constexpr int64_t kOne = 1;  // the stride of row-major memory with one dimension
 
-/// Writes 1 or 0 to each element. The probability of 1 is the number at the same position in `probabilities`.
+/// Writes 1 or 0 to each element. The probability of a 1 is the element at the same position in `probabilities`.
 template <class T>
 struct Toss {
     uint8_t* out;
@@ -108,8 +108,8 @@ struct DrawExchange {
         keys[i] = uniform_below(block.wide(static_cast<int>(i % 2)), static_cast<uint64_t>(i) + 1);
     }
 };
-/// Stores for each step i, in `same`, the smallest step above i with the same h, and for each position p, in `taken`,
-/// the smallest step above p whose h is p.
+/// For each step i, stores in same[i] the smallest step above i with the same h. For each position p, stores in
+/// taken[p] the smallest step above p whose h is p.
 struct LinkExchanges {
     int64_t *same, *taken;
     Sorted sorted;

@@ -258,8 +258,8 @@ class Convolution {
         to.finish();
     }
 
-    /// Computes `in`, the gradient with respect to the input, which is a transposed convolution of `out`, and adds
-    /// `bias` if it is defined.
+    /// Computes `in`, the gradient with respect to the input, and adds `bias` if it is defined. This is the transposed
+    /// convolution of `out`.
     void transposed(const View& in, const View& weight, const View& out, const View& bias) {
         const Stored *y = dense<Stored>(args_.context, out), *w = dense<Stored>(args_.context, weight);
         const DenseOut<Stored> to(args_.context, in);
@@ -333,8 +333,8 @@ class Convolution {
     }
 
   private:
-    /// Whether the sums are computed without matrix products, because each group has only one input channel, so that
-    /// the products would have single rows.
+    /// Whether the sums are computed without matrix products. This is the case if each of several groups has only one
+    /// input channel, because the products would then have single rows.
     bool is_direct() const { return c_.group_in() == 1 && c_.groups > 1; }
 
     template <class F>
@@ -350,8 +350,8 @@ class Convolution {
         if (!workspace_) workspace_ = scratch<char>(args_.context, kWorkspaceBytes);
         return workspace_;
     }
-    /// Returns the columns of the samples that begin at `x`. There is one matrix for each sample, or, if `joined` is
-    /// true, one matrix for all samples, whose rows contain the columns of one sample after the other.
+    /// Returns the columns of the samples that begin at `x`. If `joined` is false, there is one matrix for each sample.
+    /// Otherwise there is one matrix, which contains the columns of all samples, one sample after the other.
     const Stored* columns_of(const Stored* x, int64_t samples, bool joined = false) {
         joined = joined && samples > 1;
         if (c_.is_pointwise() && !joined) return x;

@@ -112,8 +112,8 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// Computes beta (count, time, width). An element is the logarithm of the probability that a path that is in a given
-/// state at a given time continues to the end of the target.
+/// Computes beta (count, time, width). An element is the logarithm of the probability that a path continues from a
+/// given state at a given time to the end of the target.
 template <class T>
 __global__ void __launch_bounds__(kThreads) ctc_backward(const Batch<T> b, T* beta) {
     const T never = -static_cast<T>(INFINITY);
@@ -138,8 +138,9 @@ __global__ void __launch_bounds__(kThreads) ctc_backward(const Batch<T> b, T* be
     }
 }
 
-/// Subtracts the probability of each class at one time from a row of zeros. The probability of a class is the sum over
-/// all states of the target that have this class. One thread adds them in order.
+/// Subtracts the probability of each class at one time, multiplied by the sequence's factor in `scale`, from a row of
+/// `grad` that contained zeros. The probability of a class is the sum over all states of the target that have this
+/// class. One thread adds them in order.
 template <class T>
 struct SubtractStates {
     Batch<T> b;

@@ -35,7 +35,7 @@ struct Tridiagonal {
         const double size = std::abs(beside[k - 1]);
         return size <= epsilon * (std::abs(diagonal[k - 1]) + std::abs(diagonal[k])) || size <= least;
     }
-    /// Performs an iteration on the rows from `first` to `last`, and stores, for each of these k below `last`, the
+    /// Performs an iteration on the rows from `first` to `last`. For each k from `first` to `last` - 1, stores the
     /// rotation of the columns k and k + 1.
     __device__ void iterate(int64_t first, int64_t last, PlaneRotation* rotations) const {
         const double half = (diagonal[last - 1] - diagonal[last]) / 2, corner = beside[last - 1],

@@ -111,8 +111,8 @@ struct Factors {
     void queue_factorization(const KernelArgs& args, int32_t* singular) const {
         queue_lu(args, count, n, n, lu, pivots, singular);
     }
-    /// Solves M X = x in place. The factors are those of the transpose of a matrix. M is this matrix if `transposed` is
-    /// true, and its transpose otherwise.
+    /// Solves M X = x in place. `lu` holds the factors of the transpose of a matrix A. M is A if `transposed` is true;
+    /// otherwise M is the transpose of A.
     void queue_solution(const KernelArgs& args, bool transposed, int64_t width, const Matrices<T>& x,
                         bool conjugate = false) const {
         if (count * width == 0) return;
@@ -256,7 +256,7 @@ struct FollowPivots {
     }
 };
 
-/// Raises the alarm for pivots that are not numbers of rows. Replaces each of these pivots by an exchange of a row with
+/// Raises the alarm for pivots that are not row numbers. Replaces each of these pivots by an exchange of a row with
 /// itself.
 struct CheckPivots {
     int32_t* out;

@@ -248,7 +248,8 @@ struct FirstHalf {
         out[i] = {z.re * scale, real ? T(0) : z.im * scale};
     }
 };
-/// Writes whole spectra of `n` numbers. Each is computed from its first half, which has `width` numbers.
+/// Writes the whole spectrum, of `n` numbers, of each sequence. It is computed from the first half of the spectrum,
+/// which has `width` numbers.
 template <class T>
 struct WholeSpectrum {
     Complex<T>* out;

@@ -111,8 +111,8 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// Copies pivots. If the pivots of a matrix are neither numbers of rows nor pairs of negative numbers of rows, raises
-/// the alarm and replaces all of them by pivots that exchange no rows.
+/// Copies pivots. If the pivots of a matrix are neither row numbers nor pairs of negative row numbers, raises the alarm
+/// and replaces all of them by pivots that exchange no rows.
 struct CheckLdlPivots {
     int32_t* out;
     const int32_t* pivots;
@@ -134,7 +134,7 @@ struct CheckLdlPivots {
     __device__ bool fits(int64_t row) const { return row >= 1 && row <= n; }
 };
 
-/// The exchange of rows that belongs to the pivot that begins in row k.
+/// The row exchange of the pivot that begins in row k.
 struct LdlExchange {
     int64_t rows, from, to;  // the number of rows of the pivot, and the rows that are exchanged
     __device__ LdlExchange(const int32_t* pivots, int64_t k)
@@ -221,8 +221,8 @@ struct SolveDiagonal {
     }
 
   private:
-    /// Whether row k is the second row of a pair, that is, an odd number of successive negative pivots directly
-    /// precedes row k.
+    /// Whether row k is the second row of a pair. It is if the number of successive negative pivots directly before row
+    /// k is odd.
     __device__ bool is_second(const int32_t* own, int64_t k) const {
         int64_t before = k;
         while (before > 0 && own[before - 1] < 0) --before;

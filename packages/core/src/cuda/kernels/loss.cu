@@ -26,8 +26,8 @@ struct Classes {
         for (int d = 2; d < ndim; ++d) inner *= sizes[d];
         positions = (ndim == 1 ? 1 : sizes[0]) * inner;
     }
-    /// Returns the class of a position, or -1 if the position is ignored. A target that is not a class raises the alarm and
-    /// gives -1.
+    /// Returns the class of a position, or -1 if the position is ignored. If the target is not a class, raises the
+    /// alarm and returns -1.
     __device__ int64_t class_of(int64_t position) const {
         const int64_t t = target[position];
         if (t == ignore_index) return -1;
@@ -43,7 +43,7 @@ struct Classes {
     __device__ int64_t at(int64_t position, int64_t c) const {
         return (position / inner * classes + c) * inner + position % inner;
     }
-    /// Returns the layout of the input, with the scores of the classes of one position as a row.
+    /// Returns the layout of the input as rows. Each row holds the scores of all classes at one position.
     Rows scores() const { return {positions / inner, classes, inner}; }
 };
 
@@ -113,8 +113,9 @@ void queue_reduced(const KernelArgs& args, const Classes<Stored>& c, const T* lo
     to.finish();
 }
 
-/// The gradient of a position's loss. Without a reduction, it is the position's element of `grad`. After the sum, it is
-/// the only element of `grad`, and after the mean, this element divided by the total weight.
+/// The gradient of a position's loss. If the losses are not reduced, it is the element of `grad` at the same position.
+/// If they are summed, it is the only element of `grad`. If they are averaged, it is this element divided by the total
+/// weight.
 template <class T, class Stored>
 struct PositionGradients {
     const Stored* grad;

@@ -6,7 +6,7 @@
 namespace rushlight::cuda {
 namespace {
 
-/// Reads the elements of a tensor as marks. An element that is not zero is marked.
+/// A tensor whose elements serve as marks: each element that is not zero is marked.
 struct Marks {
     const char* data;
     DType dtype;

@@ -140,7 +140,7 @@ void queue_written(const KernelArgs& args, const Chosen& chosen, const Meeting& 
 }
 constexpr How kSum{ScatterReduction::Sum, true, nullptr};
 
-/// Computes sums of rows in float32 or a wider dtype. If `by_count` is true, computes means instead.
+/// Computes sums of rows or, if `by_count` is true, means of rows, in float32 or a wider dtype.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     sum_rows(const Meeting m, const Sorted sorted, T* to, const T* from, bool by_count) {

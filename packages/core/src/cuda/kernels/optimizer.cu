@@ -294,8 +294,9 @@ BackendStatus adam(const KernelArgs* args, bool decoupled) {
     });
 }
 
-/// The arguments of an optimizer that counts its own steps: `kLists` lists, followed by the settings. The first lists
-/// are the parameters and the gradients, and the last lists are the numbers.
+/// The arguments of an optimizer that counts its own steps: `kLists` lists, followed by the settings. The first two
+/// lists contain the parameters and the gradients, and the last lists contain the numbers of the optimizer, such as
+/// step counts.
 template <int kLists>
 struct Arguments {
     const KernelArgs& args;
@@ -312,8 +313,7 @@ struct Arguments {
     double number(int i) const { return args.params[kLists + i].as_float(); }
     bool flag(int i) const { return args.params[kLists + i].as_bool(); }
 
-    /// Enqueues the step. `states` holds the positions of the lists of states among all lists. The lists of numbers are
-    /// the last lists.
+    /// Enqueues the step. `states` holds the indices of those lists that contain states.
     template <class Kind>
     void queue(const Kind& kind, const int (&states)[Kind::kStates]) const {
         Lists lists = {};

@@ -13,8 +13,8 @@ using namespace functors;
 
 // --- Keys -------------------------------------------------------------------------------------------
 
-/// Sort keys of `bits` bits, which order the elements in ascending or descending order. The number of the row is stored
-/// in the bits above these bits.
+/// Sort keys. Their lowest `bits` bits order the elements in ascending or descending order. If `with_rows` is true, the
+/// bits above these contain the number of the row.
 struct Keys {
     int64_t total, n;
     int bits;

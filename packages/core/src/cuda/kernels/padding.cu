@@ -37,8 +37,8 @@ struct Padded {
         return found;
     }
 
-    /// The positions of the padded tensor along a dimension that are copies of element `at`. They form at most three
-    /// runs, in ascending order.
+    /// The positions along a dimension of the padded tensor that contain a copy of element `at`. They form at most
+    /// three runs, in ascending order.
     struct Runs {
         int count = 0;
         int64_t begin[3], end[3];

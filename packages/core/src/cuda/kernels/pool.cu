@@ -22,7 +22,8 @@ struct WindowRange {
     int64_t first, end;
 };
 
-/// Each array of sizes has three elements. A pool of two dimensions uses the last two, and its depth, the first, is 1.
+/// Each array of sizes has three elements. A pool with fewer than three dimensions uses the last elements, and its
+/// other elements are 1.
 struct PoolSizes {
     int64_t planes, in[3], out[3];
 
@@ -180,8 +181,8 @@ struct AdaptiveMax {
 };
 
 /// Each block processes one plane after another, and the outputs of a plane in order, kThreads at a time. If several
-/// outputs have the same position, the thread of the first of them adds the gradients of all. The positions may be in
-/// any order.
+/// outputs have the same position, the thread of the first of these outputs adds the gradients of all of them. The
+/// positions may be in any order.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     spread_maxima(T* out, const T* grad, const int64_t* indices, const Alarm alarm, int64_t planes,

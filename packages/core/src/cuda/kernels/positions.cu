@@ -9,7 +9,8 @@
 namespace rushlight::cuda {
 namespace {
 
-/// The elements of a row-major index, and for each element its offset in the tensor and in the source.
+/// The elements of a row-major index tensor and, for each of these elements, the offsets in the tensor and in the
+/// source.
 struct Positions {
     int ndim, dim;
     int64_t n, size;  // number of elements of the index; size of the tensor along `dim`

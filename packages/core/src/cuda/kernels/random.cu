@@ -151,7 +151,8 @@ void queue_mapped(const KernelArgs& args, const View& out, double a, double b) {
 /// Returns the tensor that an operator writes. Core passes it as the output, or as the first input.
 const View& written(const KernelArgs& args) { return args.tensors[0]; }
 
-/// The number of elements whose masks are computed from one Philox block, from one byte for each: Note [Random masks].
+/// The number of elements whose masks are computed from one Philox block. The mask of an element is computed from one
+/// byte: Note [Random masks].
 constexpr int kMaskPer = 16;
 
 /// Whether dropout keeps element i, to which the Philox block `block` belongs.

@@ -7,8 +7,8 @@
 namespace rushlight::cuda {
 namespace {
 
-/// Calls f(i, first) for each element i of a state that has `n` elements. `first` is the index of the element's first
-/// gate; the element's `count` gates are `hidden` elements apart.
+/// Calls f(i, first) for each element i of a state that has `n` elements. Each element of the state has `count` gates.
+/// `first` is the index of the first gate, and the others follow at intervals of `hidden`.
 template <class F>
 __device__ void for_states(int64_t n, int64_t hidden, int64_t count, F&& f) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;

@@ -13,7 +13,7 @@ using namespace functors;
 
 // --- Along a dimension ------------------------------------------------------------------------------
 
-/// The input positions and weights for each output position, of which there are `taps`.
+/// For each output position, the `taps` input positions from which it is computed, and their weights.
 template <class C>
 struct Taps {
     int64_t taps, *index;

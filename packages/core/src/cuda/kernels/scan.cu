@@ -99,7 +99,7 @@ struct Parts {
     }
 };
 
-/// Returns the joined state of all threads of a row that precede this thread, and stores the joined state of all
+/// Returns the joined state of the threads that precede this thread in its row, and stores the joined state of all
 /// threads of the row in `all`.
 template <class F, class S>
 __device__ S before_lane(S* room, uint32_t lane, uint32_t lanes, S own, S& all) {
@@ -117,8 +117,8 @@ __device__ S before_lane(S* room, uint32_t lane, uint32_t lanes, S own, S& all) 
     return lane ? room[threadIdx.x - 1] : F::nothing();
 }
 
-/// Scans each part. `states` holds the state before each part, or is null. If `only_states` is true, writes no results,
-/// and stores the state of each part in `states`.
+/// Scans each part. `states` holds the state before each part, or is null. If `only_states` is true, stores the state
+/// of each part in `states` and writes no results.
 template <class F>
 __global__ void __launch_bounds__(kThreads)
     scan_rows(const F f, const Parts p, typename F::State* states, bool only_states) {
@@ -152,7 +152,7 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// Replaces the state of each part by the joined state of all parts of the row before it.
+/// Replaces the state of each part by the joined state of all preceding parts of its row.
 template <class F>
 __global__ void __launch_bounds__(kThreads)
     join_parts(typename F::State* states, int64_t rows, int64_t parts) {

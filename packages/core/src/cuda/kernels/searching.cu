@@ -189,8 +189,8 @@ void queue_groups(const KernelArgs& args, int64_t rows) {
 
 // --- Repeated indices -------------------------------------------------------------------------------
 
-/// Determines the number of repetitions of each of `size` indices. The operator receives one number for all indices, or
-/// one number for each index.
+/// Determines how often each index is repeated. The operator receives either one number of repetitions for all indices
+/// or one number for each index.
 struct Repeats {
     int64_t* counts;
     const int64_t* given;

@@ -56,9 +56,9 @@ constexpr int64_t kTile = kItems * kThreads;
 constexpr int kThreadsPerValue = kThreads / kValues;  // number of threads that sum the counts of one value
 constexpr int kPart = kThreads / kThreadsPerValue;
 
-/// The number of keys of each digit value that each thread has read, in a table with a row for each value and a column
-/// for each thread. A gap after each part of a row avoids bank conflicts between threads that iterate over different
-/// parts.
+/// A table with a row for each digit value and a column for each thread. An entry is the number of keys with this digit
+/// value that the thread has read. A gap after each part of a row avoids bank conflicts between threads that iterate
+/// over different parts.
 struct Columns {
     uint16_t counts[kThreads * kValues + kThreads * kValues / kPart * 2];
     __device__ uint16_t& at(int value, int thread) {
