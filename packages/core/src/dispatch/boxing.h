@@ -119,7 +119,7 @@ struct BoxedCall {
     BoxedCall(Fallback fallback, size_t room);
     ~BoxedCall();
     BoxedCall(const BoxedCall&) = delete;
-    /// Calls the fallback. Raises an error unless it leaves `results` results on the stack.
+    /// Calls the fallback. Raises an error if the fallback does not leave `results` results on the stack.
     void run(const Operator& op, StageMask rest, size_t results);
 
     Fallback fallback;

@@ -20,7 +20,7 @@ inline Scalar to_scalar(const Param& p) {
     }
 }
 
-/// Memory for a Python number, converted to a dtype, that a loop reads like an element of a tensor.
+/// Memory that holds a Python number, converted to a dtype. A loop reads it like an element of a tensor.
 union Cell {
     bool b;
     uint8_t u8;

@@ -20,7 +20,7 @@ extern SharedKernel
 extern SharedKernel eye_kernel;  // ones on the diagonal of a matrix, else zeros
 
 /// Writes `value` to every element, without calling any stage. The dtype of `t` must be able to represent `value`. The
-/// caller must have counted the write.
+/// caller must have increased the version of `t` for this write.
 void fill_with(const Tensor& t, Scalar value);
 
 /// The properties of a new tensor. They are determined by an operator's rule.
@@ -43,7 +43,7 @@ class NewTensor {
 
     /// Sets the kernel that writes the elements. Without a kernel, they stay uninitialised.
     NewTensor& written_by(SharedKernel& kernel, std::initializer_list<Scalar> numbers);
-    /// Makes `make` fill the tensor with `value`. Raises RuntimeError if the dtype cannot represent the value.
+    /// Sets the value with which `make` fills the tensor. Raises RuntimeError if the dtype cannot represent the value.
     NewTensor& filled_with(Scalar value);
 
     Tensor make(bool requires_grad) const;

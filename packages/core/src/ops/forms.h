@@ -44,8 +44,8 @@ inline void check_inplace(const char* op, const Tensor& target, const Tensor& re
     check_writable(op, target);
 }
 
-/// Checks that all tensors are on one device, because hand-written bodies read memory directly. With `numbers_too`, 0-d
-/// tensors on the CPU are accepted together with tensors of any device, like numbers.
+/// Checks that all tensors are on one device, because hand-written bodies read memory directly. If `numbers_too` is
+/// true, 0-d tensors on the CPU are accepted together with tensors of any device, as numbers are.
 class OneDevice {
   public:
     OneDevice(const char* op, bool numbers_too) : op_(op), numbers_too_(numbers_too) {}

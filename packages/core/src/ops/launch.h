@@ -31,9 +31,9 @@ class Outputs {
     /// If `like` is channels-last and the device supports such outputs, selects the channels-last format for an output,
     /// or for all outputs. Outputs that have another number of dimensions than `like` (4 or 5) are not affected.
     void in_format_of(const Tensor& like, int which = kAll);
-    /// If the device supports such outputs, stores an output, or all outputs, with the dimensions in the order of the
-    /// strides of `like`, as in pointwise operators. Outputs that have another number of dimensions than `like` are not
-    /// affected.
+    /// If the device supports such outputs, orders the dimensions of an output, or of all outputs, in memory as `like`
+    /// orders its dimensions. Pointwise operators do the same. Outputs that have another number of dimensions than
+    /// `like` are not affected.
     void in_order_of(const Tensor& like, int which = kAll);
     /// Stores the last output, a matrix, in column-major order on the CPU.
     void by_columns() {
@@ -45,9 +45,9 @@ class Outputs {
     void like(const Tensor& t) { add(t.sizes(), t.dtype(), t.device()); }
     /// Adds an output that is not needed. It is undefined for the kernel and the caller.
     void skip() { next().ndim = kSkipped; }
-    /// Adds `like(t)` if `wanted` is true, otherwise an output that is not needed.
+    /// If `wanted` is true, adds an output like `t`. Otherwise adds an output that is not needed.
     void like_if(bool wanted, const Tensor& t) { wanted ? like(t) : skip(); }
-    /// Marks the auxiliary outputs from number `first` on as not needed.
+    /// Marks the auxiliary outputs with the number `first` and above as not needed.
     void drop_from(int first) {
         for (int i = first; i < count_; ++i) list_[i].ndim = kSkipped;
     }
@@ -108,7 +108,7 @@ class Launch {
         RL_CHECK(!v.is_complex(), throw_not_implemented, "%s: takes real numbers, got a complex number", op_);
         v.is_floating() ? param(v.to<double>()) : param(v.to<int64_t>());
     }
-    /// Adds a number for kernels that also support complex numbers.
+    /// Adds a number, which may be complex, for kernels that support complex numbers.
     void complex_param(Scalar v) {
         if (!v.is_complex()) return param(v);
         const auto z = v.to<Complex<double>>();
@@ -143,9 +143,11 @@ class Launch {
 
     /// Runs the device's check of the input values, before anything is written.
     void check_values();
-    /// Returns the number of results of an operator of kind dynamic. Raises NotImplementedError on the meta device.
+    /// Returns the number of results of an operator whose kind is `dynamic`. Raises NotImplementedError on the meta
+    /// device.
     int64_t count();
-    /// Marks an input that the kernel writes. The tensor must be writable, and its version changes before the kernel runs.
+    /// Marks an input that the kernel writes. The tensor must be writable. Its version is increased before the kernel
+    /// runs.
     void write(const Tensor& t) {
         if (!t.defined()) return;
         check(t);

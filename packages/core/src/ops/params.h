@@ -7,7 +7,8 @@
 
 namespace rushlight {
 
-/// Up to `N` numbers as parameters of a kernel. Each parameter has the same kind as its number.
+/// Up to `N` numbers as parameters of a kernel. Bools, integers, floating-point numbers and complex numbers become
+/// parameters of the corresponding kinds.
 template <int N>
 class Numbers {
   public:

@@ -8,8 +8,9 @@
 namespace rushlight {
 
 struct ReduceDesc {
-    /// Compute: the input's dtype. Bool: bool, or uint8 for uint8. Sum: int64 for integers and bool. Index: int64. Real: the
-    /// input's dtype, or the dtype of the parts for complex input.
+    /// The dtype of the result. Compute: the input's dtype. Bool: uint8 if the input is uint8, otherwise bool. Sum:
+    /// int64 if the input is integer or bool, otherwise the input's dtype. Index: int64. Real: the dtype of the parts
+    /// if the input is complex, otherwise the input's dtype.
     enum class Result : uint8_t { Compute, Bool, Sum, Index, Real };
 
     const char* name;
@@ -25,7 +26,7 @@ Tensor reduce(const ReduceDesc& desc, const Tensor& input, std::optional<IntList
               std::optional<DType> dtype, const Scalar* params);
 /// Runs the CPU's kernel on views. It is called like a kernel of a device.
 void reduce_views(const ReduceDesc& desc, const KernelArgs& k);
-/// Reduces like reduce, and returns indices as a second result.
+/// Does the same as reduce, and also returns indices.
 std::tuple<Tensor, Tensor> reduce_with_indices(const ReduceDesc& desc, const Tensor& input,
                                                std::optional<IntList> dims, bool keepdim,
                                                const Scalar* params);

@@ -75,8 +75,8 @@ class Parser {
   public:
     static constexpr int kMaxArgs = 24;
 
-    /// Returns the index of the first signature that fits. Otherwise raises TypeError, which names the argument that
-    /// does not fit.
+    /// Returns the index of the first signature that fits. If no signature fits, raises a TypeError that names the
+    /// argument that does not fit.
     int parse(const char* name, const Signature* signatures, int count, PyObject* self, PyObject* const* args,
               Py_ssize_t nargs, PyObject* kwnames);
 
@@ -111,7 +111,7 @@ class Parser {
     Generator* generator(int i) const {
         return given(i) ? reinterpret_cast<PyGenerator*>(object_[i])->generator.get() : nullptr;
     }
-    /// Returns tensor k of the `count` tensors of out=.
+    /// Returns tensor k of the `count` tensors that were passed as `out`.
     const Tensor& out(int i, int k, int count) const;
     /// Returns a new tensor; moves it to page-locked memory if `pin_memory=True` was passed.
     Tensor placed(Tensor t) const { return pins_ ? pinned(t) : t; }
@@ -190,9 +190,9 @@ class Parser {
 };
 
 using BinarySlot = PyObject* (*)(PyObject*, PyObject*);
-/// Returns the result of a number slot if an operand is neither a tensor nor a number. NumPy arrays are converted to
-/// tensors, and other classes may have a __torch_function__; otherwise the result is NotImplemented. `name` is the name
-/// of the operator.
+/// Computes the result of a number slot if an operand is neither a tensor nor a number. If the class of such an operand
+/// has a __torch_function__, calls it. Otherwise converts NumPy arrays to tensors and calls `slot`, and returns
+/// NotImplemented for operands of other classes. `name` is the name of the operator.
 PyObject* other_operands(BinarySlot slot, const char* name, PyObject* a, PyObject* b);
 
 /// An operand of a function in a slot of Python's number protocol, such as `nb_add`: a tensor or a number.

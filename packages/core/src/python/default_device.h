@@ -12,7 +12,7 @@
 
 namespace rushlight::python {
 
-/// The default device of this thread. It has no value if no default device has been set, and then the CPU is used.
+/// The default device of this thread. If it has no value, no default device has been set, and the CPU is used.
 extern constinit thread_local std::optional<Device> default_device;
 
 /// Implement `with device:`. The blocks of a thread may be nested.

@@ -55,7 +55,7 @@ struct Member {
 /// if there is no override and the caller has to run the member itself. Throws PythonError.
 PyObject* answer_by_class(Member member, PyObject* self, PyObject* const* args = nullptr,
                           Py_ssize_t nargs = 0, PyObject* kwnames = nullptr);
-/// Calls the override like answer_by_class, with arguments in a tuple and a dictionary, each of which may be null.
+/// Does the same as answer_by_class, but receives the arguments in a tuple and a dictionary, each of which may be null.
 PyObject* answer_by_class_to_call(Member member, PyObject* self, PyObject* args, PyObject* kwargs);
 
 /// Whether the class of this object has a __torch_function__ that is not the inherited one, and overrides are enabled
@@ -71,7 +71,8 @@ struct Literal {
     consteval Literal(const char (&given)[n]) { std::copy_n(given, n, text); }
 };
 
-/// `Seen<name>::of<f>` wraps `f`, the function of the member `name`, for a table.
+/// `Seen<name>::of<f>` is the function of the member `name` in a table of members. It calls the override of the
+/// object's class if there is one, and otherwise `f`.
 template <Literal member>
 struct Seen {
     static constexpr const char* name = member.text;
@@ -146,11 +147,11 @@ struct Seen {
 };
 
 /// Called if no signature fits a call. If an argument that is not a Tensor has a __torch_function__, calls it and
-/// throws its result as Overridden. `self` is null for functions.
+/// throws an Overridden that holds its result. `self` is null for functions.
 void answer_by_other_class(const char* name, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
                            PyObject* kwnames);
 
-/// Returns the tensor as an object of `type`, over the same memory.
+/// Returns the tensor as an object of `type` that shares its memory.
 PyObject* as_subclass(PyObject* tensor, PyTypeObject* type);
 
 int add_override(PyObject* module);

@@ -43,7 +43,7 @@ PyObject* translate_exception(const char* caller = nullptr);
 class Object {
   public:
     Object() = default;
-    /// Takes over a new reference. Null means that a Python error is set; then throws PythonError.
+    /// Takes ownership of a new reference. Throws PythonError if it is null, which means that a Python error is set.
     static Object steal(PyObject* p) {
         if (!p) throw PythonError();
         return Object(p);

@@ -33,7 +33,7 @@ Object arguments_of(const Stack& stack) {
     return arguments;
 }
 
-/// Converts the objects that the function returned to the operator's results.
+/// Converts the objects that the function returned into the results of the operator.
 void take_results(const Operator& op, PyObject* returned, Stack& stack) {
     SchemaText schema(op);
     const size_t count = schema.returns.size();

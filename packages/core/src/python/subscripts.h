@@ -27,7 +27,7 @@ class IndexExpression {
     const Tensor& tensor(const IndexItem& item) const { return tensors_[static_cast<size_t>(item.value)]; }
     /// Whether there are bools or tensors among the indices, which select individual elements.
     bool advanced() const { return advanced_; }
-    /// The number of dimensions that item `first` and the items after it index.
+    /// The number of dimensions that are indexed by item `first` and all later items.
     int64_t consumed(int first) const;
 
   private:

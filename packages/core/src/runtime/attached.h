@@ -54,8 +54,8 @@ extern constinit thread_local Attached* attaching;
 /// The backend of every device type; null where none is attached.
 extern std::atomic<const Attached*> attached[kNumDeviceTypes];
 
-/// Finds a backend if none is attached, and returns null if none is found. A plug-in whose name is not "cuda" is found
-/// when its name is parsed: parse_device.
+/// Finds a backend if none is attached, and returns null if none is found. A plug-in that has another name than "cuda"
+/// is found earlier, when parse_device parses its name.
 const Attached* attached_or_null(DeviceType type);
 const Attached& require_attached_slow(DeviceType type);
 /// Returns the backend of that type. Raises an error if there is none, or in a child of the process that attached it.
@@ -75,8 +75,9 @@ inline const Attached& resolve_attached(Device& device) {
     return owner;
 }
 
-/// A scope in which this thread holds the lock of an allocator. In such a scope `HostTable::describe` does not look up the
-/// line of a call, because the look-up needs the lock of the interpreter, whose owner may wait for the allocator.
+/// A scope in which this thread holds the lock of an allocator. In such a scope, `HostTable::describe` does not look up
+/// the line of a call. The look-up needs the lock of the interpreter, and the thread that holds this lock may be
+/// waiting for the allocator.
 class UnderAllocatorLock {
   public:
     UnderAllocatorLock() { ++depth_; }

@@ -296,7 +296,7 @@ std::span<Page> CachingAllocator::whole_pages(const Block* block) const {
     return {&block->segment->pages[first], end > first ? end - first : 0};
 }
 
-/// Marks the pages of a block as used. Returns the number of bytes of those pages that had been discarded before.
+/// Marks the pages of a block as used. Returns how many bytes of these pages had been discarded.
 size_t CachingAllocator::take_pages(const Block* block, uint64_t now) {
     size_t discarded = 0, missing = 0;
     for (Page& page : pages(block)) {

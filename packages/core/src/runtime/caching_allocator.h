@@ -47,7 +47,8 @@ class Driver {
     /// more.
     virtual bool short_of_memory(size_t) noexcept { return false; }
     /// Returns the minimum time in milliseconds until other programs may need the memory, if the last call of
-    /// `short_of_memory` returned false. The allocator checks again after this time at the latest.
+    /// `short_of_memory` returned false. The allocator calls `short_of_memory` again no later than when this
+    /// time has passed.
     virtual uint64_t calm_ms() noexcept { return UINT64_MAX; }
 
     /// Places a mark after all work that is queued on the stream so far, and returns the mark. Called only for drivers
@@ -88,15 +89,15 @@ class CachingAllocator {
     /// From this call until `end_capture`, blocks for `stream` are allocated from `pool`.
     void begin_capture(PoolId pool, StreamId stream);
     void end_capture(PoolId pool) noexcept;
-    /// Declares that no graph uses the pool any longer. The pool's free segments are returned to the driver at once.
-    /// Each remaining segment is returned when its last block is released.
+    /// Declares that no graph uses the pool any longer. The pool's free segments are returned to the driver
+    /// immediately. Each remaining segment is returned when its last block is released.
     void retire(PoolId pool) noexcept;
     /// The pool to which a live block belongs. Returns 0 for the common memory, and also if there is no live block at
     /// `data`.
     PoolId pool_of(const void* data) noexcept;
 
-    /// Returns to the driver all memory that has been unused for long enough at the time `now`. For callers that do not
-    /// call `release` often.
+    /// Returns to the driver all memory that has been unused for long enough at the time `now`. For callers that call
+    /// `release` rarely.
     void tick(uint64_t now) noexcept;
     /// Returns all unused memory if the driver is short of `nbytes`.
     void make_room(size_t nbytes) noexcept;

@@ -20,9 +20,9 @@ class CpuContext {
         return &context_;
     }
 
-    /// Makes kernels draw their random numbers in order from the twister of `generator`.
+    /// Makes kernels draw their random numbers in order from the Mersenne twister of `generator`.
     void draw_from(Generator* generator) { twister_ = generator; }
-    /// The generator from whose twister a kernel must draw; null if random numbers are functions of the key.
+    /// The generator from whose Mersenne twister a kernel must draw; null if random numbers are functions of the key.
     static Generator* twister(const KernelContext* context) {
         return static_cast<CpuContext*>(context->impl)->twister_;
     }

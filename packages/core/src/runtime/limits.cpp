@@ -16,9 +16,10 @@ namespace rushlight::detail {
 
 namespace {
 
-/// Calls `visit` with the folder of the process's control group in the hierarchy of `controller` ("" stands for version
-/// 2 of control groups), and then with the folder of each of its ancestors. In a container, the path may be a path of
-/// the host, of which only the root folder exists in the container.
+/// Calls `visit` with the folder of the process's control group in the hierarchy of `controller`, and then with the
+/// folder of each ancestor of this group. If `controller` is "", the hierarchy is that of version 2 of control groups.
+/// In a container, the group's path may be its path on the host. The container then has only the root folder of this
+/// path.
 void for_each_group(const std::string& root, const std::string& controller,
                     const std::function<void(const std::string&)>& visit) {
     std::ifstream groups(root + "/proc/self/cgroup");

@@ -77,7 +77,7 @@ void give_back(int extra) {
     if (extra > 0) lent.store(0, std::memory_order_release);
 }
 
-/// Stores an exception. If several ranges throw, keeps the exception of the range that begins first.
+/// Stores an exception. If there are exceptions in several ranges, keeps that of the range that begins first.
 class FirstError {
   public:
     void keep(int64_t at) {

@@ -29,7 +29,7 @@ struct PinnedDriver final : Driver {
     BackendStatus status = BackendStatus::Ok;  // the status of the last call of `pin`
 };
 
-/// The events that follow the copies that read or write a block. An event is removed when it is reached.
+/// The events that are recorded after the copies that read or write a block. An event is removed when it is reached.
 using Copies = std::vector<std::unique_ptr<rushlight::Event>>;
 
 /// Returns whether all copies are done.

@@ -10,17 +10,17 @@
 namespace rushlight::detail {
 
 /// Note [How long memory is kept]
-/// Unused memory is returned to the system after one second. It is kept longer if the program has recently reused this
-/// amount of memory after a longer pause. Then it is kept for twice the length of the pause. So a loop whose steps take
+/// Unused memory is returned to the system after one second. If the program has recently reused this amount of memory
+/// after a longer pause, the memory is kept for twice the length of that pause. For example, a loop whose steps take
 /// twenty seconds keeps the memory of its peak, while the memory of a peak that does not recur is returned after one
 /// second.
 ///
-/// The time from one allocation of some memory to the next allocation is its period. If the memory was kept in between,
-/// the period is measured directly. If the memory was returned, newly mapped memory counts as a reuse of it, because
-/// the returned memory would have been used instead if it had been kept. So the period of a loop is known in its second
+/// The period of some memory is the time from one allocation of this memory to the next. If the memory was kept in
+/// between, the period is measured directly. If the memory was returned, newly mapped memory counts as a reuse of it,
+/// because a kept block would have been used in its place. The period of a loop is therefore measured in its second
 /// step.
 ///
-/// Bytes that were used again are counted by classes of periods. The longest period of each class is twice the longest
+/// Reused bytes are counted separately for each class of periods. The longest period of each class is twice the longest
 /// period of the previous class. A count expires after four to eight times the longest period of its class. Memory is
 /// not kept for periods above a minute, because the page faults that this would save take a negligible part of the
 /// time.
@@ -100,8 +100,9 @@ class RecentUse {
     std::array<Returned, kTicks> returned_ = {};
 
   public:
-    /// Decides which unused memory is returned to the system now. All unused memory is counted first, and then `keeps`
-    /// is called for each part. The memory that was used last is kept first.
+    /// Decides which unused memory is returned to the system now. First, `count` is called for each part of the unused
+    /// memory, and then `keeps` is called for each part. If only some of the memory can be kept, the memory that was
+    /// used last is kept.
     class Choice {
       public:
         Choice(RecentUse& use, uint64_t now) : now_(now) {
@@ -119,7 +120,7 @@ class RecentUse {
             if (released + kKeepMs > now_) return;
             if (size_t index = youngest(released); index < kClasses) kept_[index] += nbytes;
         }
-        /// Called between the last `count` and the first `keeps`.
+        /// Called after all calls of `count` and before the first call of `keeps`.
         void decide() {
             for (size_t i = 0; i < kClasses; ++i) {
                 size_t wanted = kept_[i];
@@ -140,8 +141,8 @@ class RecentUse {
         }
 
       private:
-        /// Of the classes that still keep memory that was released at `released`, returns the class with the shortest
-        /// periods.
+        /// Returns the class with the shortest periods among those that still keep memory that was released at the time
+        /// `released`.
         size_t youngest(uint64_t released) const {
             size_t i = 0;
             while (i < kClasses && released + keep_ms_[i] <= now_) ++i;

@@ -30,7 +30,7 @@ struct Coordinates {
 inline Layout layout_of(const Tensor& t) { return sparse_parts(t).layout; }
 /// Returns the coordinates of a tensor of any sparse layout.
 Coordinates coordinates(const Tensor& t);
-/// Returns coordinates that are sorted and without duplicates.
+/// Returns the coordinates and values in sorted order, without duplicates.
 Coordinates coalesced(const Tensor& t);
 /// Returns a COO tensor with the autograd history of the values.
 Tensor from_coordinates(const Coordinates& c);

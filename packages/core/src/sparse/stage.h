@@ -10,8 +10,8 @@ void install_sparse_stage();
 
 namespace sparse {
 
-/// Adapts a sparse form to the signature of a stage's function, whose first two arguments, the operator and the mask,
-/// are ignored.
+/// Gives `form`, an implementation for sparse tensors, the signature of a stage's function. The first two arguments of
+/// this signature, the operator and the mask, are ignored.
 template <auto form>
 struct AtStage;
 template <class R, class... A, R (*form)(A...)>

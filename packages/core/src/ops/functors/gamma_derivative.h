@@ -18,8 +18,8 @@ inline namespace RUSHLIGHT_CPU {  // one namespace for each capability, so that 
 // The integrand of one of the two integrals is nowhere negative. Both integrals can be differentiated with respect to a
 // once more, at a fixed z, which gives the curvature.
 
-/// Computes the first integral by the power series of its exponential. The result is the sum over n of z^n / (a (a+1)
-/// ... (a+n)) * (psi(a) - y + 1/a + ... + 1/(a+n)).
+/// Computes the first integral of the note, with the power series of the exponential function in its integrand. The
+/// result is the sum over n of z^n / (a (a+1) ... (a+n)) * (psi(a) - y + 1/a + ... + 1/(a+n)).
 RL_SPECIAL double gamma_derivative_series(double a, double y, bool curvature, bool quick) {
     const double z = std::exp(y), end = quick ? kQuick : 1e-17;
     // psi(a + 1) includes the first fraction, because psi(a) and 1/a would cancel for small a.
@@ -48,9 +48,9 @@ RL_SPECIAL double exp_rest(double x) {
     return 0.5 * x * x * sum;
 }
 
-/// Computes that one of the two integrals whose integrand is not negative, by the trapezoidal rule in the variable v,
-/// where s = width * e^(v - e^-v): H. Takahasi and M. Mori, "Double exponential formulas for numerical integration",
-/// 1974.
+/// Computes the integral whose integrand is nowhere negative, which is one of the two integrals of the note. Uses the
+/// trapezoidal rule in the variable v, where s = width * e^(v - e^-v): H. Takahasi and M. Mori, "Double exponential
+/// formulas for numerical integration", 1974.
 RL_SPECIAL double gamma_derivative_quadrature(double a, double y, bool curvature, bool quick) {
     const double z = std::exp(y), apart = a - z, step = quick ? 0.25 : 0.125;
     // y - psi(a), without cancellation if both are large: DLMF 5.11.2.

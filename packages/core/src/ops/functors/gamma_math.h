@@ -259,7 +259,8 @@ RL_SPECIAL double igammac_small(double a, double x, bool quick) {
     return -std::expm1(power) - std::exp(power) * a * sum;
 }
 
-/// The regularised incomplete gamma functions (DLMF 8.2.4), lower or upper. With `quick`, the result has float32 accuracy.
+/// The regularised incomplete gamma functions (DLMF 8.2.4), lower or upper. If `quick` is true, the result has float32
+/// accuracy.
 RL_SPECIAL double incomplete_gamma(double a, double x, bool lower, bool quick = false) {
     if (!(a >= 0 && x >= 0) || (a == 0 && x == 0)) return static_cast<double>(NAN);
     if (std::isinf(a)) return std::isinf(x) ? static_cast<double>(NAN) : lower ? 0 : 1;

@@ -41,7 +41,7 @@ struct Number {
     }
 };
 
-/// The settings by which all optimizers here compute the gradient of an element.
+/// The settings from which all optimizers in this file compute the gradient of an element.
 struct Gradient {
     double sign;  // -1 to maximise, otherwise 1
     double weight_decay;  // weight_decay * parameter is added to the gradient

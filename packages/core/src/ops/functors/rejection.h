@@ -46,7 +46,7 @@ struct Cube {
     RL_HD explicit Cube(double shape)
         : d((shape < 1 ? shape + 1 : shape) - 1. / 3), c(1 / std::sqrt(9 * d)) {}
 
-    /// Returns v for a normal number x, or 0 if the candidate is rejected, which the uniform number u decides.
+    /// Returns v for a normal number x, or 0 if the candidate is rejected. The rejection depends on u, a uniform number.
     RL_HD double operator()(double x, double u) const {
         const double root = 1 + c * x;
         if (root <= 0) return 0;
@@ -56,7 +56,7 @@ struct Cube {
     }
 };
 
-/// Returns the smallest positive normal number of a dtype, which is the smallest gamma variable that is stored in it.
+/// Returns the smallest positive normal number of a dtype. Smaller gamma variables are replaced by this number.
 inline double smallest_normal(DType t) {
     return t == DType::Float64 ? 0x1p-1022 : t == DType::Float16 ? 0x1p-14 : 0x1p-126;
 }

@@ -52,7 +52,7 @@ RL_HD inline C mean_of(C sum, int64_t count) {
     }
 }
 
-/// Returns `x` times a factor, for slices that are added.
+/// Returns `x` times a factor, for operators that add slices.
 template <class T>
 RL_HD inline T scaled(T x, Computed<T> by) {
     if constexpr (std::is_same_v<T, bool>) return x & by;

@@ -125,8 +125,8 @@ RL_HD inline double lgamma_stirling(double x) {
     double y = low ? x + 8 : x, moved = stirling(y, 1 / y);
     return low ? moved - log(eight_factors(x)) : moved;
 }
-/// Returns x minus the nearest integer. If this difference is multiplied by pi instead of x, sines and tangents keep
-/// all their digits.
+/// Returns x minus the nearest integer. Sines and tangents of pi times this difference are accurate in all digits,
+/// unlike those of pi times x.
 RL_HD inline double beyond_integer(double x) { return x - nearbyint(x); }
 constexpr double kPi = 3.141592653589793;
 /// Returns the absolute value of sin(pi x).
