@@ -64,7 +64,7 @@ RL_API Tensor batch(const Tensor& t, const Ref<BatchLevel>& level);
 RL_API Tensor unbatch(const Tensor& t, const BatchLevel& level, bool expand);
 /// Returns the plain tensor that a batched tensor wraps. Other tensors are returned unchanged.
 RL_API Tensor physical(const Tensor& t);
-/// Wraps a plain tensor as a batched tensor: its leading dimensions belong to `levels`.
+/// Wraps a plain tensor as a batched tensor. The leading dimensions of the plain tensor belong to `levels`.
 RL_API Tensor wrap_levels(const Tensor& value, uint64_t levels, const Ref<BatchLevel>& innermost);
 /// Returns a view of the tensor that is batched in every open level that is not passive. Outside of vmap, returns the
 /// tensor itself.

@@ -77,8 +77,8 @@ class ParallelBranches {
     bool before_;
 };
 
-/// Functions that a language binding provides to the engine. A thread of the engine calls `begin` first and `end` last. It
-/// calls `carry` to transfer an exception that it caught to another thread.
+/// Functions that a language binding provides to the engine. A thread of the engine calls `begin` first and `end` last.
+/// If an exception that it caught must be thrown on another thread, it calls `carry`.
 struct ThreadFunctions {
     void* (*begin)();
     void (*end)(void* state);  // not called on device threads, because they never end

@@ -7,8 +7,9 @@
 namespace rushlight::cuda {
 namespace {
 
-/// `count` rows, each of which consists of `pieces` runs of `size` adjacent elements. The next run of a row begins
-/// `count` runs later in memory. Each row is divided into `shares` parts, and block (row, share) processes one part.
+/// `count` rows, each of which consists of `pieces` runs of `size` adjacent elements. In memory, the first runs of all
+/// rows come first, then their second runs, and so on. Each row is divided into `shares` parts, and block (row, share)
+/// processes one part.
 struct Runs {
     int64_t count, size, pieces, shares;
 
