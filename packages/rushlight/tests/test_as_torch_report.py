@@ -61,7 +61,25 @@ def test_names_of_a_program() -> None:
     ],
 )
 def test_what_is_missing(name: str, missing: str | None) -> None:
-    assert report.missing_part(name) == missing
+    assert report.find(name).missing == missing
+
+
+@pytest.mark.parametrize(
+    ("name", "raises"),
+    [
+        ("torch.distributed.fsdp.FullyShardedDataParallel", True),
+        ("torch.nested.nested_tensor", True),
+        ("torch.hub.load", True),
+        ("torch.distributed.device_mesh.DeviceMesh", True),
+        ("torch.nn.Linear", False),
+        ("torch.sin", False),
+        ("torch.nn.functional.relu", False),
+        ("torch.nn", False),
+        ("torch.float32", False),
+    ],
+)
+def test_what_only_raises_an_error(name: str, raises: bool) -> None:
+    assert report.only_raises(report.find(name).value) == raises
 
 
 def test_what_differs() -> None:
@@ -93,6 +111,11 @@ def test_the_command(tmp_path: Path) -> None:
     assert "b.py: 2 names of torch, 0 missing, 1 that differ" in done.stdout
     assert "line 2: torch.compile differs: **`torch.compile`** returns its argument" in done.stdout
     assert run("b.py").returncode == 0
+    (tmp_path / "e.py").write_text("from torch.nested import nested_tensor\n")
+    done = run("e.py")
+    assert done.returncode == 1
+    assert "e.py: 1 names of torch, 1 missing, 0 that differ" in done.stdout
+    assert "line 1: torch.nested.nested_tensor is not supported" in done.stdout
     (tmp_path / "c.py").write_text("import (")
     assert run("b.py", "c.py", "d.py").returncode == 2
     assert run().returncode == 2

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import rushlight
 
@@ -89,11 +89,19 @@ def uses(text: str) -> list[Use]:
     ]
 
 
-def missing_part(name: str) -> str | None:
-    """Return the shortest prefix of a torch name that is missing in rushlight, or None if the whole name exists.
+class Found(NamedTuple):
+    """What rushlight has under a name of torch.
 
-    Attributes of classes and functions are not checked, because they may belong to instances.
+    missing: the shortest prefix of the name that is missing, or None. value: the object, if nothing is missing. If the name
+    is an attribute of a class or function, `value` is this class or function, because attributes may belong to instances.
     """
+
+    missing: str | None
+    value: object = None
+
+
+def find(name: str) -> Found:
+    """Look up a torch name in rushlight. Attributes of classes and functions are not looked up."""
     parts = name.split(".")[1:]
     value: object = rushlight
     for i, part in enumerate(parts):
@@ -102,11 +110,17 @@ def missing_part(name: str) -> str | None:
             value = getattr(value, part)
         except AttributeError:
             if not _is_module(value) or not _exists(module):
-                return ".".join(["torch", *parts[: i + 1]])
+                return Found(".".join(["torch", *parts[: i + 1]]))
             value = import_module(module)
         if not _is_module(value):
-            return None
-    return None
+            break
+    return Found(None, value)
+
+
+def only_raises(value: object) -> bool:
+    """Return whether each call of a function or class raises an error, so that its return type is NoReturn."""
+    function = getattr(value, "__init__", None) if isinstance(value, type) else value
+    return getattr(function, "__annotations__", {}).get("return") in (NoReturn, "NoReturn")
 
 
 def _is_module(value: object) -> bool:
@@ -216,16 +230,23 @@ def main(arguments: list[str]) -> int:
             print(f"{path}: cannot be read ({error})", file=sys.stderr)
             status = 2
             continue
-        missing = [(use, part) for use in found if (part := missing_part(use.name))]
-        gone = {use.name for use, _ in missing}
+        here = [(use, find(use.name)) for use in found]
+        missing = [(use, one.missing) for use, one in here if one.missing]
+        raising = [use for use, one in here if not one.missing and only_raises(one.value)]
+        gone = {use.name for use, _ in missing} | {use.name for use in raising}
         different = [
             (use, text) for use in found if use.name not in gone and (text := differs(use.name, page))
         ]
-        print(f"{path}: {len(found)} names of torch, {len(missing)} missing, {len(different)} that differ")
+        absent = len(missing) + len(raising)
+        print(f"{path}: {len(found)} names of torch, {absent} missing, {len(different)} that differ")
         for use, part in missing:
             print(
                 f"  line {use.line}: {use.name} is missing"
                 + (f": there is no {part}" if part != use.name else "")
+            )
+        for use in raising:
+            print(
+                f"  line {use.line}: {use.name} is not supported: it can be imported, but a call raises an error"
             )
         for use, text in different:
             print(
@@ -236,5 +257,5 @@ def main(arguments: list[str]) -> int:
                     subsequent_indent="    ",
                 )
             )
-        status = max(status, int(bool(missing)))
+        status = max(status, int(absent > 0))
     return status

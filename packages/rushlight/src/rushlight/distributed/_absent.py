@@ -13,7 +13,7 @@ HINT = "hint: rushlight.distributed has process groups over shared memory, and D
 class Absent:
     """Base class of placeholders: creating an instance raises RuntimeError."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise RuntimeError(f"distributed.{type(self).__name__}(): is not supported\n{HINT}")
 
 
