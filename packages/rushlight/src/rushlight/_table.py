@@ -61,6 +61,7 @@ MODULES: dict[str, dict[str, str]] = {
     "distributed.constants": {
         "rushlight_multiprocessing.distributed.group": "DEFAULT_TIMEOUT:default_pg_timeout"
     },
+    "distributed.distributed_c10d": {"rushlight.distributed": "*"},
     "distributed.fsdp.fully_sharded_data_parallel": {
         "rushlight.distributed.fsdp": "CPUOffload FullyShardedDataParallel MixedPrecision",
     },
@@ -91,6 +92,9 @@ MODULES: dict[str, dict[str, str]] = {
         ),
     },
     "futures": {"rushlight_core.futures": "Future collect_all wait_all"},
+    "jit._script": {
+        "rushlight.jit": "ScriptFunction ScriptModule ScriptModule:RecursiveScriptModule script script_method"
+    },
     "library": {"rushlight_autograd.library": "*"},
     "linalg": {"rushlight_core.linalg": "*"},
     "masked": {"rushlight_core.masked": "*"},

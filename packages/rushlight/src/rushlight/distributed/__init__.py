@@ -58,6 +58,7 @@ def __getattr__(name: str) -> Any:
         "checkpoint",
         "constants",
         "device_mesh",
+        "distributed_c10d",
         "fsdp",
         "nn",
         "optim",
