@@ -178,7 +178,10 @@ def raised(group: list[Op], inplace: bool = False) -> dict[str, str]:
         for argument in op.schema.arguments:
             for error, text in _ERRORS_OF_ARGUMENTS.get(argument.name, {}).items():
                 add(error, text)
-        if "out" in op.variants and op.kind != "create" and not (op.gives_truth or op.result == "bool"):
+        if op.computes_in_out and not inplace:
+            if "dtype" in {a.name for a in op.schema.arguments}:
+                add("RuntimeError", "`dtype` is given and differs from the dtype of `out`.")
+        elif "out" in op.variants and op.kind != "create" and not (op.gives_truth or op.result == "bool"):
             add(
                 "RuntimeError",
                 f"The dtype of `{written}` cannot hold the result, for example int64 for a float32 result.",

@@ -78,14 +78,14 @@ PyObject* translate_exception(const char* caller) {
 int add_errors(PyObject* module) {
     set_warning_handler(warn_in_python);
     linalg_error = PyErr_NewExceptionWithDoc(
-        "rushlight.linalg.LinAlgError",
+        "rushlight_core.linalg.LinAlgError",
         "Raised when a matrix is singular or not positive-definite, or when an iteration does not converge.",
         PyExc_RuntimeError, nullptr);
     if (!linalg_error || PyModule_AddObjectRef(module, "_LinAlgError", linalg_error) < 0) return -1;
     // The class is derived from Python's MemoryError, and also from RuntimeError as PyTorch's class is.
     PyObject* bases = PyTuple_Pack(2, PyExc_MemoryError, PyExc_RuntimeError);
     if (!bases) return -1;
-    memory_error = PyErr_NewExceptionWithDoc("rushlight.OutOfMemoryError", docstrings::OutOfMemoryError_,
+    memory_error = PyErr_NewExceptionWithDoc("rushlight_core.OutOfMemoryError", docstrings::OutOfMemoryError_,
                                              bases, nullptr);
     Py_DECREF(bases);
     return memory_error ? PyModule_AddObjectRef(module, "OutOfMemoryError", memory_error) : -1;
