@@ -74,7 +74,10 @@ def check_result(op: Op) -> None:
 
 
 def rule_of(op: Op) -> str:
-    """Return the expression for the result's dtype. For kinds pointwise and reduce, it is derived from a word of WORDS."""
+    """Return the expression for the result's dtype.
+
+    Entries of kind "pointwise" or "reduce" give one of the words in WORDS, from which the expression is derived.
+    """
     if op.kind not in WORDS:
         return op.result or ("input" if op.kind == "view" else "")
     names = [a.name for a in op.schema.arguments]

@@ -39,8 +39,8 @@ struct ConvolutionGeometry {
         return groups == in_channels && in[0] == 1 && out[0] == 1 && kernel[0] == 1 && padding[0] == 0;
     }
     /// Whether each output element reads one pixel of the input. A transposed convolution with stride 1 and
-    /// output_padding is not pointwise: `in` has additional pixels that no element of `out` reads. It is computed like
-    /// a convolution with a larger kernel.
+    /// output_padding is not pointwise, because its result has additional pixels; `in` holds the sizes of this
+    /// result. It is computed like a transposed convolution with a larger kernel.
     bool is_pointwise() const {
         bool one = true;
         for (int d = 0; d < 3; ++d)

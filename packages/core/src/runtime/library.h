@@ -6,8 +6,8 @@
 
 namespace rushlight::detail {
 
-/// A library in the folder of librushlight (vendor code that is distributed with core). It is opened on first use and
-/// never closed. The functions may be called from any thread. They need no lock, since opening a library twice returns
+/// A library that is distributed in the folder of librushlight, such as oneDNN. It is opened on first use and never
+/// closed. The functions may be called from any thread. They need no lock, since opening a library twice returns
 /// the same library.
 class LazyLibrary {
   public:

@@ -10,7 +10,7 @@ _OFFSET_BITS = 32
 
 
 class Marks:
-    """One shared word per worker, readable after a crash of the worker: the number of a batch and a position in it."""
+    """Shared memory with the number of a batch and a position in it for each worker, also after the worker crashes."""
 
     def __init__(self, num_workers: int, fd: int | None = None) -> None:
         self.num_workers = num_workers

@@ -10,7 +10,7 @@ Note [Room without a lock]
 Locking the ledger takes a sixth of the time that sending a small message takes. The lock is therefore not used to put an
 object into a queue with a limit that has room. The process first counts its object as unsent. It then reads the counts of
 all processes, and finally the number of messages in the pipe. If the sum is within the limit, the process sends the object
-and then subtracts it from its count. A process that has locked the ledger takes the same steps in the same order. If two
+and then no longer counts it as unsent. A process that has locked the ledger takes the same steps in the same order. If two
 processes put objects at the same time, at least one of them reads the other's count: each process releases the lock `_own`
 between the write and the reads, and this release acts as a memory barrier. Together, the processes therefore never exceed
 the limit. An object that has just been sent may be counted twice for a moment, and two processes that compete for the last

@@ -14,7 +14,7 @@ struct ConvolutionOperand {
     bool channels_last;
 };
 
-/// `dtype` is Float32 or BFloat16, the dtype of all operands.
+/// `dtype` is the dtype of all operands: Float32 or BFloat16.
 bool convolution_forward(KernelContext& ctx, const ConvolutionGeometry& g, DType dtype, ConvolutionOperand in,
                          ConvolutionOperand weight, ConvolutionOperand bias, ConvolutionOperand out);
 bool convolution_backward_data(KernelContext& ctx, const ConvolutionGeometry& g, DType dtype,

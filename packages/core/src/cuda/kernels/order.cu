@@ -13,7 +13,7 @@ using namespace functors;
 
 // --- Keys -------------------------------------------------------------------------------------------
 
-/// Sort keys. Their lowest `bits` bits order the elements in ascending or descending order. If `with_rows` is true, the
+/// Sort keys. Sorting by their lowest `bits` bits sorts the elements in ascending or descending order. If `with_rows` is true, the
 /// bits above these contain the number of the row.
 struct Keys {
     int64_t total, n;

@@ -396,7 +396,7 @@ class Lowering:
         for argument in node.arguments:
             if isinstance(argument, Use):
                 if self._representative(argument.value) != parent:
-                    raise UnsupportedError("a view of two tensors is not supported")
+                    raise UnsupportedError("a view cannot have more than one tensor as its base")
                 arguments.append(indices)
             elif any(is_size(item) for item in _items(argument)):
                 raise UnsupportedError("an argument depends on a dynamic size, which is not supported")

@@ -73,7 +73,7 @@ class Constraint:
 
     def check(self, value: Tensor) -> Tensor:
         """Return whether each event of `value` belongs to the set: a bool tensor without the event dimensions."""
-        raise NotImplementedError(f"{type(self).__name__} does not define check")
+        raise NotImplementedError(f"{type(self).__name__} does not define the method check()")
 
     def __repr__(self) -> str:
         return f"{_shown(type(self))}()"

@@ -24,7 +24,7 @@ device_fallback: str
 
 
 class _Switches(ModuleType):
-    """The class of this module. Its attribute `device_fallback` reads and sets the switch in core."""
+    """The class of this module. Its attribute `device_fallback` is a setting of `rushlight_core`."""
 
     @property
     def device_fallback(self) -> str:
