@@ -134,6 +134,15 @@ void refuse(const char* op, const Tensor& t, const char* what) {
 
 namespace rushlight {
 
+void assign_sparse(const char* op, const Tensor& t, const Tensor& other) {
+    sparse::check_write(op, t);
+    // The parts belong to the storage, and so does its counter of versions. A node that saved `t` must see the write.
+    const uint32_t version = t.version();
+    t.impl()->assign(Ref<Storage>::share(other.impl()->storage()), other.sizes(), other.strides(), 0,
+                     other.dtype());
+    t.impl()->own_version(version);
+}
+
 Tensor coalesce(const Tensor& t) {
     RL_CHECK(is_sparse(t) && sparse_parts(t).layout == Layout::Coo, throw_runtime,
              "coalesce expected sparse coordinate tensor layout but got %s", layout_name(t));

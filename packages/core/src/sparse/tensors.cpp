@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "sparse/parts.h"
 #include "sparse/stage.h"
 #include "tensor/factory.h"
 
@@ -48,15 +47,6 @@ const SparseParts& sparse_parts(const Tensor& t) {
 
 void set_sparse_parts(const Tensor& t, SparseParts parts) {
     *static_cast<SparseParts*>(t.impl()->storage()->release_context()) = std::move(parts);
-}
-
-void assign_sparse(const char* op, const Tensor& t, const Tensor& other) {
-    sparse::check_write(op, t);
-    // The parts belong to the storage, and so does its counter of versions. A node that saved `t` must see the write.
-    const uint32_t version = t.version();
-    t.impl()->assign(Ref<Storage>::share(other.impl()->storage()), other.sizes(), other.strides(), 0,
-                     other.dtype());
-    t.impl()->own_version(version);
 }
 
 }  // namespace rushlight
