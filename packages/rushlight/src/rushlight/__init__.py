@@ -255,4 +255,4 @@ def _find(name: str) -> str | None:
 
 
 def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(__all__))
+    return sorted({*globals(), *globals()["__all__"]})

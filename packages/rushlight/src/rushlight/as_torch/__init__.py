@@ -42,7 +42,7 @@ class _Torch(ModuleType):
         vars(self).update(
             {name: value for name, value in vars(rushlight).items() if not name.startswith("__")}
         )
-        self.__all__ = rushlight.__all__
+        self.__all__ = vars(rushlight)["__all__"]
         self.__file__ = rushlight.__file__
         self.__version__ = VERSION
         self.torch = self  # PyTorch imports itself, and some programs use `torch.torch`
