@@ -629,7 +629,8 @@ def sparse_resize_(self: Tensor, size: Any, sparse_dim: int, dense_dim: int) -> 
 
     Raises:
         RuntimeError: the tensor has values, and a number of dimensions changes or a sparse dimension becomes smaller; or
-            `size` does not have `sparse_dim + dense_dim` dimensions; or the layout is not COO.
+            `size` does not have `sparse_dim + dense_dim` dimensions, a number of dimensions is negative, or the layout is
+            not COO.
         NotImplementedError: the tensor has values, and the size of a dense dimension changes.
 
     Example:
@@ -640,6 +641,7 @@ def sparse_resize_(self: Tensor, size: Any, sparse_dim: int, dense_dim: int) -> 
     name = "sparse_resize_"
     size, old = tuple(size), tuple(self.shape)
     _, indices, _, values, coalesced = _parts(self, name, (_COO,))
+    _check_count(name, size, sparse_dim, dense_dim)
     if values.shape[0] == 0:
         return sparse_resize_and_clear_(self, size, sparse_dim, dense_dim)
     counts = (indices.shape[0], values.dim() - 1)
@@ -648,7 +650,7 @@ def sparse_resize_(self: Tensor, size: Any, sparse_dim: int, dense_dim: int) -> 
             f"{name}: the numbers of sparse and dense dimensions of a tensor with values must stay {counts}, "
             f"got {(sparse_dim, dense_dim)}"
         )
-    if any(new < n for new, n in zip(size[:sparse_dim], old, strict=False)):
+    if any(new < n for new, n in zip(size[:sparse_dim], old[:sparse_dim], strict=True)):
         raise RuntimeError(
             f"{name}(size): shrinking the size of sparse dimensions of a tensor with values is not supported, "
             f"got {size} for shape {old}"
@@ -670,7 +672,8 @@ def sparse_resize_and_clear_(self: Tensor, size: Any, sparse_dim: int, dense_dim
         sparse_dim, dense_dim: the new numbers of sparse and dense dimensions.
 
     Raises:
-        RuntimeError: `size` does not have `sparse_dim + dense_dim` dimensions, or the layout is not COO.
+        RuntimeError: `size` does not have `sparse_dim + dense_dim` dimensions, a number of dimensions is negative, or the
+            layout is not COO.
 
     Example:
         >>> x = torch.sparse_coo_tensor([[0]], [2.0], (1,))
@@ -680,11 +683,20 @@ def sparse_resize_and_clear_(self: Tensor, size: Any, sparse_dim: int, dense_dim
     name = "sparse_resize_and_clear_"
     size = tuple(size)
     _parts(self, name, (_COO,))
-    if len(size) != sparse_dim + dense_dim:
-        raise RuntimeError(
-            f"{name}(size): must have sparse_dim + dense_dim = {sparse_dim + dense_dim} dimensions, got {size}"
-        )
+    _check_count(name, size, sparse_dim, dense_dim)
     indices = _C.zeros((sparse_dim, 0), dtype=_C.int64, device=self.device)
     values = _C.zeros((0, *size[sparse_dim:]), dtype=self.dtype, device=self.device)
     _C._sparse_assign(name, self, _C._sparse_make(name, _COO, size, indices, None, values, True, False))
     return self
+
+
+def _check_count(name: str, size: tuple[int, ...], sparse_dim: int, dense_dim: int) -> None:
+    """Raise RuntimeError if `size` does not have `sparse_dim + dense_dim` dimensions, or if a number is negative."""
+    if min(sparse_dim, dense_dim) < 0:
+        raise RuntimeError(
+            f"{name}(sparse_dim, dense_dim): must not be negative, got {sparse_dim} and {dense_dim}"
+        )
+    if len(size) != sparse_dim + dense_dim:
+        raise RuntimeError(
+            f"{name}(size): must have sparse_dim + dense_dim = {sparse_dim + dense_dim} dimensions, got {size}"
+        )

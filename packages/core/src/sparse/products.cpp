@@ -79,7 +79,7 @@ Tensor times_sparse(const Tensor& a, const Tensor& b) {
 
 Tensor multiply(const char* op, const Tensor& a, const Tensor& b) {
     check_product(op, a, b);
-    // Both factors are plain if only the input of addmm or `out` is sparse.
+    // Both factors are dense if only the input of addmm or `out` is sparse.
     if (!is_sparse(a) && !is_sparse(b)) return ops::mm(a, b);
     if (is_sparse(a) && is_sparse(b)) return times_sparse(a, b);
     if (is_sparse(a)) {

@@ -487,6 +487,16 @@ def test_changes_of_the_shape() -> None:
     for other in (core.eye(2), dense().to_sparse_csr()):
         with pytest.raises(RuntimeError, match="sparse_resize_ expected sparse coordinate tensor layout"):
             other.sparse_resize_((9, 9), 2, 0)
+    for values in ([], [2.0]):
+        x = core.sparse_coo_tensor([[0] * len(values)], values, (1,))
+        for resize in (x.sparse_resize_, x.sparse_resize_and_clear_):
+            for size, dims in (((), (1, 0)), ((3, 4), (1, 0)), ((3,), (1, 1))):
+                with pytest.raises(RuntimeError, match=r"size\): must have sparse_dim"):
+                    resize(size, *dims)
+            for dims in ((2, -1), (-1, 2)):
+                with pytest.raises(RuntimeError, match="must not be negative"):
+                    resize((3,), *dims)
+        assert x.shape == (1,)
     with pytest.raises(RuntimeError, match="sparse_resize_and_clear_"):
         s.sparse_resize_and_clear_((3,), 2, 0)
     with pytest.raises(RuntimeError, match="template"):
