@@ -244,8 +244,8 @@ class Connection(standard.Connection):
         """Send a message. Return False if the kernel has no room for the message or for its descriptors."""
         self.check_arenas(outgoing)
         arenas = outgoing.arenas
-        flagged = (_PAYLOAD_IN_BLOCK * outgoing.payload_in_block) | (_IS_TENSOR * outgoing.is_tensor)
-        parts = [_HEADER.pack(len(payload), len(arenas), flagged, tag)]
+        kinds = (_PAYLOAD_IN_BLOCK * outgoing.payload_in_block) | (_IS_TENSOR * outgoing.is_tensor)
+        parts = [_HEADER.pack(len(payload), len(arenas), kinds, tag)]
         if arenas:
             parts.append(b"".join(_ARENA.pack(arena.key, arena.size) for arena in arenas))
         parts.append(payload)
