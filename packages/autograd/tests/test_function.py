@@ -210,7 +210,7 @@ def test_a_result_that_is_returned_twice() -> None:
             ctx.mark_dirty(x.mul_(2))
             return x, x
 
-    with pytest.raises(RuntimeError, match="returned a tensor of mark_dirty\\(\\) more than once"):
+    with pytest.raises(RuntimeError, match="returned a tensor passed to mark_dirty\\(\\) more than once"):
         InPlace.apply(leaf(2) * 1)
 
 

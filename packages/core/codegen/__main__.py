@@ -63,7 +63,9 @@ class UnknownDeviceError(ValueError):
 
 
 def kernels_of(device: str, backend: Path | None) -> dict[str, list[str]]:
-    """Return a dict that maps each kernel of a device's backend to the dtypes that it lacks; empty for the CPU."""
+    """Return a dict that maps each kernel of a device's backend to the dtypes that the kernel does not support.
+
+    For the CPU and the meta device, the dict is empty."""
     if device in ("cpu", "meta"):
         return {}
     from rushlight_core import _C  # imported here, because the library may not be built yet

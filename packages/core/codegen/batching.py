@@ -1,4 +1,4 @@
-"""Batching rules: which function of autograd's src/batch/ batches an operator in vmap, and how it uses each argument.
+"""Batching rules: which function in autograd's src/batch/ runs an operator in vmap, and how the function uses each argument.
 
 `packages/autograd/batching/*.yaml` assigns rules to operators. The rules of all other operators follow from their kinds.
 """

@@ -9,7 +9,10 @@ from .schema import Argument
 
 
 class DerivativeEmitter:
-    """An emitter of C++ for one part of a derivative. It also collects headers and `install_stage` calls of this part."""
+    """The base class of emitters of C++ for derivatives. Each subclass emits one part, such as the class of the node.
+
+    An emitter also collects the headers and the `install_stage` calls that its part needs.
+    """
 
     d: Derivative
     op: Op
@@ -60,7 +63,7 @@ class DerivativeEmitter:
 
     @staticmethod
     def field(use: Use) -> Use:
-        """Return the field of the node in which a value is saved. All attributes of a tensor are saved in the same field."""
+        """Return the field that stores a value in the node. One field stores all attributes of a tensor."""
         return Use(use.name, "shape") if use.attribute else use
 
     def position(self, name: str) -> int:
@@ -73,7 +76,7 @@ class DerivativeEmitter:
         return f"first_[{self.position(name)}]"
 
     def fitted(self) -> list[str]:
-        """Return the arguments whose gradients generated code reduces to the argument's shape."""
+        """Return the arguments that may be broadcast. Generated code sums the gradient of each to the argument's shape."""
         if not self.d.broadcasts:
             return []
         return [n for names in self.d.grads for n in names]

@@ -18,10 +18,10 @@ is hand-written. Pointwise operators always have `broadcasts`.
 Note [Complex gradients]
 The gradient of a real loss L with respect to z = x + iy is dL/dx + i dL/dy. For a holomorphic f, it is conj(f') * grad,
 where grad is the gradient of the result. This equals conj(f' * conj(grad)), so the formula for real numbers is correct if
-its input and its output are conjugated. The generator adds both conjugations if the gradient is complex and the formulas
-read values; formulas therefore do not conjugate for this purpose. Functions that are not holomorphic (abs, angle, var) have
-`holomorphic: false`, and their formulas are used as written. The tangent of the result is f' times the tangent of the
-argument, so tangents are not conjugated.
+grad is conjugated before the formula is evaluated, and the result of the formula is conjugated afterwards. The generator
+adds these two conjugations if grad is complex and a formula reads values that may be complex, so the formulas in the files
+contain neither. Functions that are not holomorphic (abs, angle, var) have `holomorphic: false`, and their formulas are used
+as written. The tangent of the result is f' times the tangent of the argument, so tangents are not conjugated.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def _names(entry: dict[str, object], key: str) -> tuple[str, ...]:
 
 
 def _mask(entry: object, grads: dict[tuple[str, ...], Formula]) -> dict[str, Formula]:
-    """Return the formulas of a mask. They may read only values that the operator's only gradient formula reads."""
+    """Return the formulas of the key `mask`. They may read only values that the only formula in `grad` reads."""
     if entry is None:
         return {}
     if not isinstance(entry, dict):
@@ -178,7 +178,7 @@ def _mask(entry: object, grads: dict[tuple[str, ...], Formula]) -> dict[str, For
         part.uses() <= next(iter(grads.values())).uses() for part in parts.values()
     ):
         raise FormulaError(
-            "mask needs a single argument, and may read only values that the formula of its gradient reads"
+            "mask needs exactly one formula in grad, and may read only values that this formula reads"
         )
     return parts
 

@@ -105,7 +105,7 @@ def heads(op: Op, name: str, method: bool) -> list[str]:
 
 
 def facts(name: str, group: list[Op], method: bool) -> dict[str, list[str]]:
-    """Return a dict that maps titles to lines, for sections of docstrings and pages: arguments, results, dtypes, errors."""
+    """Return a dict that maps the titles of sections of the docstring, such as "Arguments" and "Raises", to their lines."""
     inplace = name != group[0].base
     found = {
         "Arguments": _arguments(name, group, method),
@@ -157,7 +157,10 @@ def _arguments(name: str, group: list[Op], method: bool) -> list[str]:
 
 
 def raised(group: list[Op], inplace: bool = False) -> dict[str, str]:
-    """Return a dict that maps error classes to texts, derived from the kind, arguments, dtypes and the key `raises`."""
+    """Return a dict that maps each error class to the description of its causes.
+
+    The causes are derived from the operators' kinds, arguments and dtypes, and from the key `raises`.
+    """
     written = "input" if inplace else "out"
     found: dict[str, list[str]] = {}
 

@@ -69,7 +69,10 @@ def dtypes_of(text: str) -> frozenset[str]:
 
 
 def takes_float8(text: str) -> bool:
-    """Return whether a value of the key `dtypes` contains the float8 dtypes. A value contains all of them or none."""
+    """Return whether a value of the key `dtypes` contains the float8 dtypes.
+
+    Each value contains either all float8 dtypes or none of them.
+    """
     return dtypes_of(text).issuperset(FLOAT8)
 
 

@@ -25,7 +25,7 @@ _BY_KERNEL = ("pointwise", "reduce", "custom", "dynamic")
 
 
 def way(op: Op, device: str, kernels: Collection[str]) -> str:
-    """Return the key in WAYS of the way in which an operator runs. `kernels` has the names of a device's kernels."""
+    """Return how an operator runs on a device, as a key of WAYS. `kernels` contains the names of the device's kernels."""
     if op.kind in ("composite", "view"):
         return op.kind
     if op.kind == "storage":

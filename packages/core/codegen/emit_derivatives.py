@@ -1,4 +1,4 @@
-"""C++ of the derivatives: for each operator a node, the stage function of Autograd, and the stage function of Dual."""
+"""Emit the C++ code of derivatives: the classes of nodes, and the stage functions of Autograd and Dual."""
 
 from __future__ import annotations
 

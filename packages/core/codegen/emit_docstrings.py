@@ -12,7 +12,7 @@ _TEMPLATE = Path(__file__).parent / "templates" / "_C.pyi.tmpl"
 
 
 def emit_docstrings(ops: list[Op]) -> dict[str, str]:
-    """Return the header python/docstrings.h: a constant for each documented function and class of the template."""
+    """Return the header python/docstrings.h, with a constant for each documented function and class in the template."""
     lines = [f"// {GENERATED}", "#pragma once", "", "namespace rushlight::python::docstrings {", ""]
     for node in ast.parse(_TEMPLATE.read_text()).body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and (text := ast.get_docstring(node)):

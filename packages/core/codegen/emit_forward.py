@@ -1,4 +1,4 @@
-"""C++ of the stage functions of Dual, which run the operator and attach tangents to its results."""
+"""Emit the C++ functions of the dispatch stage Dual, which call an operator and compute the tangents of its results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .schema import cpp_name
 
 
 class ForwardEmitter(DerivativeEmitter):
-    """An emitter of the stage functions of Dual for the forms of an operator."""
+    """Emits the functions of the stage Dual for the forms of an operator."""
 
     def emit(self) -> list[str]:
         lines: list[str] = []
@@ -23,7 +23,7 @@ class ForwardEmitter(DerivativeEmitter):
         return lines
 
     def _forward(self, form: Form) -> list[str]:
-        """Return the stage function of Dual. Without a rule, the function raises an error if an argument has a tangent."""
+        """Return the function of a form. Without a jvp rule, this function raises an error if an argument has a tangent."""
         jvp = self.d.jvp
         schema = form.schema
         function = form.symbol.removeprefix("op_") + "_dual"
@@ -84,7 +84,7 @@ class ForwardEmitter(DerivativeEmitter):
         return [*lines, "    return made;", "}"]
 
     def _forward_view(self, form: Form, call: str, given: str) -> list[str]:
-        """Return the stage function of an in-place view. The new tangent is the same view of the previous tangent."""
+        """Return the body for an operator such as `squeeze_`, which is also applied to the tangent of its argument."""
         first, *others = [cpp_name(a.name) for a in form.schema.arguments]
         view = cpp_name(self.op.base.removesuffix("_"))
         self.headers.add(f"rushlight/ops/{view}.h")
@@ -98,7 +98,7 @@ class ForwardEmitter(DerivativeEmitter):
         ]
 
     def _forward_by_aux(self, form: Form, aux: Form) -> list[str]:
-        """Return a function of the stage Dual that calls the form with auxiliary results, because the rule reads them."""
+        """Return a function that calls the form with auxiliary results, which the jvp formulas read, and discards them."""
         given = ", ".join(cpp_name(a.name) for a in form.schema.arguments)
         count = len(self.op.schema.returns)
         results = ", ".join(f"std::move(std::get<{i}>(all))" for i in range(count))
@@ -124,14 +124,15 @@ class ForwardEmitter(DerivativeEmitter):
 
     @staticmethod
     def _reads_what_it_writes(form: Form, rules: dict[str, Formula]) -> bool:
-        """Return whether a rule of an in-place operator reads the value that the first argument had before the call."""
+        """Return whether a jvp formula of an in-place operator reads the value of the first argument before the call."""
         first = Use(form.schema.arguments[0].name)
         return form.kind == "InPlace" and any(first in f.uses() for f in rules.values())
 
     def _by_rules(self, form: Form, rules: dict[str, Formula], with_aux: bool) -> list[str]:
-        """Return code that computes the tangents as sums of the rules' values.
+        """Return statements that add up the values of the jvp formulas of all arguments that have a tangent.
 
-        If the operator has several results, a rule's value is a tuple of tangents, or only the tangent of the first result.
+        If the operator has several results, the value of a formula is a tuple of tangents, or only the tangent of the first
+        result.
         """
         count = len(self.op.schema.returns)
         lines = [f"Tensor totals[{count}];"]
@@ -171,7 +172,7 @@ class ForwardEmitter(DerivativeEmitter):
         ]
 
     def _linear(self, form: Form) -> list[str]:
-        """Return a call of the operator itself with the tangents as arguments."""
+        """Return statements that call a linear operator on the tangents of its arguments."""
         parts = []
         linear_in = {cpp_name(name) for name in self.d.wanted}
         for i, a in enumerate(form.schema.arguments):

@@ -62,9 +62,10 @@ def emit_kernels(ops: list[Op], target: Target = CPU) -> dict[str, str]:
 
 
 def emit_cuda_list(compiled: list[Op], ops: list[Op]) -> dict[str, str]:
-    """Return the table in which the CUDA plug-in looks up its kernels.
+    """Return a dict that maps a file name to the C++ text of two tables for the CUDA plug-in.
 
-    The table contains the kernels of the compiled pointwise operators and reductions, and the hashes of all schemas.
+    The first table contains the kernels of the pointwise operators and reductions in `compiled`. The second table contains
+    the hash of the schema of every operator in `ops` that has a kernel.
     """
     loops = [op for op in compiled if op.kind in ("pointwise", "reduce")]
     lines = [

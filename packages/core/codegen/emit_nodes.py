@@ -107,7 +107,7 @@ class NodeEmitter(DerivativeEmitter):
         return [f"        const bool conjugate = {condition}f::conjugate(grads);"]
 
     def _share(self, text: str) -> str:
-        """Return the code of a gradient, with a conjugation if the values that formulas read may be complex."""
+        """Wrap the code of a gradient in `f::conjugated()` if the formulas read values that may be complex."""
         return f"f::conjugated(conjugate, {text})" if self.d.complex_values and text != "f::none" else text
 
     def _apply(self, names: tuple[str, ...], formula: Formula) -> list[str]:
@@ -140,7 +140,7 @@ class NodeEmitter(DerivativeEmitter):
         ]
 
     def _mask(self) -> list[str]:
-        """Return the method `mask` of an activation's node, which describes where the derivative is 0."""
+        """Return the code of the method `mask`, which describes where the derivative of an activation is 0."""
         if not self.d.mask:
             return []
         lines = ["    bool mask(ActivationMask& mask) override {", "        check_not_released();"]
@@ -155,7 +155,10 @@ class NodeEmitter(DerivativeEmitter):
         return [*lines, "        return true;", "    }"]
 
     def _apply_masked(self) -> list[str]:
-        """Return the methods that compute masked gradients; they are called if an activation reads the node's result."""
+        """Return the code of `apply_masked`, which computes gradients if an activation follows the operator.
+
+        `apply_masked` first multiplies the gradient of the result by the mask of the activation.
+        """
         if self.d.masked is None:
             return []
         lines = ["    bool takes_mask() const override { return true; }"]

@@ -1,4 +1,4 @@
-"""Python bindings. Each name has its signatures, a vectorcall function, a method and slots of Python's number protocol."""
+"""Python bindings: the signatures, functions and methods of all names, and the slots of Python's number protocol."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from .schema import cpp_name
 
 
 class RecordingEmitter(DerivativeEmitter):
-    """An emitter of the stage functions of Autograd for the forms of an operator."""
+    """An emitter of the functions that record the calls of an operator for the backward pass."""
 
     def emit(self) -> list[str]:
         if not self.d.grads:
@@ -29,7 +29,7 @@ class RecordingEmitter(DerivativeEmitter):
         return " || ".join(f"needs_grad({cpp_name(n)})" for names in self.d.grads for n in names)
 
     def _record(self, form: Form) -> list[str]:
-        """Return the function of the stage Autograd."""
+        """Return the function that records the calls of `form`."""
         schema = form.schema
         inplace = form.kind == "InPlace"
         call = f"Call<{schema.cpp_signature}>"
@@ -65,7 +65,7 @@ class RecordingEmitter(DerivativeEmitter):
         return [*lines, *(f"    {line}" for line in self._after(form)), "}"]
 
     def _record_by_aux(self, form: Form, aux: Form) -> list[str]:
-        """Return a function of the stage Autograd that computes auxiliary results only if it records a node."""
+        """Return a function that calls `aux`, the form with auxiliary results, only if a call of `form` is recorded."""
         given = ", ".join(cpp_name(a.name) for a in form.schema.arguments)
         count = len(self.op.schema.returns)
         results = ", ".join(f"std::move(std::get<{i}>(all))" for i in range(count))

@@ -82,7 +82,7 @@ def _variables(text: str) -> list[str]:
 
 
 def _type(stub: str) -> str:
-    """Use aliases such as `_int` for types whose names are also dtypes of the module or properties of Tensor."""
+    """Use aliases such as `_int` for types that have the name of a dtype in `_C` or of a property of Tensor."""
     return re.sub(r"\b(int|float|bool|dtype|device)\b", r"_\1", stub)
 
 
@@ -95,7 +95,9 @@ def _result_class(op: Op, name: str) -> list[str]:
 
 
 def _signatures(op: Op, name: str, method: bool) -> list[str]:
-    """Return signatures such as "(self, other: Tensor) -> Tensor": two if a list may be passed as separate arguments."""
+    """Return signatures such as "(self, other: Tensor) -> Tensor".
+
+    There are two signatures if a list may also be passed as separate arguments."""
     found = []
     for signature in signatures(op, name, method):
         parameters = tuple(replace(p, annotation=_type(p.annotation)) for p in signature.parameters)

@@ -134,7 +134,7 @@ def _form(op: Op, kind: str) -> Form | None:
 
 
 def _out_body(op: Op, copy: str) -> list[str]:
-    """Return the body of the out= form of an operator that computes its result first.
+    """Return the body of an out= form that first computes the result, and then copies it to `out`.
 
     If `dtype` is given, `out` must have that dtype. Functions that create tensors use the dtype and the device of `out`, and
     operators with the key computes_in_out use its dtype.

@@ -15,9 +15,9 @@ optional tensor is always accepted.
   `compute of x`, `real of x` and `complex of x` require the compute dtype, the real dtype or the complex dtype that
   corresponds to the dtype of `x`.
 * Shape: a name stands for the size of a dimension; each later occurrence of the name requires the same size. `*name` stands
-  for any number of dimensions, `...` for any number of dimensions that are not named elsewhere, and `_` for any size. The
-  name of an integer argument stands for the argument's value, and `*argument` for the values of a list. A size may be an
-  expression of these names and values.
+  for the sizes of any number of dimensions; each later occurrence requires the same sizes. `...` stands for any number of
+  dimensions of any sizes, and `_` for one dimension of any size. The name of an integer argument stands for the argument's
+  value, and `*argument` for the values of a list. A size may be an expression of these names and values.
 
 For an integer argument, the value is a list of the smallest and the largest accepted integer, where `...` means no bound.
 For a list argument, the value is the required length.

@@ -17,7 +17,7 @@ CORE = Path(__file__).parent.parent  # sources of the package; a wheel has no sr
 
 
 class UnknownOperatorError(ValueError):
-    """Raised if no operator has the name. The text lists similar names."""
+    """Raised if no operator has the name. The error message lists similar names."""
 
 
 def find_derivatives() -> Path | None:

@@ -6,10 +6,11 @@
     layout: input unless contiguous  row-major if `input` has the strides of both formats, as (N, 1, H, W) may
     layout: strides of input         dimensions in the order of the input's strides, as in pointwise operators
 
-The key applies to each result and auxiliary result that has as many dimensions as the named argument. This number must be 4
-or 5, except for `strides of`. If the key is a list, its items are the layouts of the first results, in order. Results are
-row-major without the key, and on devices that do not support the format (`Backend::memory_formats`). The results have these
-strides before the kernel runs.
+The key applies to each result and auxiliary result that has as many dimensions as the named argument. Only tensors of 4 or 5
+dimensions can be channels-last; `strides of` applies to tensors of any number of dimensions. If the key is a list, its items
+are the layouts of the first results, in order. Without the key, and on devices that do not support the memory format
+(`Backend::memory_formats`), results are row-major. The generated code allocates the results in this layout before the kernel
+runs.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ class Op:
 
     @property
     def gives_truth(self) -> bool:
-        """Whether the operator's loop writes truth values, which have no gradient."""
+        """Whether the operator's loop writes bools (or uint8 numbers in place of bools), which have no gradient."""
         return self.kind in ("pointwise", "reduce") and self.result in ("bool", "truth")
 
     @property

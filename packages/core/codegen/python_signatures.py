@@ -38,7 +38,7 @@ class Signature:
     returns: str
 
     def typed(self) -> str:
-        """Return "(input: Tensor, dim: int = 0) -> Tensor"."""
+        """Return the signature with types, such as "(input: Tensor, dim: int = 0) -> Tensor"."""
         parts = [
             f"{p.shown}: {p.parameter.annotation}" + f" = {p.parameter.default}" * bool(p.parameter.default)
             if p.parameter
@@ -87,7 +87,7 @@ def names_of(ops: list[Op]) -> dict[str, list[Op]]:
 
 
 def form_of(op: Op, name: str) -> Form:
-    """Return the form of the operator that a call of `name` runs: the first form, or the in-place form."""
+    """Return the form of `op` that `name` calls: the first form for the name `op.base`, or else the in-place form."""
     natural = op.forms()[0]
     return natural if name == op.base else next(f for f in op.forms() if f.kind == "InPlace")
 

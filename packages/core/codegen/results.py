@@ -1,9 +1,11 @@
 """The key `result`: the dtype of an operator's result.
 
-For kinds pointwise and reduce, the value is a word of WORDS. Without the key, the result has the dtype of the operands.
-`floating` converts integers and bools first, and `numeric` converts only bools; the operator computes in the converted
-dtype. With `truth`, the result is uint8 if the operands are uint8, otherwise bool. A view has the dtype of its input. For
-the other kinds, the value is an expression in Python's syntax:
+For kinds pointwise and reduce, the value is one of the words in WORDS. Without the key, a pointwise operator returns the
+dtype to which its operands promote, and a reduction returns the dtype of its input. The words `floating`, `numeric`, `real`
+and `summed` apply the function of the same name (see below) to this dtype; with `floating` and `numeric`, the operator also
+computes in the resulting dtype. `bool` and `int64` are dtypes. With `truth`, the result is uint8 for an input of dtype
+uint8, and bool for other inputs. A view has the dtype of its input. For the other kinds, the value is an expression in
+Python's syntax:
 
     result: input                          the dtype of an argument, which is a tensor, a number or a dtype
     result: promote(input, other)          the promoted dtype of tensors, numbers, and lists of tensors
@@ -12,9 +14,10 @@ the other kinds, the value is an expression in Python's syntax:
     result: (input, int64)                 one dtype for each result
     result: each(tensors)                  one dtype for each tensor of a list
 
-Functions: `promote`; `each`; `floating` (integers become the default dtype), `real` (complex64 becomes float32), `complexed`
-(float32 becomes complex64), `summed` (integers become int64) and `computed` (half types become float32). The name `default`
-stands for the default dtype. Conditions may use an argument's `dtype` and `shape`.
+Besides `promote` and `each`, the expression may call the functions `floating` (integers and bools become the default
+dtype), `numeric` (bools become int64), `real` (complex64 becomes float32), `complexed` (float32 becomes complex64), `summed`
+(integers and bools become int64) and `computed` (half types become float32). The name `default` stands for the default
+dtype. Conditions may use an argument's `dtype` and `shape`.
 
 The generator checks only the syntax of the expression; the tests evaluate it for every sample
 (`rushlight_testing.promotion`).
@@ -68,7 +71,7 @@ def check_result(op: Op) -> None:
         if not isinstance(node, _NODES):
             raise ResultError(f"result {op.result!r}: {ast.unparse(node)!r} is not a part of a rule")
         if isinstance(node, ast.Attribute) and node.attr not in ("dtype", "shape"):
-            raise ResultError(f"result {op.result!r}: an argument has only `.dtype` and `.shape`")
+            raise ResultError(f"result {op.result!r}: only `.dtype` and `.shape` of an argument can be used")
         if isinstance(node, ast.Name) and node.id not in known:
             raise ResultError(f"result {op.result!r}: {node.id!r} is not an argument, function or dtype")
 
@@ -76,7 +79,7 @@ def check_result(op: Op) -> None:
 def rule_of(op: Op) -> str:
     """Return the expression for the result's dtype.
 
-    Entries of kind "pointwise" or "reduce" give one of the words in WORDS, from which the expression is derived.
+    For kinds "pointwise" and "reduce", the expression is derived from the word in WORDS that the key `result` contains.
     """
     if op.kind not in WORDS:
         return op.result or ("input" if op.kind == "view" else "")

@@ -1,4 +1,4 @@
-"""Descriptions of the shapes and dtypes of results, derived from an entry's kind and its keys `result` and `dtypes`."""
+"""Describe the shapes and dtypes of an operator's results, as its kind and its keys `result` and `dtypes` determine them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ def _joined(words: list[str]) -> str:
 
 
 def dtype_of_result(op: Op) -> list[str]:
-    """Describe the dtype of each result, or the common dtype of a list of results. Without a rule, the list is empty."""
+    """Describe the dtype of each result, or the common dtype of a list of results.
+
+    Return an empty list if the operator has no rule for the dtypes of its results.
+    """
     rule = rule_of(op)
     if not rule:
         return []

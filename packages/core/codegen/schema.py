@@ -134,7 +134,7 @@ def parse_schema(text: str) -> Schema:
     """Parse a signature.
 
     Raises:
-        SchemaError: the signature is invalid. The text quotes the invalid part.
+        SchemaError: the signature is invalid. The error message quotes the invalid part.
     """
     match = re.fullmatch(r"\((?P<arguments>.*)\)\s*->\s*(?P<returns>.+)", text.strip(), re.S)
     if not match:

@@ -27,8 +27,9 @@ def write_all(folder: Path, files: dict[str, str]) -> list[Path]:
 def shards(items: list[T], size: int, family: Callable[[T], str]) -> dict[str, list[T]]:
     """Divide items among files, with at most `size` items per file, and return a dict that maps file names to items.
 
-    Small families share a file, because parsing the headers takes longer than compiling a few items. Large families are
-    divided. The name of a file consists of its first and its last family.
+    `family(item)` is the name of a group of items, which are in one file if possible. Small families share a file, because
+    parsing the headers takes longer than compiling a few items. Large families are divided. A file is named after its
+    family, or after the first and the last of its families.
     """
     families: dict[str, list[T]] = {}
     for item in items:

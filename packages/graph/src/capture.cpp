@@ -207,7 +207,8 @@ void Recorder::check_offset(const Node& node, const Operator& op) const {
     for (const Tensor& t : from_outside_)
         if (const Known& known = known_.at(t.impl()); graph_.values[known.value].memory == memory)
             RL_CHECK(t.impl()->offset() == 0 && reach <= t.numel(), throw_not_implemented,
-                     "capture: %s%s views memory of an input or constant that is a part of a larger tensor",
+                     "capture: %s%s uses an offset in the memory of an input or constant that is a part of a "
+                     "larger tensor, which cannot be captured so far",
                      op.name, here().c_str());
 }
 
@@ -424,7 +425,7 @@ bool Recorder::is_own(ValueId id) const {
 void Recorder::check_write(const Tensor& t, const Operator& op) {
     RL_CHECK(
         is_own(value_of(t, op)), throw_not_implemented,
-        "capture: %s%s writes to a tensor from outside of the branch or loop that it is in, which cannot be "
+        "capture: %s%s is in a branch or loop and writes to a tensor that was created outside of it, which cannot be "
         "captured so far\nhint: return the new value, or write to a clone",
         op.name, here().c_str());
 }

@@ -127,7 +127,7 @@ class Generalizer {
         const auto same_value = [](const ValueInfo& x, const ValueInfo& y) { return x.memory == y.memory; };
         if (!std::ranges::equal(a.constants, b.constants, same_constant) || a.outputs != b.outputs ||
             !std::ranges::equal(a.values, b.values, same_value))
-            fail_structure(run, count(a), count(b) + ", with other names or other shared memory");
+            fail_structure(run, count(a), count(b) + ", whose names or shared memory differ");
         if (a.metadata != b.metadata)
             fail_structure(run, "one structure of results", "another structure of results");
     }
@@ -189,7 +189,8 @@ class Generalizer {
                     const auto* numbers = std::get_if<Numbers>(&argument);
                     const auto* number = std::get_if<int64_t>(&argument);
                     if (argument.index() != first.index() || (numbers && numbers->size() != items))
-                        fail_structure(run, what + " of one kind", "the same argument of another kind");
+                        fail_structure(run, what + " of one type or length",
+                                       "this argument of another type or length");
                     if (!number && !numbers) fail_change(what, captured, i);
                     seen.push_back(number ? *number : (*numbers)[item]);
                 }

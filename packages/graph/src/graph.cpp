@@ -91,7 +91,7 @@ class Verifier {
                 fail("value %zu refers to a size that is not defined", index);
         if (memory > index) fail("value %zu shares memory with %u, which comes later", index, memory);
         if (graph_.values[memory].memory != memory)
-            fail("value %zu must refer to the first value with its memory, got %u", index, memory);
+            fail("value %zu must refer to the first value that has the same memory, got %u", index, memory);
     }
 
     void define(ValueId id, const std::string& what, bool by_node = false) {
@@ -128,9 +128,10 @@ class Verifier {
 
     void check_node(const Node& node) {
         if (std::max(node.line, node.module) >= graph_.texts.size())
-            fail("node %zu refers to a string beyond the %zu of the program", number_, graph_.texts.size());
+            fail("node %zu refers to a string that does not exist: there are only %zu", number_,
+                 graph_.texts.size());
         if (node.control != ControlFlow::None) return check_control_flow(node);
-        if (!node.blocks.empty()) fail("%s must not have blocks", name().c_str());
+        if (!node.blocks.empty()) fail("%s calls an operator, so it must not have blocks", name().c_str());
         if (node.op >= graph_.operators.size())
             fail("node %zu calls operator %u, but there are only %zu", number_, node.op,
                  graph_.operators.size());
@@ -178,7 +179,8 @@ class Verifier {
         if (!block_) return;
         const auto check = [&](ValueId id) {
             if (!is_own(id))
-                fail("%s writes value %u, whose memory is from outside of its block", name().c_str(), id);
+                fail("%s writes value %u, whose memory was not allocated in the same block", name().c_str(),
+                     id);
         };
         if (auto* use = std::get_if<Use>(&argument)) check(use->value);
         else if (auto* list = std::get_if<std::vector<std::optional<ValueId>>>(&argument))
@@ -198,7 +200,7 @@ class Verifier {
         if (node.arguments.size() != (is_scan ? 2 : 1))
             fail("%s has %zu arguments, needs %d", name().c_str(), node.arguments.size(), is_scan ? 2 : 1);
         if (!node.writes.empty() || !node.moving.empty())
-            fail("%s writes arguments, or has sizes among them", name().c_str());
+            fail("%s must not write its arguments or depend on dynamic sizes", name().c_str());
         std::vector<TensorType> given, made, last;  // types of a block's inputs and outputs, and of results
         if (is_cond) {
             const auto* pred = std::get_if<Use>(&node.arguments[0]);
@@ -214,15 +216,17 @@ class Verifier {
             for (ValueId id : tensors_of(node, 1)) {
                 TensorType slice = type(id);
                 if (slice.sizes.empty() || slice.sizes[0] < 1 || (length && *length != slice.sizes[0]))
-                    fail("%s: argument 1 must be tensors of one length of at least 1", name().c_str());
+                    fail(
+                        "%s: the tensors of argument 1 must have the same first dimension, of size 1 or more",
+                        name().c_str());
                 length = slice.sizes[0];
                 slice.sizes.erase(slice.sizes.begin());
                 given.push_back(std::move(slice));
             }
-            if (!length) fail("%s: argument 1 must be tensors", name().c_str());
+            if (!length) fail("%s: argument 1 must contain at least one tensor", name().c_str());
         }
         if (depth_ == kDeepestBlocks)
-            fail("%s is inside of %d blocks, at most %d are allowed", name().c_str(), depth_, kDeepestBlocks);
+            fail("%s is nested in %d blocks, at most %d are allowed", name().c_str(), depth_, kDeepestBlocks);
         for (size_t i = 0; i < node.results.size(); ++i) {
             const auto* id = std::get_if<ValueId>(&node.results[i]);
             if (!id || *id >= definitions_.size()) fail("%s: result %zu must be a tensor", name().c_str(), i);
@@ -252,7 +256,8 @@ class Verifier {
             const ValueId id = std::get<ValueId>(result);
             define(id, name(), true);
             if (graph_.values[id].memory != id)
-                fail("%s: value %u must have its own memory", name().c_str(), id);
+                fail("%s: its result, value %u, must not share memory with another value", name().c_str(),
+                     id);
         }
     }
 
@@ -270,7 +275,7 @@ class Verifier {
                 fail("%s: a block has %zu %s, needs %zu", name().c_str(), ids.size(), what, types.size());
             for (size_t i = 0; i < ids.size(); ++i)
                 if (ids[i] >= definitions_.size() || !(type(ids[i]) == types[i]))
-                    fail("%s: the %s of a block must have the type %s at position %zu", name().c_str(), what,
+                    fail("%s: the %s of a block must have the type %s at index %zu", name().c_str(), what,
                          to_text(types[i]).c_str(), i);
         };
         check(block.inputs, given, "inputs");
@@ -282,7 +287,8 @@ class Verifier {
             std::unordered_set<ValueId> memory;
             for (ValueId id : block.outputs)
                 if (!is_own(id) || !memory.insert(graph_.values[id].memory).second)
-                    fail("%s: output %u of a block must have its own memory", name().c_str(), id);
+                    fail("%s: output %u of a block must have its own memory, allocated in the block",
+                         name().c_str(), id);
         } else {
             if (block.outputs.size() != 1) fail("%s: the condition must be one tensor", name().c_str());
             require_one_element(block.outputs[0]);

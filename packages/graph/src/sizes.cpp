@@ -41,7 +41,7 @@ void verify_sizes(const Graph& graph) {
         const char* name = symbol.name.c_str();
         RL_CHECK(
             symbol.least >= 0 && symbol.least <= symbol.example && symbol.example <= symbol.most, throw_value,
-            "program: the range of size '%s' must not be negative and must include %lld, got %lld to %lld",
+            "program: the range of size '%s' must begin at 0 or more and must include %lld, got %lld to %lld",
             name, static_cast<long long>(symbol.example), static_cast<long long>(symbol.least),
             static_cast<long long>(symbol.most));
         RL_CHECK(!symbol.occurrences.empty(), throw_value, "program: size '%s' belongs to no input", name);
@@ -56,7 +56,7 @@ void verify_sizes(const Graph& graph) {
         int weight = 1;
         if (e.kind == Kind::Symbol) {
             RL_CHECK(e.number >= 0 && static_cast<size_t>(e.number) < graph.symbols.size(), throw_value,
-                     "program: expression %zu refers to size %lld, but there are only %zu", i,
+                     "program: expression %zu refers to size %lld, but the program has only %zu sizes", i,
                      static_cast<long long>(e.number), graph.symbols.size());
         } else if (e.kind != Kind::Constant) {
             RL_CHECK(std::max(e.left, e.right) < i, throw_value,
@@ -87,8 +87,9 @@ std::vector<int64_t> evaluate(const Graph& graph, const std::vector<int64_t>& sy
                 overflows = __builtin_mul_overflow(numbers[e.left], numbers[e.right], &number);
                 break;
             case Kind::FloorDivide:
-                RL_CHECK(numbers[e.right] > 0, throw_value, "program: the size %s divides by %lld",
-                         to_text(graph, e).c_str(), static_cast<long long>(numbers[e.right]));
+                RL_CHECK(numbers[e.right] > 0, throw_value,
+                         "program: the size %s needs a positive divisor, got %lld", to_text(graph, e).c_str(),
+                         static_cast<long long>(numbers[e.right]));
                 number = floor_divide(numbers[e.left], numbers[e.right]);
                 break;
         }

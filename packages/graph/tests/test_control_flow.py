@@ -288,7 +288,7 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     ),
     "a write to what is outside": (
         lambda g: loop(g)["blocks"][1]["nodes"][0].update(writes=[0]),
-        "whose memory is from outside of its block",
+        "whose memory was not allocated in the same block",
     ),
     "blocks of a call": (
         lambda g: loop(g)["blocks"][1]["nodes"][0].update(control="cond", blocks=[]),

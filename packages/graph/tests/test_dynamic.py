@@ -242,7 +242,7 @@ HOSTILE: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "symbol": (lambda g: g["expressions"].append({"symbol": 9}), "must be the index of a size"),
     "division by zero": (
         lambda g: g["expressions"].extend([{"number": 0}, {"//": [0, len(g["expressions"])]}]),
-        r"the size \(n//0\)|the size n//0 divides by 0",
+        r"the size \(n//0\)|the size n//0 needs a positive divisor, got 0",
     ),
     "overflow": (
         lambda g: g["expressions"].extend([{"number": 2**62}, {"*": [0, len(g["expressions"])]}]),

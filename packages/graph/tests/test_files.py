@@ -81,7 +81,7 @@ HOSTILE: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "negative index": (lambda g: assign(g["outputs"], 0, -1), r"graph.outputs\[0\] must be an index"),
     "huge index": (lambda g: assign(g["outputs"], 0, 2**40), "must be an index"),
     "index of an operator": (lambda g: assign(g["nodes"][0], "op", 77), "calls operator 77, but"),
-    "index of a text": (lambda g: assign(g["nodes"][0], "line", 10**6), "a string beyond"),
+    "index of a text": (lambda g: assign(g["nodes"][0], "line", 10**6), "a string that does not exist"),
     "unused value": (lambda g: g["values"].append(g["values"][0]), r"value \d+ is never defined"),
     "dtype": (lambda g: assign(g["values"][0], "dtype", "float33"), "must be the name of a dtype"),
     "negative size": (lambda g: assign(g["values"][0], "sizes", [-1, 3]), "value 0 has a negative size"),

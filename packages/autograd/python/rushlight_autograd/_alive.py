@@ -106,7 +106,7 @@ def _said(kind: str, node: Any, name: str, holder: Any) -> str:
 
 
 def _frames(innermost: FrameType) -> list[FrameType]:
-    """Return the frames of all threads. For the calling thread, leave out the frames inside `innermost`."""
+    """Return the frames of all threads; of the calling thread, only the frame `innermost` and its callers."""
     import threading
 
     found: list[FrameType] = []
@@ -184,7 +184,9 @@ class _World:
         return isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], FrameType)
 
     def _steps(self, referrer: Any, value: Any, rest: str) -> Iterator[tuple[Any, str]]:
-        """Yield the objects through which `referrer` refers to `value`, or a complete path that ends at a variable."""
+        """Yield pairs of an object through which `referrer` refers to `value`, and the rest of the path from that object.
+
+        If the path ends at a variable, yield the complete path and an empty string."""
         if isinstance(referrer, dict):
             names = [key for key, held in referrer.items() if held is value]
             owner = _owner(referrer)

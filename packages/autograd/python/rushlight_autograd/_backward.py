@@ -169,8 +169,8 @@ def grad(
         - `grad_outputs`: the shapes of the outputs. Gradients: the shapes of the inputs.
 
     Raises:
-        RuntimeError: an output does not depend on an input, an output has no graph, its graph was freed, or `inputs` is
-            empty.
+        RuntimeError: no output depends on an input (unless `allow_unused` or `materialize_grads` is True), an output has no
+            graph, its graph was freed, or `inputs` is empty.
         ValueError: `only_inputs` is False, or `materialize_grads` is combined with `allow_unused=False`.
 
     Example:

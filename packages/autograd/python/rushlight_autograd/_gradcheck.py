@@ -222,7 +222,7 @@ def gradgradcheck(
 
 
 def _copied_unless_leaf(x: Any) -> Any:
-    """Return a copy of a tensor that does not require grad, since the function may change it."""
+    """Copy a tensor that does not require grad, because the function may change the tensor; return other objects as is."""
     return x.detach().clone() if isinstance(x, Tensor) and not x.requires_grad else x
 
 
@@ -376,7 +376,10 @@ class _Check:
 def _of_plain(
     name: str, func: Callable[..., Any], inputs: Any, masked: bool | None
 ) -> tuple[Callable[..., Any], list[Any]]:
-    """Return a function of the stored values of sparse inputs, and the inputs with these values in their place."""
+    """Return a function of the stored values of sparse inputs, and arguments that contain these values.
+
+    If no input is sparse, return `func` and its arguments.
+    """
     args = list(_tuple(inputs))
     if all(x.layout is core.strided for x in args if isinstance(x, Tensor)):
         return func, args
@@ -424,7 +427,7 @@ def _is_continuous(x: Tensor) -> bool:
 def _as_real(
     func: Callable[..., Any], args: list[Any], which: list[int]
 ) -> tuple[Callable[..., Any], list[Any]]:
-    """Replace complex inputs and outputs by real tensors of real and imaginary parts. Return the function and its inputs."""
+    """Return `func` and its inputs with each complex input and output replaced by a real tensor, as by `view_as_real`."""
     complex_inputs = [i for i in which if args[i].is_complex()]
 
     def of_parts(*values: Any) -> tuple[Any, ...]:

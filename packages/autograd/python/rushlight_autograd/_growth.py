@@ -1,4 +1,4 @@
-"""The warning about graphs that grow from iteration to iteration. The engine counts the graphs (growth.cpp)."""
+"""The warning about graphs that grow from iteration to iteration. growth.cpp finds such graphs."""
 
 from __future__ import annotations
 

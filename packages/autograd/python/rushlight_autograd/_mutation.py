@@ -1,4 +1,4 @@
-"""Copy saved tensors before they are written: `allow_mutation_on_saved_tensors`."""
+"""Copy saved tensors before they are changed in place: `allow_mutation_on_saved_tensors`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["allow_mutation_on_saved_tensors"]
 
 
 class _Saved:
-    """A saved tensor. It is the original tensor until the first write to its memory, and afterwards a copy."""
+    """A saved tensor: the original tensor until the first write to its memory, and a copy afterwards."""
 
     __slots__ = ("__weakref__", "tensor", "version")
 

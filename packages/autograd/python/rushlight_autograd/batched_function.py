@@ -1,4 +1,4 @@
-"""Custom Functions inside vmap. They either define a `vmap` method, or run on batched tensors."""
+"""Custom Functions inside vmap. A Function must define a static method `vmap` or set `generate_vmap_rule`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rushlight_core import Tensor
 
 
 class VmapInfo(NamedTuple):
-    """The information that vmap passes to the rule of a Function."""
+    """The first argument of the static method `vmap` of a Function: the batch size and the `randomness` of vmap."""
 
     batch_size: int
     randomness: str

@@ -139,8 +139,8 @@ def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
 
     Args:
         tensor: the tensor.
-        recurse: return the examples of all levels, along the first dimensions. If False, return the examples of the
-            innermost level only, along dimension 0.
+        recurse: whether to unwrap `tensor` at all levels of nested `vmap` calls, with a dimension for each level in front.
+            If False, unwrap it at the innermost level only.
 
     Shape:
         - Input: (*), the shape of one example.
@@ -177,7 +177,7 @@ def _arguments(
     dims = broadcast_prefix(in_dims if isinstance(in_dims, int) else tuple(in_dims), tree)
     if dims is None:
         raise ValueError(
-            f"{who}: in_dims must be nested like the positional arguments, {tree}, or have fewer levels"
+            f"{who}: in_dims must be nested like the positional arguments, {tree}; one value may stand for a whole container"
         )
     # A number applies to all arguments that are tensors.
     if isinstance(in_dims, int):
@@ -219,7 +219,7 @@ def _arguments(
 
 @contextmanager
 def batch_level(size: int, randomness: str = "error", passive: bool = False) -> Iterator[None]:
-    """Return a context manager within which a level of vmap is open."""
+    """Return a context manager that runs its block inside a new level of `vmap`."""
     _open_batch(size, RANDOMNESS.index(randomness), passive)
     try:
         yield
@@ -257,7 +257,9 @@ def _result_dims(
         (wanted,) = out_dims
     dims = broadcast_prefix(wanted, tree)
     if dims is None:
-        raise ValueError(f"{who}: out_dims must be nested like the result, {tree}, or have fewer levels")
+        raise ValueError(
+            f"{who}: out_dims must be nested like the result, {tree}; one value may stand for a whole container"
+        )
     for y, d in zip(results, dims, strict=True):
         if d is None:
             continue

@@ -71,9 +71,9 @@ def checkpoint(
     Args:
         function: the function.
         args, kwargs: its arguments.
-        use_reentrant: whether to run a separate backward pass inside the backward pass. If True, arguments in containers and
-            keyword arguments get no gradient, `autograd.grad` does not work, and at least one tensor among `args` must
-            require grad. False by default.
+        use_reentrant: whether to run a separate backward pass inside the backward pass. If True, tensors in containers get
+            no gradient, keyword arguments are not accepted, `autograd.grad` does not work, and at least one tensor among
+            `args` must require grad. False by default.
         context_fn: a function that returns two context managers, for the first and the second computation.
         determinism_check: "default" raises CheckpointError if shapes or dtypes differ the second time; "none" does not
             check.

@@ -39,7 +39,10 @@ def _outputs(name: str, outputs: Any) -> tuple[Tensor, ...]:
 
 
 def _vectors(name: str, v: Any, like: tuple[Tensor, ...], what: str) -> tuple[Tensor, ...]:
-    """Check the shapes of `v`, and return it as a tuple. If `v` is None and may be omitted, return a tensor of ones."""
+    """Check the shapes of `v`, and return it as a tuple.
+
+    If `v` is None, `like` must be a single tensor of one element, and the vector is 1.
+    """
     if v is None:
         if len(like) != 1 or like[0].numel() != 1:
             raise RuntimeError(f"{name}(v): may be left out only if {what} has one element")
@@ -62,7 +65,10 @@ def _gradients(
     strict: bool,
     retain: bool = False,
 ) -> tuple[Tensor, ...]:
-    """Return the gradients with respect to `xs`. Replace absent gradients by zeros; raise an error if `strict`."""
+    """Return the gradients of `outputs`, weighted by `v`, with respect to `xs`.
+
+    If the outputs do not depend on an input, raise RuntimeError if `strict` is true, and return zeros for it otherwise.
+    """
     ys = _tuple(outputs)
     if not any(y.requires_grad for y in ys):
         if strict:

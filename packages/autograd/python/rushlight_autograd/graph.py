@@ -111,9 +111,10 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
 class saved_tensors_hooks:  # noqa: N801
     """A context manager that packs, with `pack_hook`, each tensor that an operator in its block saves for gradients.
 
-    The result of `pack_hook(tensor)` is stored in place of the tensor. Each time that the gradient needs the tensor,
-    `unpack_hook(packed)` converts that result to a tensor of the same shape and dtype. Hooks nest; only the innermost
-    hook is called. Hooks apply to operators on the thread that entered the context manager.
+    The result of `pack_hook(tensor)` is stored in place of the tensor. Each time that a backward pass needs
+    the tensor, `unpack_hook(packed)` converts the stored object to a tensor of the same shape and dtype.
+    Hooks nest; only the innermost hook is called. Hooks apply to operators on the thread that entered the
+    context manager.
 
     Args:
         pack_hook: a function that receives a tensor without history and may return any object.
@@ -198,9 +199,9 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
 def allow_mutation_on_saved_tensors() -> AbstractContextManager[SavedBook]:
     """Return a context manager in which tensors that were saved for the backward pass may be changed in place.
 
-    A tensor that the graph needs is copied immediately before it is first written. The backward pass may run inside or after
-    the block. A write after the block raises an error in the backward pass, as usual. The context manager yields an object
-    whose attribute `copies` is the number of copies that were made.
+    A tensor that the graph needs is copied immediately before it is first changed in place. The backward pass
+    may run inside or after the block. A write after the block raises an error in the backward pass, as usual.
+    The context manager yields an object whose attribute `copies` is the number of copies that were made.
 
     Raises:
         RuntimeError: blocks are nested.
@@ -230,7 +231,7 @@ def to_svg(
     show_saved: bool = False,
     max_nodes: int = 2000,
 ) -> str:
-    """Return a drawing of the graph that computed outputs, as an SVG image with the leaves at the top.
+    """Return an SVG image of the graph that computed `outputs`, with the leaves at the top.
 
     Args:
         outputs: a tensor or several, of any shape.
@@ -260,7 +261,7 @@ def to_dot(
     show_saved: bool = False,
     max_nodes: int = 100_000,
 ) -> str:
-    """Return the graph that computed outputs as source text for Graphviz.
+    """Return source text for Graphviz that draws the graph that computed `outputs`.
 
     Args:
         outputs, params, show_saved, max_nodes: as for :func:`to_svg`; outputs have any shape.

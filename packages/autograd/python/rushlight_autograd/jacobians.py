@@ -1,4 +1,4 @@
-"""Jacobians and Hessians: jacrev, jacfwd, hessian. The function runs once, and rows or columns are batched."""
+"""Jacobians and Hessians: jacrev, jacfwd, hessian. Rows or columns are computed as a batch."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ __all__ = ["hessian", "jacfwd", "jacrev"]
 
 
 def units(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Split the unit vectors of the space of `tensors` into one tensor (total number of elements, *x.shape) for each x."""
+    """Return one tensor of shape (total number of elements, *x.shape) for each tensor x in `tensors`.
+
+    Row i contains a one at element i of the concatenated tensors, and zeros elsewhere.
+    """
     total = sum(t.numel() for t in tensors)
     result, start = [], 0
     for t in tensors:
@@ -93,27 +96,29 @@ def jacrev(
 ) -> Callable[..., Any]:
     """Return a function that computes the Jacobian of a function in reverse mode.
 
-    One backward pass computes the gradients of all elements of the output.
+    One backward pass computes the gradients of all elements of the output, or of `chunk_size` elements.
 
     Args:
         func: a function that returns tensors, in any container; with `has_aux`, a tuple of the output and any other
             object.
         argnums: the positions of the arguments to differentiate with respect to, a number or a tuple.
         has_aux: whether `func` returns a second value, which is returned unchanged.
-        chunk_size: the number of elements of the output that are differentiated at a time; None for all. A smaller
-            number needs less memory.
+        chunk_size: the number of elements of the output whose gradients one backward pass computes; None for
+            all elements. A smaller number needs less memory.
         _preallocate_and_copy: accepted for compatibility; has no effect.
 
     Returns:
-        a function of the same arguments. Its result has the structure of the output of `func`; in place of each tensor, it
-        contains a container of Jacobians with the structure of the argument. If `argnums` is a tuple, the result contains,
-        in place of each tensor, a tuple with such a container for each of these arguments.
+        a function with the arguments of `func`. The result of this function has the structure of the output
+        of `func`, but each tensor of the output is replaced by its Jacobians, in a container with the
+        structure of the argument. If `argnums` is a tuple, each tensor is replaced by a tuple of such
+        containers, one for each selected argument.
 
     Shape:
         - Jacobian: (*output.shape, *argument.shape).
 
     Raises:
-        RuntimeError: `func` returns no tensor, or an argument to differentiate or the output is complex.
+        RuntimeError: the output of `func`, or the arguments that `argnums` selects, contain a complex tensor
+            or no tensor.
 
     Example:
         >>> torch.func.jacrev(torch.sin)(torch.tensor([0.0, 1.0]))
@@ -183,13 +188,14 @@ def jacfwd(
 ) -> Callable[..., Any]:
     """Return a function that computes the Jacobian of a function in forward mode.
 
-    The function runs once, with a tangent for each element of the arguments.
+    One run of the function computes the derivatives with respect to all elements of the arguments, or with
+    respect to `chunk_size` elements.
 
     Args:
         func, argnums, has_aux: as for :func:`jacrev`.
-        randomness: accepted for compatibility; random numbers are drawn once.
-        chunk_size: the number of elements of the arguments whose derivatives one run of the function computes; None for all
-            elements.
+        randomness: accepted for compatibility; each run of the function draws its random numbers once.
+        chunk_size: the number of elements of the arguments for which one run of the function computes
+            derivatives; None for all elements.
 
     Returns:
         a function like the result of :func:`jacrev`.

@@ -133,10 +133,10 @@ class CustomOpDef:
     def register_vmap(self, func: Callable[..., Any] | None = None, /) -> Any:
         """Register a function that computes a batch of calls in `vmap`. May be used as a decorator.
 
-        `func(info, in_dims, *args, **kwargs)` receives the number of examples as `info.batch_size`, and the arguments with
-        all examples. `in_dims` contains, for each positional argument, the dimension along which its examples lie, or None.
-        `func` returns a tuple of the output and the dimensions of its examples. Without such a function, calls of the
-        operator inside `vmap` raise a RuntimeError.
+        `func(info, in_dims, *args, **kwargs)` is called once for all examples; `info.batch_size` is their number. `in_dims`
+        contains, for each positional argument, the dimension along which the argument holds the examples, or None if it is
+        the same for all examples. `func` returns a tuple of the output and the dimension along which the output holds the
+        examples. Without such a function, calls of the operator inside `vmap` raise a RuntimeError.
         """
 
         def register(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -14,11 +14,12 @@ _allowed = True
 class parallel_branches:  # noqa: N801
     """A context manager within which backward passes run independent branches of the graph on several threads.
 
-    The setting applies to passes that the calling thread starts. Passes become faster if the graph has long branches whose
-    operators are too small to use all processors. Passing a node to another thread takes a few microseconds. Gradients are
-    added in the same order as in a pass on one thread, so the results are the same bit for bit. While several nodes run,
-    each node has one thread, and there are at most `get_num_threads()` threads. Hooks and Functions run on any of these
-    threads, one at a time; the order of hooks in different branches is not defined.
+    The setting applies to passes that the calling thread starts. Passes become faster if the graph has long
+    branches whose operators are too small to use all processors. Passing a node to another thread takes a few
+    microseconds. Gradients are added in the same order as in a pass on one thread, so the results are the
+    same bit for bit. While several nodes run at the same time, the operators of each node use one thread, and
+    the pass uses at most `get_num_threads()` threads. Hooks and Functions run on any of these threads, one at
+    a time; the order of hooks in different branches is not defined.
 
     Args:
         enabled: whether branches run on several threads.

@@ -30,7 +30,7 @@ ArgNums = int | tuple[int, ...]
 
 
 class Transform:
-    """A context manager for the level of reverse-mode differentiation in which a transform runs its function.
+    """A context manager in which a transform runs its function, at a new level of reverse-mode differentiation.
 
     Example:
         >>> with Transform() as level:
@@ -55,11 +55,11 @@ class Transform:
         _close_transform(self._id)
 
     def leaf(self, x: Any) -> Any:
-        """Return the tensor that is passed to the function in place of x; other objects are passed unchanged."""
+        """Return the tensor that the function receives in place of `x`, or `x` itself if it is not a tensor."""
         return _transform_leaf(x, self._id, self.outer) if isinstance(x, Tensor) else x
 
     def outside(self, tensors: Sequence[Any]) -> bool:
-        """Return whether one of `tensors` depends on a tensor outside of this transform that requires grad."""
+        """Return whether `tensors` depend on a tensor that requires grad and was created outside of this transform."""
         if not self.outer:
             return False
         return _reaches_outside([t for t in tensors if isinstance(t, Tensor) and t.requires_grad], self._id)
@@ -109,7 +109,7 @@ def _positions(name: str, argnums: Any, count: int) -> list[int]:
 
 
 def with_arguments(name: str, transform: Any, args: tuple[Any, ...], argnums: Any) -> tuple[list[Any], Any]:
-    """Apply `transform` to the arguments that `argnums` selects. Return all arguments as a list, and the selected ones."""
+    """Apply `transform` to the arguments that `argnums` selects. Return all arguments, and the selected arguments."""
     args_list = list(args)
     for n in _positions(name, argnums, len(args)):
         args_list[n] = tree_map(transform, args_list[n])
@@ -154,13 +154,14 @@ def grad_and_value(
 
     Returns:
         a function of the same arguments that returns (gradient, value), or (gradient, (value, aux)). The gradient has the
-        structure of the argument. If `argnums` is a tuple, there is a tuple of gradients, one for each of these arguments.
+        structure of the selected argument. If `argnums` is a tuple, the gradient is a tuple with one item for each number
+        in `argnums`.
 
     Shape:
-        - Gradients: the shapes of their arguments.
+        - Gradients: the same shapes as the selected arguments.
 
     Raises:
-        RuntimeError: `func` does not return a 0-d tensor (when called).
+        RuntimeError: `func` does not return a 0-d tensor (raised by the returned function).
 
     Example:
         >>> torch.func.grad_and_value(lambda x: (x**3).sum())(torch.tensor([1.0, 2.0]))
@@ -198,10 +199,10 @@ def grad(func: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False) 
         a function of the same arguments that returns the gradient, or (gradient, aux).
 
     Shape:
-        - Gradients: the shapes of their arguments.
+        - Gradients: the same shapes as the selected arguments.
 
     Raises:
-        RuntimeError: `func` does not return a 0-d tensor (when called).
+        RuntimeError: `func` does not return a 0-d tensor (raised by the returned function).
 
     Example:
         >>> square = torch.func.grad(lambda x: x**3)
@@ -232,10 +233,12 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         `vmap`.
 
     Shape:
-        - Cotangents: the shapes of the output. Gradients: the shapes of the primals.
+        - Cotangents: the same shapes as the output.
+        - Gradients: the same shapes as the primals.
 
     Raises:
-        RuntimeError: there are no primals, or the cotangents do not have the structure and shapes of the output.
+        RuntimeError: there are no primals, or the cotangents do not have the structure and shapes of the output (raised by
+            `vjp_fn`).
 
     Example:
         >>> output, vjp_fn = torch.func.vjp(torch.sin, torch.tensor([0.0, 1.0]))
@@ -285,13 +288,15 @@ def jvp(
         has_aux: whether `func` also returns an auxiliary object, which is returned unchanged.
 
     Returns:
-        (output, tangent of the output), or both and aux.
+        (output, tangent of the output), or (output, tangent of the output, aux).
 
     Shape:
-        - Tangents: the shapes of the primals. Tangent of the output: the shape of the output.
+        - Tangents: the same shapes as the primals.
+        - Tangent of the output: the same shape as the output.
 
     Raises:
-        RuntimeError: `primals` and `tangents` are not tuples or differ in structure, or `strict` is not satisfied.
+        RuntimeError: `primals` and `tangents` are not tuples or differ in structure, `primals` contains no tensor, or
+            `strict` is true and an output does not depend on any primal.
 
     Example:
         >>> torch.func.jvp(torch.sin, (torch.tensor([0.0, 1.0]),), (torch.ones(2),))
@@ -335,10 +340,10 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         (output, jvp_fn). The result of `jvp_fn(*tangents)` has the structure of `output`.
 
     Shape:
-        - Tangents: the shapes of the primals.
+        - Tangents: the same shapes as the primals.
 
     Raises:
-        RuntimeError: the tangents do not have the structure of the primals (when the linear function is called).
+        RuntimeError: the tangents do not have the structure of the primals (raised by `jvp_fn`).
 
     Example:
         >>> output, jvp_fn = torch.func.linearize(torch.sin, torch.tensor([0.0, 1.0]))

@@ -136,7 +136,8 @@ void index_put(Call& c) {
     const Indexing how(c, input.dim(), c.get<std::vector<Tensor>>(1));
     const Tensor first = how.indexed_first(c.lower(input), true);
     const auto result_rank = how.index_rank + static_cast<int64_t>(how.others.size());
-    RL_CHECK(values.dim() <= result_rank, throw_runtime, "index_put_(values): shape %s does not broadcast",
+    RL_CHECK(values.dim() <= result_rank, throw_runtime,
+             "index_put_(values): shape %s does not broadcast to the shape of the indexed elements",
              to_string(values.sizes()).c_str());
     const Tensor put = how.out_of_order(pad_rank(c.expanded(values), result_rank));
     ops::index_put_(first, how.lowered(c, true, input.device()), put, c.get<bool>(3));

@@ -138,7 +138,7 @@ class FunctionNode final : public Node {
                      name().c_str(), Py_TYPE(item)->tp_name, i);
             int edge = edge_of_argument_[i];
             RL_CHECK(edge >= 0, throw_runtime,
-                     "%s: backward returned a gradient for argument %zu, which is not a Tensor\n"
+                     "%s: backward returned a gradient for argument %zu, but this argument is not a Tensor\n"
                      "hint: return None for this argument",
                      name().c_str(), i);
             out[static_cast<size_t>(edge)] = fitted(Tensor::share(grad), static_cast<size_t>(edge), i);
@@ -148,13 +148,14 @@ class FunctionNode final : public Node {
         IntList want = argument_shapes[edge].shape();
         const DType dtype = argument_shapes[edge].dtype();
         RL_CHECK(!is_complex(grad.dtype()) || is_complex(dtype), throw_runtime,
-                 "%s: backward returned a %s gradient for argument %zu, which is %s\n"
+                 "%s: backward returned a %s gradient for argument %zu, but the argument is %s\n"
                  "hint: return the real part of the gradient",
                  name().c_str(), rushlight::name(grad.dtype()), argument, rushlight::name(dtype));
         const Device device = argument_shapes[edge].device();
         RL_CHECK(grad.device() == device, throw_runtime,
-                 "%s: backward returned a gradient on %s for argument %zu, which is on %s", name().c_str(),
-                 rushlight::name(grad.device()).c_str(), argument, rushlight::name(device).c_str());
+                 "%s: backward returned a gradient on %s for argument %zu, but the argument is on %s",
+                 name().c_str(), rushlight::name(grad.device()).c_str(), argument,
+                 rushlight::name(device).c_str());
         if (std::equal(want.begin(), want.end(), grad.sizes().begin(), grad.sizes().end()) &&
             grad.dtype() == dtype)
             return grad;
@@ -334,7 +335,7 @@ PyObject* recorded_call(PyObject* cls, PyObject* args, Object& context) {
 
     for (Py_ssize_t i = 0; c->dirty && i < PyTuple_GET_SIZE(c->dirty); ++i)
         RL_CHECK(contains(outputs.get(), PyTuple_GET_ITEM(c->dirty, i)), throw_runtime,
-                 "%s: tensor %zd of mark_dirty() was not returned by forward\n"
+                 "%s: tensor %zd passed to mark_dirty() was not returned by forward\n"
                  "hint: return every argument that forward writes in place",
                  Py_TYPE(context.get())->tp_name, i);
 
@@ -356,7 +357,7 @@ PyObject* recorded_call(PyObject* cls, PyObject* args, Object& context) {
         while (PyTuple_GET_ITEM(outputs.get(), first) != item) ++first;
         if (impl && first < i) {
             RL_CHECK(!contains(c->dirty, item), throw_runtime,
-                     "%s: forward returned a tensor of mark_dirty() more than once",
+                     "%s: forward returned a tensor passed to mark_dirty() more than once",
                      Py_TYPE(context.get())->tp_name);
             if (record) node->shapes[static_cast<size_t>(i)].emplace().save(Tensor::share(impl));
             result = Object(Py_NewRef(PyTuple_GET_ITEM(results.get(), first)));

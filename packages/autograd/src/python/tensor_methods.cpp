@@ -222,7 +222,9 @@ PyMethodDef methods[] = {
      METH_VARARGS | METH_KEYWORDS,
      "register_post_accumulate_grad_hook($self, hook)\n--\n\nCall hook(tensor) after a gradient has been added to `grad` of the tensor."},
     {"retain_grad", method_retain_grad, METH_NOARGS,
-     "retain_grad($self)\n--\n\nStore the gradient of a tensor that is not a leaf in `grad`, after all hooks of the tensor have run."},
+     "retain_grad($self)\n--\n\n"
+     "Make backward() store the gradient of this tensor in `grad`, even if the tensor is not a leaf.\n"
+     "The gradient is stored after all hooks of the tensor have run."},
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef properties[] = {
     {"grad_fn", get_grad_fn, nullptr, "The node that computed this tensor, or None.", nullptr},

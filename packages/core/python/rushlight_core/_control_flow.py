@@ -112,7 +112,8 @@ def while_loop(
         body_fn: a function of the carried values, which returns a tuple of the next carried values, of the same dtypes,
             shapes and devices. While a program is captured, `body_fn` must not write to tensors that are made outside of it.
             In the program, gradients do not pass through the loop.
-        carried_inputs: tensors or ints, or tuples, lists and dicts of them. Ints cannot be carried in a program.
+        carried_inputs: tensors or ints, or tuples, lists and dicts of them. While a program is captured, ints are not
+            accepted.
 
     Returns:
         The last carried values as a tuple. They do not share memory with `carried_inputs`.
@@ -120,7 +121,7 @@ def while_loop(
     Raises:
         RuntimeError: a function cannot be called, `carried_inputs` is not a tuple or list of tensors and ints, or a function
             returns a result of the wrong type.
-        NotImplementedError: a program is captured, and an int is carried.
+        NotImplementedError: `carried_inputs` contains an int while a program is captured.
     """
     if not callable(cond_fn) or not callable(body_fn):
         raise RuntimeError("Expect cond_fn and body_fn to be callable.")
@@ -198,7 +199,7 @@ def scan(
 
     Args:
         combine_fn: a function of the carried value and a slice. It returns two values: the next carried value, with the same
-            containers, dtypes and shapes as `init`, and a result that consists of tensors and None.
+            containers, dtypes and shapes as `init`, and a result, which may contain tensors and None.
         init: a tensor, or a container of tensors.
         xs: a tensor, or a container of tensors. All tensors must have the same size along `dim`, at least 1.
         dim: the dimension along which `xs` is divided into slices.

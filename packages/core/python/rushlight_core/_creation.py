@@ -188,6 +188,6 @@ def _is_array(data: Any) -> bool:
 
 
 def _is_number(data: Any) -> bool:
-    """Return whether an object is a NumPy scalar. Such a scalar exposes a buffer, as an array does."""
+    """Return whether an object is a Python number or a NumPy scalar. A NumPy scalar exposes a buffer, as an array does."""
     numpy = sys.modules.get("numpy")
     return isinstance(data, (int, float, complex)) or (numpy is not None and isinstance(data, numpy.generic))

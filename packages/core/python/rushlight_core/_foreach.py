@@ -2,7 +2,7 @@
 
 `torch._foreach_NAME` applies the operator NAME to each tensor in turn. The second argument is one scalar for all tensors, or
 a list with one scalar or tensor for each tensor. A function whose name ends in `_` writes to the tensors and returns the
-list that was passed; the other functions return a new list. The fused steps of `rushlight.optim` are separate operators.
+list that was passed; the other functions return a new list. The optimizers of `rushlight.optim` do not call these functions.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _OPERANDS = ("other", "scalar", "scalars", "tensors1", "weight", "tensors2", "va
 
 
 def _of_each(name: str, operand: Any, count: int) -> Sequence[Any]:
-    """Return a list with the second operand for each tensor."""
+    """Return `operand` if it is a list of `count` operands, otherwise a list that repeats it `count` times."""
     if not isinstance(operand, (list, tuple)):
         return [operand] * count
     if len(operand) != count:

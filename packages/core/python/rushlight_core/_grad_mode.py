@@ -69,7 +69,7 @@ class _Mode(_C._ModeScope):
 
 
 def _stepwise(mode: Callable[[], _Mode], inner: Any) -> Any:
-    """Run a generator or a coroutine inside of `mode`. While it is suspended, `mode` is not active."""
+    """Run the generator or coroutine `inner`. Enter `mode()` before each step and leave it when `inner` is suspended."""
     try:
         with mode():
             item = inner.send(None)
@@ -171,7 +171,7 @@ class inference_mode(_Mode):  # noqa: N801
     """A context manager and decorator inside which operators are not recorded, and new tensors can never require grad.
 
     Args:
-        mode: False restores the normal mode inside of a block.
+        mode: whether inference mode is on; False turns it off, for use inside of another `inference_mode`.
 
     Example:
         >>> with torch.inference_mode():
@@ -200,8 +200,8 @@ class inference_mode(_Mode):  # noqa: N801
 class strict(_Mode):  # noqa: N801
     """A context manager and decorator in which operators raise an error if they would add dimensions or lose precision.
 
-    Use it as ``with strict():`` or ``@strict()``. The setting applies to the running thread. It covers operators that work
-    element by element on several tensors, in their functional, in-place and out= forms. Such an operator raises RuntimeError
+    Use it as ``with strict():`` or ``@strict()``. The setting applies to the running thread. The checks apply to operators
+    that work element by element on several tensors, in their functional, in-place and out= forms. RuntimeError is raised
     for:
 
     * tensors with different numbers of dimensions, except 0-d tensors. An example is a bias of shape (4,) that is added to
@@ -213,7 +213,7 @@ class strict(_Mode):  # noqa: N801
     operators, are not checked.
 
     Args:
-        mode: False disables the checks inside of a block.
+        mode: whether the checks are on; False turns them off, for use inside of another `strict`.
 
     Raises:
         RuntimeError: an operator in the block would add dimensions or lose precision; the message names the operator, the

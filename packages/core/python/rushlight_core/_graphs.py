@@ -47,7 +47,7 @@ class Graph:
         self._graph: Any = _C._new_graph(self.device)
 
     def capture_begin(self, pool: tuple[int, int] | None = None, capture_error_mode: str = "global") -> None:
-        """Start to record the current stream, which must not be the default stream.
+        """Start to record the operations of the current stream, which must not be the default stream.
 
         Args:
             pool: the memory pool that this graph shares with other graphs; `Graph.pool()` of one of these graphs returns it,

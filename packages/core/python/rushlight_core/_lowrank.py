@@ -45,7 +45,7 @@ def svd_lowrank(
         A: matrices of shape (..., m, n).
         q: the number of singular values, which should be somewhat larger than the rank.
         niter: the number of iterations that improve the result, at least 0.
-        M: a matrix that is subtracted from A. Its shape broadcasts to the shape of A. The difference itself is not computed.
+        M: a matrix that is subtracted from A. Its shape broadcasts to the shape of A. The matrix A - M is never stored.
 
     Example:
         >>> A = torch.outer(torch.tensor([1.0, 2.0]), torch.tensor([2.0, 1.0, 2.0]))  # of rank 1

@@ -1,7 +1,7 @@
 """Errors for names that a module does not have. The errors suggest the name that was probably meant.
 
-Python itself suggests names, but not for objects with more than 750 attributes. The modules with all operators have more
-attributes.
+Python itself suggests similar names only for objects with at most 750 attributes. The modules that contain all operators
+have more.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def missing(
 ) -> AttributeError:
     """Return the AttributeError for a name that a module does not have.
 
-    `find(name)` returns the path of the same name in another module, or None. If `find` returns None, the error suggests a
-    similar name from `names()`. `hint` is the second line of the message.
+    `find(name)` returns the full dotted path under which another module defines `name`, or None. The error suggests this
+    path or, if there is none, a similar name from `names()`. `hint` is the second line of the message.
     """
     return AttributeError(_Message(module, name, names, hint, find))

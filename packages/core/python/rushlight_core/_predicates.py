@@ -1,4 +1,4 @@
-"""Predicates of tensors as functions: `is_floating_point(t)` for `t.is_floating_point()`."""
+"""Functions that return properties of tensors, such as `is_floating_point(t)`, which calls `t.is_floating_point()`."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
 
 
 def is_storage(obj: object) -> bool:
-    """Return whether `obj` is the storage of a tensor.
+    """Return whether `obj` is an `UntypedStorage`, the storage of a tensor.
 
     Example:
         >>> torch.is_storage(torch.ones(1).untyped_storage()), torch.is_storage(torch.ones(1))

@@ -44,8 +44,8 @@ def set_printoptions(
         edgeitems: number of elements shown at each end of a dimension. Default: 3.
         linewidth: characters per line. Default: 80.
         profile: "default", "short" or "full"; the other arguments override its settings.
-        sci_mode: whether to use scientific notation; None chooses the notation by the values of the elements. A call without
-            `sci_mode` sets it to None.
+        sci_mode: whether to use scientific notation; None chooses the notation by the values of the elements. Every call
+            sets this option, to None if `sci_mode` is not given.
 
     Raises:
         ValueError: the profile is unknown.

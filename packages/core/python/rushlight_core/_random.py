@@ -133,16 +133,16 @@ def get_stream() -> str:
 
 
 class fork_rng:  # noqa: N801
-    """A context manager that restores the states of the random generators at the end of the block.
+    """A context manager that restores the state of the default generator at the end of the block.
 
     Args:
-        devices: devices of `device_type` whose generators are restored, too.
+        devices: must be None or empty, because all devices use the default generator.
         enabled: whether the context manager has an effect.
         device_type: the type of device, "cuda" by default.
         _caller, _devices_kw: ignored; PyTorch uses them in a warning.
 
     Raises:
-        RuntimeError: `devices` is not empty, because only the CPU has a generator.
+        RuntimeError: `devices` is not empty.
 
     Example:
         >>> state = torch.get_rng_state()

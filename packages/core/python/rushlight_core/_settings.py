@@ -1,4 +1,4 @@
-"""Settings for how results are computed."""
+"""Global settings, such as the precision of matrix products and the default device."""
 
 from __future__ import annotations
 
@@ -133,12 +133,12 @@ def get_deterministic_debug_mode() -> int:
 
 
 def set_warn_always(b: bool, /) -> None:
-    """Store whether each warning is shown every time. The value has no effect: Python's warning filters are used instead.
+    """Set the value that `is_warn_always_enabled` returns. It has no other effect.
 
-    Call `warnings.simplefilter("always")` to show every warning.
+    Python's warning filters select the warnings that are shown; `warnings.simplefilter("always")` shows every warning.
 
     Args:
-        b: the setting.
+        b: whether each warning is to be shown every time.
 
     Raises:
         TypeError: the argument is not a bool.
@@ -163,12 +163,13 @@ def is_warn_always_enabled() -> bool:
 
 
 def set_num_interop_threads(n: int, /) -> None:
-    """Store how many operators may run at the same time. The value has no effect: operators run one after the other.
+    """Set the value that `get_num_interop_threads` returns. It has no other effect: operators run one after the other.
 
     Args:
-        n: the number.
+        n: the number of operators that may run at the same time.
 
     Raises:
+        TypeError: the number is not an int.
         RuntimeError: the number is not positive.
 
     Example:

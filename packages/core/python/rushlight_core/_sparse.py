@@ -337,7 +337,7 @@ def _compressed(
 
 
 def _convert_indices_from_coo_to_csr(self: Tensor, size: int, *, out_int32: bool = False) -> Tensor:
-    """Return the positions in `self`, the sorted row numbers, at which the rows begin, followed by the length of `self`."""
+    """Return the `crow_indices` of a matrix with `size` rows. `self` has the row of each value, in ascending order."""
     if self.dim() != 1:
         raise RuntimeError(
             f"_convert_indices_from_coo_to_csr(input): must be a vector, got shape {tuple(self.shape)}"
@@ -691,7 +691,7 @@ def sparse_resize_and_clear_(self: Tensor, size: Any, sparse_dim: int, dense_dim
 
 
 def _check_count(name: str, size: tuple[int, ...], sparse_dim: int, dense_dim: int) -> None:
-    """Raise RuntimeError if `size` does not have `sparse_dim + dense_dim` dimensions, or if a number is negative."""
+    """Raise RuntimeError if `sparse_dim` or `dense_dim` is negative, or if their sum is not the length of `size`."""
     if min(sparse_dim, dense_dim) < 0:
         raise RuntimeError(
             f"{name}(sparse_dim, dense_dim): must not be negative, got {sparse_dim} and {dense_dim}"

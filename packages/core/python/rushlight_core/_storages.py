@@ -93,9 +93,10 @@ def set_to_storage(
     size: Any = None,
     stride: Any = (),
 ) -> Tensor:
-    """Make the tensor use the memory of a storage. `set_to_tensor` is the method `set_`, which accepts only tensors.
+    """Make the tensor use the memory of a storage.
 
     Args:
+        set_to_tensor: the C++ implementation of `Tensor.set_`, which accepts only a tensor as its source.
         source: an UntypedStorage, or a TypedStorage of the tensor's dtype.
         storage_offset: the position of the first element, in elements.
         size: the shape; by default one dimension with all elements of the storage.

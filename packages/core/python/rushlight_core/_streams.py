@@ -207,7 +207,7 @@ class Event:
         _check("elapsed_time(end_event)", end_event, Event)
         if self._event is None or end_event._event is None:
             raise ValueError(
-                "elapsed_time: both events must be of a device with streams, but an event is of the CPU"
+                "elapsed_time: both events must belong to a device with streams, but one belongs to the CPU"
             )
         return _C._elapsed_time(self._event, end_event._event)
 

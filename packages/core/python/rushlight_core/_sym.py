@@ -138,7 +138,7 @@ def sym_sqrt(a: Any) -> float:
 
 @overridable
 def _assert(condition: Any, message: str) -> None:
-    """Raise AssertionError with the text `message` if `condition` is false. PyTorch can trace this function."""
+    """Raise AssertionError with the text `message` if `condition` is false. `torch.fx` records calls of this function."""
     assert condition, message
 
 

@@ -25,7 +25,7 @@ def unique(
     Args:
         sorted: ignored; the result is always sorted.
         return_inverse: whether to also return, for each element or slice, its position among the distinct elements or
-            slices. The positions of elements have the shape of `input`.
+            slices. If `dim` is None, the tensor of positions has the shape of `input`.
         return_counts: whether to also return the number of occurrences of each distinct element or slice.
 
     Raises:
@@ -46,8 +46,8 @@ def unique_consecutive(
     """Return the elements of a tensor, or its slices along `dim`, with runs of equal neighbours merged into one.
 
     Args:
-        return_inverse: whether to also return, for each element or slice, its position in the result. The positions of
-            elements have the shape of `input`.
+        return_inverse: whether to also return, for each element or slice, its position in the result. If `dim` is None, the
+            tensor of positions has the shape of `input`.
         return_counts: whether to also return the length of each run.
 
     Example:

@@ -25,7 +25,10 @@ def _window(
     requires_grad: bool,
     shape: Callable[[Tensor], Tensor],
 ) -> Tensor:
-    """Return the values of the function `shape` at `length` positions from 0 to 1. `periodic` leaves out position 1."""
+    """Return the values of the function `shape` at `length` evenly spaced positions from 0 to 1.
+
+    Position 1 is included unless `periodic` is true.
+    """
     dtype = _C.get_default_dtype() if dtype is None else dtype
     if not dtype.is_floating_point:
         raise RuntimeError(f"{name}(dtype): must be a floating-point dtype, got {dtype}")

@@ -1,9 +1,10 @@
 """Functions that attach backends of devices, count and choose devices, and wait for them.
 
-A backend is a shared library that implements the interface of `rushlight/backend.h`. `load_backend` attaches a backend by
-its path. An installed package can provide a backend in the entry point group `rushlight.backends`; the backend is attached
-when a program first names its device type. The entry point is named after the device type ("cuda"). Its value refers to the
-path of the library, or to a function that returns the path.
+A backend is a shared library that implements the interface of `rushlight/backend.h`. `load_backend` attaches
+a backend by its path. An installed package can provide a backend in the entry point group
+`rushlight.backends`; the backend is attached when a program first names its device type. The entry point is
+named after the device type ("cuda"). It refers to a variable that contains the path of the library, or to a
+function that returns the path.
 """
 
 from __future__ import annotations
@@ -146,7 +147,7 @@ def get_device_properties(device: DeviceLike) -> DeviceProperties:
 
     Raises:
         NotImplementedError: the backend does not report this information.
-        RuntimeError: the device is not served by a device backend; the CPU, for example, is not.
+        RuntimeError: the device is the CPU, or another device that has no backend.
 
     Example::
 
@@ -207,7 +208,7 @@ def mem_get_info(device: DeviceLike) -> tuple[int, int]:
 
     Raises:
         NotImplementedError: the backend does not report this information.
-        RuntimeError: the device is not served by a device backend; the CPU, for example, is not.
+        RuntimeError: the device is the CPU, or another device that has no backend.
 
     Example::
 
@@ -224,7 +225,7 @@ def memory_stats(device: DeviceLike) -> dict[str, int]:
 
     Raises:
         NotImplementedError: the backend does not use core's allocator.
-        RuntimeError: the device is not served by a device backend; the CPU, for example, is not.
+        RuntimeError: the device is the CPU, or another device that has no backend.
 
     Example::
 
@@ -241,7 +242,7 @@ def reset_peak_memory_stats(device: DeviceLike) -> None:
 
     Raises:
         NotImplementedError: the backend does not use core's allocator.
-        RuntimeError: the device is not served by a device backend; the CPU, for example, is not.
+        RuntimeError: the device is the CPU, or another device that has no backend.
 
     Example::
 
@@ -260,7 +261,7 @@ def memory_snapshot(device: DeviceLike) -> str:
 
     Raises:
         NotImplementedError: the backend does not use core's allocator.
-        RuntimeError: the device is not served by a device backend; the CPU, for example, is not.
+        RuntimeError: the device is the CPU, or another device that has no backend.
 
     Example::
 
@@ -278,7 +279,7 @@ def empty_cache(device: DeviceLike) -> None:
 
     Raises:
         NotImplementedError: the backend does not use core's allocator.
-        RuntimeError: the device is not served by a device backend; the CPU, for example, is not.
+        RuntimeError: the device is the CPU, or another device that has no backend.
 
     Example::
 
@@ -297,7 +298,7 @@ def set_memory_limit(device: DeviceLike, nbytes: int) -> int:
 
     Raises:
         NotImplementedError: the backend does not use core's allocator.
-        RuntimeError: the device is not served by a device backend; the CPU, for example, is not.
+        RuntimeError: the device is the CPU, or another device that has no backend.
 
     Example::
 

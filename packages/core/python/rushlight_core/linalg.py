@@ -1,4 +1,7 @@
-"""Linear algebra: `rushlight.linalg`. Functions work on the last dimensions of tensors; the others are batch dimensions."""
+"""Linear algebra: `rushlight.linalg`.
+
+Functions work on the last dimensions of tensors; the other dimensions are batch dimensions.
+"""
 
 from __future__ import annotations
 

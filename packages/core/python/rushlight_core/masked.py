@@ -63,7 +63,7 @@ def sum(
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
-        - Output: (*) without the reduced dimensions, which remain with size 1 if `keepdim` is true.
+        - Output: the shape of the input, where the reduced dimensions are removed, or have size 1 if `keepdim` is true.
 
     Raises:
         IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
@@ -91,7 +91,7 @@ def prod(
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
-        - Output: (*) without the reduced dimensions, which remain with size 1 if `keepdim` is true.
+        - Output: the shape of the input, where the reduced dimensions are removed, or have size 1 if `keepdim` is true.
 
     Raises:
         IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
@@ -175,7 +175,7 @@ def amax(
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
-        - Output: (*) without the reduced dimensions, which remain with size 1 if `keepdim` is true.
+        - Output: the shape of the input, where the reduced dimensions are removed, or have size 1 if `keepdim` is true.
 
     Raises:
         IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
@@ -208,7 +208,7 @@ def amin(
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
-        - Output: (*) without the reduced dimensions, which remain with size 1 if `keepdim` is true.
+        - Output: the shape of the input, where the reduced dimensions are removed, or have size 1 if `keepdim` is true.
 
     Raises:
         IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
@@ -241,13 +241,13 @@ def argmax(
         input: a tensor of a real dtype.
         dim: the dimension to reduce; None returns the index into the flattened input.
         keepdim: whether the result keeps the reduced dimension, with size 1.
-        dtype: the dtype of the result. By default the dtype of `input`, as in PyTorch. Pass an integer dtype to use the
-            result as an index, because a small dtype cannot hold every index.
+        dtype: the dtype of the result, by default the dtype of `input`, as in PyTorch. To index with the result, pass int64,
+            because a small dtype cannot hold every index.
         mask: see :func:`sum`.
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
-        - Output: (*) without the reduced dimensions, which remain with size 1 if `keepdim` is true.
+        - Output: the shape of the input, where the reduced dimensions are removed, or have size 1 if `keepdim` is true.
 
     Raises:
         IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
@@ -275,7 +275,7 @@ def argmin(
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
-        - Output: (*) without the reduced dimensions, which remain with size 1 if `keepdim` is true.
+        - Output: the shape of the input, where the reduced dimensions are removed, or have size 1 if `keepdim` is true.
 
     Raises:
         IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
@@ -305,7 +305,7 @@ def mean(
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
-        - Output: (*) without the reduced dimensions, which remain with size 1 if `keepdim` is true.
+        - Output: the shape of the input, where the reduced dimensions are removed, or have size 1 if `keepdim` is true.
 
     Raises:
         ValueError: the dtype of the result is neither floating-point nor complex.
@@ -341,7 +341,7 @@ def median(
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
-        - Output: (*) without the reduced dimensions, which remain with size 1 if `keepdim` is true.
+        - Output: the shape of the input, where the reduced dimensions are removed, or have size 1 if `keepdim` is true.
 
     Raises:
         ValueError: `input` has an integer dtype, and the mask leaves out all elements of a slice.
@@ -380,7 +380,7 @@ def logsumexp(
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
-        - Output: (*) without the reduced dimensions, which remain with size 1 if `keepdim` is true.
+        - Output: the shape of the input, where the reduced dimensions are removed, or have size 1 if `keepdim` is true.
 
     Raises:
         IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
@@ -452,7 +452,7 @@ def norm(
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
-        - Output: (*) without the reduced dimensions, which remain with size 1 if `keepdim` is true.
+        - Output: the shape of the input, where the reduced dimensions are removed, or have size 1 if `keepdim` is true.
 
     Raises:
         IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
@@ -495,7 +495,7 @@ def var(
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
-        - Output: (*) without the reduced dimensions, which remain with size 1 if `keepdim` is true.
+        - Output: the shape of the input, where the reduced dimensions are removed, or have size 1 if `keepdim` is true.
 
     Raises:
         AssertionError: both `unbiased` and `correction` are given.
@@ -524,7 +524,7 @@ def std(
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
-        - Output: (*) without the reduced dimensions, which remain with size 1 if `keepdim` is true.
+        - Output: the shape of the input, where the reduced dimensions are removed, or have size 1 if `keepdim` is true.
 
     Raises:
         AssertionError: both `unbiased` and `correction` are given.

@@ -5,10 +5,10 @@ A subclass of Tensor, or any other class, may define::
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None): ...
 
-This method is then called instead of an operator that receives an instance of the class. `func` is the public function of
-that operator (a method of Tensor if there is no function), and `types` lists those classes of the arguments that define such
-a method. If the method returns NotImplemented, the method of the next class is called. `super().__torch_function__(...)`
-runs the operator.
+If an operator receives an instance of the class, this method is called instead of the operator. `func` is the
+public function of that operator (a method of Tensor if there is no function), and `types` lists those classes
+of the arguments that define such a method. If the method returns NotImplemented, the method of the next class
+is called. `super().__torch_function__(...)` runs the operator.
 
 If a function that is written in Python is decorated with `overridable`, a class overrides the function as a whole; otherwise
 the class overrides each operator that the function calls.
@@ -116,9 +116,10 @@ def _call(func: Any, overloaded: list[Any], args: tuple[Any, ...], kwargs: dict[
 
 
 def _ask(func: Any, o: Any, types: tuple[type, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call the override of `o`'s class (not Tensor), or return NotImplemented if the override only calls `func` again.
+    """Call `__torch_function__` of `o`, which is not a Tensor.
 
-    Another library's class of tensors may have a default override, which only calls the function that it receives.
+    Return NotImplemented if the method only calls `func` again. In another library, a class of tensors may
+    have a default `__torch_function__`, which only calls the function that it receives.
     """
     asked: list[tuple[Any, Any]] = _asking.__dict__.setdefault("asked", [])
     if sum(f is func and other is o for f, other in asked) >= MOST_REPEATS:
@@ -161,7 +162,10 @@ class _Public:
             self.parameters.append((declaration.split()[-1], keyword_only, _literal(default)))
 
     def arguments(self, values: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return the arguments that differ from their defaults."""
+        """Return the positional and keyword arguments that a call must pass.
+
+        Keyword arguments and the last positional arguments are omitted if they equal their defaults.
+        """
         args: list[Any] = []
         kwargs: dict[str, Any] = {}
         required = 0

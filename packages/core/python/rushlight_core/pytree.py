@@ -1,7 +1,7 @@
-"""Nested containers as trees: their leaves, and the structure that contains them.
+"""Nested containers as trees: their leaves, and the structure of the containers.
 
-Transforms of functions (`vmap`, `grad`) take and return such containers. `register_pytree_node` registers a class of
-containers for all functions on trees.
+Functions that are passed to `vmap` and `grad` may take and return nested containers. `register_pytree_node` registers a
+class of containers for all functions on trees.
 """
 
 from __future__ import annotations
@@ -518,13 +518,13 @@ def _up_to(spec: TreeSpec, tree: PyTree) -> list[Any]:
 
 
 def broadcast_prefix(prefix: PyTree, spec: TreeSpec) -> list[Any] | None:
-    """Expand `prefix`, a container with fewer levels than the structure `spec`, to a list with one value for each leaf.
+    """Expand `prefix`, a container with the upper levels of the structure `spec`, to a list with one value for each leaf.
 
     Each leaf of `prefix` becomes the value of all leaves of the structure at or below the same position. A list is accepted
     in place of a tuple.
 
     Args:
-        prefix: the container with fewer levels, or one value for all leaves.
+        prefix: the container, or one value for all leaves.
         spec: the structure; see :func:`tree_flatten`.
 
     Returns:

@@ -45,8 +45,8 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
 
     Raises:
         RuntimeError: the inner sizes differ.
-        ValueError: `reduce` is not one of these names.
-        NotImplementedError: `reduce` is passed, but `mat1` is not sparse, or `mat2` is sparse.
+        ValueError: `reduce` is not "sum", "mean", "amax" or "amin".
+        NotImplementedError: `reduce` is passed, and `mat1` is not sparse or `mat2` is not dense.
 
     Example:
         >>> a = torch.tensor([[1.0, 1.0], [0.0, 0.0]]).to_sparse_csr()
@@ -141,9 +141,9 @@ def dsmm(input: Tensor, mat2: Tensor) -> Tensor:
 
 @overridable
 def hspmm(mat1: Tensor, mat2: Tensor) -> Tensor:
-    """Return the product of a sparse and a dense matrix, as a sparse tensor whose values are whole rows.
+    """Return the product of a sparse and a dense matrix, as a sparse tensor that stores whole rows.
 
-    Rows without a value in `mat1` have no value in the result.
+    The result stores only the rows in which `mat1` has a stored element.
 
     Shape:
         - Inputs: (n, m) and (m, p).
@@ -325,8 +325,8 @@ def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:
     """Return the sum of a sparse tensor over `dim`, or of all elements.
 
     The result is dense if no sparse dimension is left, else sparse. With `dim`, the default of `dtype` is the dtype of
-    `input`, so sums of small integers may wrap around, as in PyTorch. `torch.sum` converts integers to int64 before it adds
-    them.
+    `input`, so sums of small integers may wrap around, as in PyTorch. Without `dim`, the default for integers is int64, as
+    in `torch.sum`.
 
     Shape:
         - Input: (*).
@@ -513,7 +513,9 @@ def as_sparse_gradcheck(gradcheck: Callable[..., bool]) -> Callable[..., bool]:
 
 
 def _of_values(function: Callable[..., Any], inputs: Any) -> tuple[Callable[..., Any], list[Any]]:
-    """Convert a function and its inputs so that sparse tensors are represented by their stored values."""
+    """Return a variant of `function` whose sparse arguments and results are replaced by their stored values, and the inputs.
+
+    Sparse inputs are replaced in the same way."""
     given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     plain = [
         _C._sparse_values(t).detach().requires_grad_(t.requires_grad) if _is_sparse(t) else t for t in given

@@ -43,8 +43,8 @@ std::string describe(const std::vector<Tensor>& tensors) {
     }
     if (text.size() < 120) return text;
     char sum[100];
-    std::snprintf(sum, sizeof(sum), "%zu tensors with %lld elements, sizes %08x", tensors.size(),
-                  static_cast<long long>(elements), static_cast<unsigned>(hash >> 32));
+    std::snprintf(sum, sizeof(sum), "%zu tensors with %lld elements, hash of dtypes and sizes %08x",
+                  tensors.size(), static_cast<long long>(elements), static_cast<unsigned>(hash >> 32));
     return sum;
 }
 

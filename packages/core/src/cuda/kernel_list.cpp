@@ -5,7 +5,7 @@
 #include "cuda/kernels.h"
 
 #ifndef RUSHLIGHT_CUDA_OLDEST
-#error "the build says for which capabilities kernels are compiled"
+#error "RUSHLIGHT_CUDA_OLDEST must be defined: the oldest compute capability for which kernels are compiled"
 #endif
 
 namespace rushlight::cuda {

@@ -104,7 +104,8 @@ PyObject* message(PyObject*, PyObject* args) {
         return nullptr;
     RL_PY_TRY
     Group group = from_capsule<Group>(capsule, kGroup);
-    RL_CHECK(is_tensor(tensor), throw_type, "messages need a tensor, got %s", Py_TYPE(tensor)->tp_name);
+    RL_CHECK(is_tensor(tensor), throw_type, "only a tensor can be sent or received, got %s",
+             Py_TYPE(tensor)->tp_name);
     Tensor t = unwrap(tensor);
     Work work;
     {

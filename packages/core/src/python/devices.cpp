@@ -42,7 +42,7 @@ PyObject* set_device(PyObject*, PyObject* o) {
     RL_PY_TRY
     Device device = read_device("set_device", o);
     RL_CHECK(device.type != DeviceType::Meta, throw_value,
-             "set_device(device): must not be the meta device, because there is only one");
+             "set_device(device): must not be the meta device, because there is only one meta device");
     set_current_device(device);
     Py_RETURN_NONE;
     RL_PY_CATCH

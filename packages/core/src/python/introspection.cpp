@@ -88,7 +88,9 @@ PyObject* set_allocator_py(PyObject*, PyObject* address) {
         if (!given && PyErr_Occurred()) return nullptr;
         RL_CHECK(
             given && given->struct_size >= sizeof(AllocatorInterface) && given->allocate && given->release,
-            throw_value, "set_allocator(address): there is no AllocatorInterface of this version");
+            throw_value,
+            "set_allocator(address): must be the address of an AllocatorInterface of this version of core, with the "
+            "functions allocate and release");
     }
     const AllocatorInterface* former = set_allocator(given);
     if (!former) Py_RETURN_NONE;

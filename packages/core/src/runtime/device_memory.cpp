@@ -179,7 +179,8 @@ BackendStatus create_allocator(int32_t index, const AllocatorDriver* driver, Dev
     const AllocatorDriver& c = fresh->driver.c;
     const int events = !!c.record + !!c.reached + !!c.wait + !!c.destroy;
     if (events != 0 && events != 4)
-        return refuse("create_allocator: the driver must have all four functions for marks, or none of them");
+        return refuse(
+            "create_allocator: the driver must have all of record, reached, wait and destroy, or none");
     state.default_source.position = fresh->position;
     // Never destroyed: tensors may outlive main().
     *made = state.allocator = fresh.release();
@@ -298,7 +299,8 @@ DeviceAllocator& allocator_of(const char* what, Device device) {
     device = resolve(device);
     const Attached& owner = require_attached(device.type);
     DeviceAllocator* own = owner.devices[static_cast<size_t>(device.index)]->allocator;
-    RL_CHECK(own, throw_not_implemented, "%s(%s): the backend of this device uses its own allocator", what,
+    RL_CHECK(own, throw_not_implemented,
+             "%s(%s): not supported, because the backend of this device uses its own allocator", what,
              name(device).c_str());
     return *own;
 }

@@ -64,7 +64,7 @@ BackendStatus cpu_kernel(const char* name, uint64_t hash, KernelPart part, const
     *kernel = &made->try_emplace({slots, part}, found).first->second;
     return BackendStatus::Ok;
 } catch (const std::bad_alloc&) {
-    set_error("the host has no memory");
+    set_error("the host has no memory left");
     return BackendStatus::OutOfMemory;
 }
 
@@ -81,7 +81,7 @@ BackendStatus run_cpu_kernel(const void* kernel, const KernelArgs* args, PhiloxK
                ? static_cast<BackendStatus>(static_cast<int32_t>(error.kind()) + 1)
                : BackendStatus::Runtime;
 } catch (const std::bad_alloc&) {
-    set_error("the host has no memory");
+    set_error("the host has no memory left");
     return BackendStatus::OutOfMemory;
 } catch (const std::exception& error) {
     set_error(error.what());

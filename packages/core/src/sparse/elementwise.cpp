@@ -155,7 +155,7 @@ Tensor add_(const Tensor& a, const TensorOrScalar& b, Scalar alpha) {
         add_to_dense_(op, a, b.tensor(), alpha);
         return a;
     }
-    if (!is_sparse(b.tensor())) refuse(op, a, "a sum with a dense tensor, written in place,");
+    if (!is_sparse(b.tensor())) refuse(op, a, "adding a dense tensor in place");
     replace_parts(op, a, add_sparse(op, a, b.tensor(), alpha));
     return a;
 }
@@ -286,14 +286,14 @@ Tensor pow(const TensorOrScalar& a, const TensorOrScalar& b) {
 Tensor floor_divide(const TensorOrScalar& a, const TensorOrScalar& b) {
     if (is_sparse_operand(b)) refuse("floor_divide", b.tensor(), "division by a sparse tensor");
     const auto number = as_number(b);
-    if (!number) refuse("floor_divide", a.tensor(), "division by a dense tensor with dimensions");
+    if (!number) refuse("floor_divide", a.tensor(), "division by a dense tensor that is not 0-d");
     const Tensor once = layout_of(a.tensor()) == Layout::Coo ? coalesce(a.tensor()) : a.tensor();
     return with_values(once, ops::floor_divide(ops::_sparse_values(once), *number));
 }
 
 template <Tensor (*f)(const TensorOrScalar&, const TensorOrScalar&)>
 Tensor binary_in_place(const Operator& op, StageMask, const Tensor& a, const TensorOrScalar& b) {
-    if (!is_sparse(a)) refuse(op.name, b.tensor(), "a dense tensor that is written in place");
+    if (!is_sparse(a)) refuse(op.name, b.tensor(), "an in-place write to a dense tensor");
     replace_parts(op.name, a, f(a, b));
     return a;
 }

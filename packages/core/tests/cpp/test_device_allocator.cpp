@@ -157,7 +157,7 @@ constexpr Device kDevice{DeviceType::Plugin, 0};
 TEST(a_plugin_asks_for_an_allocator_during_init) {
     register_backend(backend);  // the backend has no memory functions
     CHECK(refused == BackendStatus::Value);
-    CHECK(refusal.find("all four functions for marks, or none") != std::string::npos);
+    CHECK(refusal.find("all of record, reached, wait and destroy, or none") != std::string::npos);
     DeviceAllocator* late = nullptr;
     CHECK(host->create_allocator(1, &driver, &late) == BackendStatus::Value);
     CHECK(std::string(host->last_error()).find("only during init") != std::string::npos);

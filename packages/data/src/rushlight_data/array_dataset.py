@@ -17,12 +17,13 @@ class ArrayDataset(Dataset[tuple[Any, ...]]):
     """A dataset of NumPy arrays with the same first dimension. A sample is a tuple with one row of each array.
 
     An array may be given as the path of a ".npy" file. The file is mapped to memory: only the rows that are used are read,
-    and all workers share the pages. The default collation reads a whole batch at once.
+    and all workers share the pages. If a `DataLoader` uses the default collation, it reads a whole batch at once.
 
     Arguments:
         arrays: arrays, or paths of ".npy" files.
 
-    Raises TypeError for other objects, and ValueError if the first dimensions differ.
+    Raises TypeError for an argument that is neither an array nor a path, and ValueError if there is no array or the first
+    dimensions differ.
 
     Example:
         >>> import numpy as np

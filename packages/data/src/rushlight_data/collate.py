@@ -34,7 +34,8 @@ def default_collate(batch: Sequence[Any]) -> Any:
 
     Tensors, NumPy arrays and NumPy scalars are stacked into tensors. Ints become an int64 tensor, and floats become a
     float64 tensor. Strings and bytes are collected in a list. Mappings, named tuples and sequences are collated item by
-    item. The result has their type if an object of this type can be constructed, except that a plain tuple becomes a list.
+    item. The result has the type of the samples if an object of this type can be constructed, except that plain tuples are
+    collated to a list.
 
     Raises:
         TypeError: the samples have another type.
@@ -57,7 +58,7 @@ def collate(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -
 
     Arguments:
         batch: the samples.
-        collate_fn_map: collate functions by type.
+        collate_fn_map: a dict from types to collate functions.
 
     Raises:
         TypeError: there is no rule for the type of the samples.
@@ -149,7 +150,7 @@ def tensor_bytes(data: Any) -> int:
 
 
 def stack(tensors: Sequence[core.Tensor]) -> core.Tensor:
-    """Stack tensors along a new first dimension. In a worker, the result is made in memory that the loader can read.
+    """Stack tensors along a new first dimension. In a worker process, allocate the result in shared memory if possible.
 
     Arguments:
         tensors: N tensors of the same shape (*).

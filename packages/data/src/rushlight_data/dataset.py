@@ -333,8 +333,8 @@ def random_split(
 def read_samples(dataset: Any, indices: list[Any], begin: Begin = None) -> list[Any]:
     """Return the samples at `indices`, with one call if the dataset has `__getitems__`.
 
-    Before each sample is read, call `begin` with its position in `indices`. Call `begin` with -1 after the last sample, and
-    before a call that reads several samples."""
+    Call `begin(i)` before the sample at `indices[i]` is read, and `begin(-1)` after the last sample. If one call reads
+    several samples, call only `begin(-1)`, before that call."""
     method = getattr(dataset, "__getitems__", None)
     if getattr(method, "__func__", None) in (StackDataset.__getitems__, Subset.__getitems__):
         samples: list[Any] = dataset._read_samples(indices, begin)

@@ -1,12 +1,12 @@
 """Prediction of the next epoch, so that workers can read its first batches before the epoch begins.
 
 Note [Early batches]
-Between two epochs, workers would otherwise be idle. They therefore read the first batches of the next epoch, which are
-predicted under the assumption that nothing changes. The order is computed with copies of the samplers and generators, so
-that the states of the originals do not change. When the next epoch begins, its actual order and seed are determined. The
-batches that were read early are used only if they are the first batches of this epoch and the workers' state has not changed
-(Note [Snapshots]); otherwise they are dropped. If a file that was read for a batch has changed in the meantime, the batch is
-read again (`opened_files.py`). A wrong prediction therefore costs only time.
+So that workers are not idle between two epochs, they read the first batches of the next epoch before it begins. These
+batches are predicted under the assumption that nothing changes until then. Their order is computed with copies of the
+samplers and generators, so that the states of the originals do not change. When the next epoch begins, its actual order and
+seed are determined. The batches that were read early are used only if they are the first batches of this epoch and the
+workers' state has not changed (Note [Snapshots]); otherwise they are dropped. If a file that was read for a batch has
+changed in the meantime, the batch is read again (`opened_files.py`). A wrong prediction therefore costs only time.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class EarlyBatches:
 
 
 def predict(loader: DataLoader[Any], count: int) -> EarlyBatches | None:
-    """Return the first `count` batches of the next epoch, provided that nothing changes, or None if they are unknown."""
+    """Return the first `count` batches of the next epoch if nothing changes until then, or None if they are unknown."""
     generators = _Copies()
     # Draw the seed before the sampler draws its seed, as at the beginning of an epoch.
     if loader.seed is None:

@@ -77,8 +77,9 @@ class LoaderTimeout(WorkerError):  # noqa: N818
 class Failure:
     """A worker's exception in the form in which it is sent to the loader.
 
-    `index` is a tuple with the index of the sample, or an empty tuple. The exception itself is in `pickled`, or in
-    `exception` if the transport does not leave the process. Both are None if the exception cannot be pickled."""
+    The argument `index` is a tuple that contains the index of the sample, or nothing if the error does not belong to one
+    sample. If the worker is a thread, the exception itself is in `exception`. If the worker is a process, the pickled
+    exception is in `pickled`, which is None if the exception cannot be pickled."""
 
     def __init__(
         self,

@@ -34,8 +34,8 @@ class Task:
 class Fetcher:
     """A reader of batches of a dataset.
 
-    After an exception, `doing` describes the step that failed, and `index` is a tuple with the index of the
-    sample, or an empty tuple if the step does not belong to one sample."""
+    After an exception, `doing` describes the step that failed, and `index` is a tuple with the index of the sample, or an
+    empty tuple if the step concerns the whole batch."""
 
     def __init__(
         self, dataset: Any, batched: bool, collate_fn: Callable[[Any], Any], streams: Streams
@@ -60,7 +60,7 @@ class Fetcher:
         self.seed = seed
 
     def fetch(self, task: Task) -> Any:
-        """Return the batch of a task.
+        """Read and collate the batch that `task` describes.
 
         Raises the exception of the dataset or of `collate_fn`, and StopIteration at the end of a stream."""
         raise NotImplementedError
@@ -124,7 +124,7 @@ class MapFetcher(Fetcher):
     def _read_many(self, task: Task, indices: list[Any]) -> list[Any]:
         """Return the samples of a dataset that has `__getitems__`.
 
-        `Subset` and `StackDataset` call `begin` before they read each sample."""
+        If the dataset is a `Subset` or a `StackDataset`, `read_samples` calls `begin` before each sample."""
         stopped, reading, current = self.stopped, self.reading, -1
 
         def begin(position: int) -> None:
@@ -183,7 +183,7 @@ class MapFetcher(Fetcher):
 class IterableFetcher(Fetcher):
     """A reader of batches of an iterable dataset.
 
-    The `indices` of a task are a number of samples, or None if the loader does not batch."""
+    The attribute `indices` of a task is the number of samples in the batch, or None if the loader does not batch."""
 
     def __init__(
         self, dataset: Any, batched: bool, collate_fn: Callable[[Any], Any], streams: Streams, drop_last: bool

@@ -18,7 +18,7 @@ class ImageFolder(DatasetFolder):
     """A dataset of images in one folder per class. A sample is a tuple of the image and the number of its class.
 
     The folders of `root` are the classes, which are numbered in the order of their sorted names. The images of a class are
-    all files below its folder, in sorted order. The interface is the same as for `torchvision.datasets.ImageFolder`.
+    all image files below its folder, in sorted order. The interface is the same as for `torchvision.datasets.ImageFolder`.
 
     Arguments:
         root: path of the folder.

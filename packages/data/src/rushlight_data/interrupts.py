@@ -1,7 +1,7 @@
 """Handling of a Ctrl-C that arrives while Python runs a finalizer.
 
-Python prints and discards exceptions of finalizers (`__del__` and weak-reference callbacks, including those of
-the import system), even KeyboardInterrupt. A loader that continued to wait for workers would then never stop.
+Python prints and discards exceptions of finalizers (`__del__` and weak-reference callbacks, including those of the import
+system), even KeyboardInterrupt. Without `KeepInterrupts`, a loader that waits for its workers would ignore the Ctrl-C.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ _kept = False
 class KeepInterrupts:
     """Context manager that stores a KeyboardInterrupt that a finalizer raises, and raises it again later.
 
-    `raise_kept_interrupt()` raises the stored exception. If this function is not called, the exception is raised when the
-    context ends. The context manager has no effect outside the main thread, because only the main thread handles signals.
+    `raise_kept_interrupt()` raises the stored exception. If `raise_kept_interrupt` is not called, the exception is raised
+    when the context ends, unless another exception ends the context. The context manager has no effect outside the main
+    thread, because only the main thread handles signals.
 
     Example:
         >>> with KeepInterrupts():
@@ -49,7 +50,7 @@ class KeepInterrupts:
 
 
 def raise_kept_interrupt() -> None:
-    """Raise KeyboardInterrupt if `KeepInterrupts` has kept one.
+    """Raise KeyboardInterrupt if `KeepInterrupts` has stored one.
 
     Example:
         >>> raise_kept_interrupt()  # nothing was interrupted

@@ -167,7 +167,7 @@ class SerialIterator(LoaderIterator):
         return data
 
     def _lane_task(self) -> Task:
-        """Make the task for the next batch of an iterable dataset. Raises StopIteration if all lanes have ended."""
+        """Make the task for the next batch of an iterable dataset. Raises StopIteration if all its lanes have ended."""
         streams, size = self._progress.streams, self._loader.batch_size
         for lane in (*range(self._progress.turn, len(streams)), *range(self._progress.turn)):
             if lane not in self._ended:
@@ -211,8 +211,8 @@ class WorkersIterator(LoaderIterator):
     """Iterator over one epoch of a loader whose workers read batches ahead.
 
     Each batch of a map-style dataset is assigned to the worker with the fewest pending tasks; the contents of
-    a batch do not depend on the worker. For an iterable dataset, the batches come in turn from the dataset's lanes, which
-    are read independently.
+    a batch do not depend on the worker. An iterable dataset is read in lanes, which are independent of each other: each
+    worker is one lane, but a `Stream` sets its own number of lanes. The batches come from the lanes in turn.
 
     An exception of the dataset, the sampler or `collate_fn` in a worker is raised by `next()`. `next()` raises LoaderTimeout
     if no batch arrives within the loader's `timeout`, and WorkerExited if a worker ends unexpectedly.

@@ -54,7 +54,7 @@ class DataLoader(Generic[T_co]):
         sampler: an iterable of indices that determines the order; cannot be combined with `shuffle`.
         batch_sampler: an iterable of lists of indices; cannot be combined with `batch_size`, `shuffle`, `sampler` and
             `drop_last`.
-        num_workers: number of workers; 0 reads in the calling process.
+        num_workers: number of workers; 0 reads the batches in the calling process.
         collate_fn: a function that makes a batch from a list of samples. Default: `default_collate`, or
             `default_convert` without batching.
         pin_memory: whether to copy batches to page-locked memory, which makes copies to a GPU asynchronous.
@@ -79,8 +79,8 @@ class DataLoader(Generic[T_co]):
         transport: how batches are sent: "shared_memory", "pickling", "threads", a
             `rushlight_core.seams.transport.Transport`, or None for the fastest transport that is installed. Not in PyTorch.
         progress: whether to show a progress bar on the standard error stream. Not in PyTorch.
-        report: whether to write a line at the end of each epoch. It states whether the training loop waited for the
-            workers or the workers waited for the loop, and suggests a remedy. Not in PyTorch.
+        report: whether to write a line at the end of each epoch. The line states whether the training loop
+            waited for the workers or the workers waited for the loop, and suggests a remedy. Not in PyTorch.
 
     Raises:
         TypeError: an argument has the wrong type.
@@ -280,8 +280,8 @@ class DataLoader(Generic[T_co]):
     def state_dict(self) -> dict[str, Any]:
         """Return the position of the latest iteration as a small dict of plain Python objects.
 
-        A loader with the same arguments that loads this state continues with the next batch. The loader does not read
-        earlier batches, except for an iterable dataset without `state_dict`."""
+        A loader with the same arguments that loads this state continues with the next batch. The loader does
+        not read the earlier batches again, except from an iterable dataset without `state_dict`."""
         if self._resume is not None:  # a state was loaded, and its epoch has not begun
             return dict(self._resume)
         if not self.in_order and self._progress is not None and not self._progress.finished:
@@ -364,7 +364,10 @@ class DataLoader(Generic[T_co]):
         return progress, order
 
     def _skip(self, order: Iterator[Any], batches: int, expected: int) -> Iterator[Any]:
-        """Skip batches. Raise ValueError if the digest of their indices is not the expected digest."""
+        """Skip the first `batches` batches of `order`.
+
+        Raise ValueError if the digest of the skipped indices is not `expected`.
+        """
         digest: int | None = 0
         for indices in itertools.islice(order, batches):
             digest = digest_of(list(indices) if self._batched else indices, digest)
@@ -377,7 +380,7 @@ class DataLoader(Generic[T_co]):
         return order
 
     def _lanes(self) -> int:
-        """Return the number of lanes of an iterable dataset. Each lane has its own position. See Note [Lanes]."""
+        """Return the number of lanes (independent parts) of an iterable dataset. See Note [Lanes]."""
         return self.dataset.lanes if isinstance(self.dataset, Stream) else max(self.num_workers, 1)
 
     def _make_fetcher(self) -> Fetcher:

@@ -10,7 +10,7 @@ _OFFSET_BITS = 32
 
 
 class Marks:
-    """Shared memory with the number of a batch and a position in it for each worker, also after the worker crashes."""
+    """Shared memory that holds the batch and the sample that each worker reads, and keeps them if the worker crashes."""
 
     def __init__(self, num_workers: int, fd: int | None = None) -> None:
         self.num_workers = num_workers

@@ -80,7 +80,10 @@ def _chains(function: types.FunctionType) -> Iterator[list[NamedValue]]:
 
 
 def _follow(value: Any, chain: tuple[str, ...]) -> list[NamedValue]:
-    """Return the values along a chain of names that begins with `value`, up to the first value that is not a module."""
+    """Return the values of `a`, `a.b`, ... for the chain ("a", "b", ...), up to the first value that is not a module.
+
+    `value` is the value of the first name.
+    """
     values = [NamedValue(chain[0], value, not isinstance(value, types.ModuleType))]
     for end in range(1, len(chain)):
         if not isinstance(value, types.ModuleType):

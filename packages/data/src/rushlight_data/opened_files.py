@@ -55,7 +55,8 @@ class OpenedFiles:
     def stop(self) -> Signatures:
         """End recording, and return the signatures of the files.
 
-        If a sample may depend on something other than files, such as a socket, add a signature that never matches."""
+        If this process has also used something other than files, such as a socket, `unchanged` returns False for the
+        result."""
         self._recording = False
         vars(os).update(self._originals)
         return self._signatures
@@ -105,7 +106,7 @@ def _status(read: Callable[[str], os.stat_result], path: str) -> Status:
 
 
 def unchanged(signatures: Signatures) -> bool:
-    """Return whether the files still have these signatures."""
+    """Return whether the files still have the signatures that :meth:`OpenedFiles.stop` returned."""
     return all(signature(path) == saved for path, saved in signatures.items())
 
 

@@ -21,8 +21,8 @@ class Permutation(Sequence[int]):
     """A random permutation of `range(length)` whose items are computed when they are read.
 
     Computing an item takes the same memory and time for every length. The items come from a Feistel network (Luby and
-    Rackoff, 1988) over the smallest power of two that is at least `length`. The network is applied again to values outside
-    of the range (cycle walking; Black and Rogaway, 2002). Not all permutations can occur.
+    Rackoff, 1988) over the integers below a power of two that is at least `length`. If the network returns a value outside
+    of the range, it is applied to this value again (cycle walking; Black and Rogaway, 2002). Not all permutations can occur.
 
     Arguments:
         length: number of items, less than 2**62.
@@ -93,7 +93,7 @@ class Permutation(Sequence[int]):
 
 
 def _hash(values: core.Tensor, key: int) -> core.Tensor:
-    """Hash 31-bit integers to 32 bits. No product exceeds 63 bits."""
+    """Hash 31-bit integers to 32 bits. The products that are computed are less than 2**63."""
     values = (values + key) & _WORD
     for _ in range(2):
         values = ((values ^ (values >> 16)) * 0x45D9F3B) & _WORD

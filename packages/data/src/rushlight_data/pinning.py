@@ -27,7 +27,7 @@ def memory_can_be_pinned() -> bool:
 def pin(data: Any, device: str = "") -> Any:
     """Return the batch with its tensors copied to page-locked memory, at any nesting depth.
 
-    If another object has a method `pin_memory`, this method is called."""
+    If an object that is not a tensor has a method `pin_memory`, the result of this method replaces the object."""
     if isinstance(data, core.Tensor):
         return data.pin_memory(device) if device else data.pin_memory()
     if hasattr(data, "pin_memory"):

@@ -1,4 +1,4 @@
-"""Settings of the process that samples may depend on. A worker has a copy of the settings, made when the worker started."""
+"""Process-wide settings that may affect samples. A worker has a copy, made when the worker started."""
 
 from __future__ import annotations
 

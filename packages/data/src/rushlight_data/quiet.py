@@ -1,15 +1,15 @@
-"""Read batches without seeding random streams if the dataset draws no random numbers, even if it does not declare this.
+"""Read batches without seeding random generators if the dataset draws no random numbers, even if it does not declare this.
 
 Note [Quiet datasets]
-Seeding the streams of `random` and NumPy and restoring the streams of the training process takes longer than reading
-a batch of tiny samples, and is not necessary if samples draw no random numbers, as in most datasets. The first batch of a
-loader is read with seeded streams. If the states of the streams are unchanged afterwards, the dataset is treated as quiet,
-and later batches are read without seeding. If a later batch nevertheless draws random numbers, the memory of the generators
-changes. The streams of the training process are then restored, and this batch is read again with seeded streams, as are all
-later batches. The contents of batches are therefore the same as if every batch were read with seeded streams. Only the
-samples of the first batch that draws random numbers are read twice.
+Seeding the generators of `random` and NumPy before a batch, and restoring their states after it, takes longer than reading a
+batch of tiny samples, and is not necessary if samples draw no random numbers, as in most datasets. Before the first batch of
+a loader, the generators are seeded. If reading this batch does not change their states, the dataset is treated as quiet, and
+later batches are read without seeding. If a later batch nevertheless draws random numbers, the loader notices that the
+memory of a generator has changed. It restores the states of the generators, seeds them and reads the batch again; from then
+on, it seeds the generators before every batch. The contents of batches are therefore the same as if the generators were
+seeded before every batch. Only the samples of the first batch that draws random numbers are read twice.
 
-The stream of core is seeded and restored for every batch, which takes 0.2 microseconds. While a batch is read,
+rushlight's own generator is seeded and restored for every batch, which takes 0.2 microseconds. While a batch is read,
 NumPy's generator is replaced by a generator of the loader. The replacement also discards the second Gaussian that NumPy's
 legacy generator caches.
 """
@@ -35,7 +35,7 @@ def memory_of_random() -> memoryview | None:
     """Return the memory of the generator behind the functions of `random`, or None if it is not laid out as expected.
 
     In CPython a generator consists of an object header, the position and the words of a Mersenne Twister. Callers must not
-    write to this memory. It is read because `random.getstate` would take 9 microseconds."""
+    write to this memory. Comparing it takes less time than `random.getstate`, which takes 9 microseconds."""
     size = 4 * (_WORDS + 1)
     if _random.Random.__basicsize__ < object.__basicsize__ + size:
         return None
@@ -56,7 +56,7 @@ def _memory(address: int, size: int) -> memoryview:
 
 
 class QuietStreams:
-    """A reader of batches of a map-style dataset that stops seeding the streams if samples draw nothing from them."""
+    """A reader of batches of a map-style dataset that stops seeding generators if samples draw no random numbers."""
 
     def __init__(self) -> None:
         self._random = memory_of_random()
@@ -70,7 +70,7 @@ class QuietStreams:
         return QuietStreams, ()  # a loader that is copied or unpickled reads its first batch with seeds again
 
     def fetch(self, fetcher: Fetcher, task: Task, preserved: PreservedStreams) -> Any:
-        """Return the batch of a task, and leave the random streams of this process unchanged."""
+        """Return the batch of a task, and leave the random generators of this process unchanged."""
         if self.quiet:
             fetcher.reseed = seed_core
             drawn, data = self._fetch_unseeded(fetcher, task)
@@ -82,7 +82,7 @@ class QuietStreams:
             return self._fetch_first(fetcher, task) if self.quiet is None else fetcher.fetch(task)
 
     def _fetch_first(self, fetcher: Fetcher, task: Task) -> Any:
-        """Read a batch with seeded streams, and record whether its samples drew numbers from the streams."""
+        """Seed the generators, read a batch, and record whether its samples drew random numbers."""
         seeded: tuple[Any, Any] = (None, None)
 
         def reseed(seed: int) -> None:
@@ -101,10 +101,10 @@ class QuietStreams:
         return data
 
     def _fetch_unseeded(self, fetcher: Fetcher, task: Task) -> tuple[bool, Any]:
-        """Return whether samples drew from the streams, and the batch, which is valid only if they did not.
+        """Return whether samples drew random numbers, and the batch, which is valid only if they did not.
 
-        If samples drew from the streams, the earlier states of the streams are restored, and an exception that a sample
-        raised is discarded."""
+        If samples drew random numbers, restore the earlier states of the generators, and discard an exception that a
+        sample raised."""
         before = self._snapshot()
         numpy = imported_numpy()
         if numpy is not None:

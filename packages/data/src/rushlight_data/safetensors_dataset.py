@@ -48,8 +48,8 @@ class SafetensorsDataset(Dataset[dict[str, core.Tensor]]):
         keys: names of the tensors, which have the same first dimension. Default: all.
 
     Raises ModuleNotFoundError if the package safetensors is not installed, ValueError if a tensor is missing or the first
-    dimensions differ, and TypeError for a dtype that core does not support. The package checks the header, and its errors
-    have a note with the path.
+    dimensions differ, and TypeError for a dtype that core does not support. If the header of the file is not valid, the
+    error of the package safetensors is raised, with a note that contains the path.
 
     Example:
         >>> import numpy as np

@@ -6,10 +6,10 @@ indices again. When an iteration in random order begins, one 63-bit seed is draw
 core's default generator. The order is a function of this seed.
 
 Note [Orders of PyTorch]
-If the random stream is "torch", samplers return the same orders as PyTorch's samplers. PyTorch's samplers draw directly from
-a generator that is passed to them. SubsetRandomSampler and WeightedRandomSampler also draw directly from the global
-generator. In these cases the whole order is drawn when an iteration begins, and the state of the generator at that time
-replaces the seed.
+If the random stream is "torch", samplers return the same orders as PyTorch's samplers. If a generator is passed to a sampler
+of PyTorch, the sampler draws the indices, not a seed, from this generator. Without a generator, SubsetRandomSampler and
+WeightedRandomSampler draw the indices from the global generator. In these cases, the samplers of this module draw the whole
+order when an iteration begins, and save the state of the generator at that time instead of a seed.
 """
 
 from __future__ import annotations
@@ -89,7 +89,10 @@ def iterate(sampler: Iterable[Any], start: int = 0) -> Iterator[Any]:
 
 
 def begins_anew(sampler: Any) -> bool:
-    """Return whether a sampler can only be resumed by iterating over it from its beginning, without a saved order."""
+    """Return whether a sampler has neither a saved state nor its own `iter_from`.
+
+    A loader can resume such a sampler only by iterating over it from the beginning.
+    """
     if isinstance(sampler, BatchSampler) and not _overrides_only_iter(type(sampler)):
         return begins_anew(sampler.sampler)
     if hasattr(sampler, "state_dict") and sampler.state_dict() is not None:
@@ -166,7 +169,7 @@ class _Seeded(Sampler[int]):
         raise NotImplementedError
 
     def _draws_directly(self) -> bool:
-        """Return whether PyTorch's sampler draws directly from its generator. See Note [Orders of PyTorch]."""
+        """Return whether PyTorch's sampler draws indices, not a seed, from the generator. See Note [Orders of PyTorch]."""
         return False
 
     def _passes(self, generator: Any) -> Iterator[Any] | None:
@@ -493,7 +496,7 @@ class DistributedSampler(Sampler[int]):
         return {"epoch": self.epoch}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Set the epoch of a saved state."""
+        """Set the epoch to the epoch of a saved state."""
         self.epoch = _entry(self, state_dict, "epoch")
 
 

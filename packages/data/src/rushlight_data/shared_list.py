@@ -20,9 +20,10 @@ T = TypeVar("T")
 class SharedList(Sequence[T]):
     """A read-only sequence whose memory is not copied when forked workers read it.
 
-    Ints of 64 bits and floats take 8 bytes each. Strings, bytes and other objects take their encoded or pickled size plus 8
-    bytes. Reading an item returns a new object that is equal to the original item, so changing this object does not change
-    the list. Slices share the memory of the list. Workers that are not forked receive a copy.
+    If all items are floats, or all are ints that fit into 64 bits, each item takes 8 bytes. Other items are stored as bytes
+    (strings are encoded if all items are strings; mixed and other items are pickled) and take 8 additional bytes each.
+    Reading an item returns a new object that is equal to the original item, so changing this object does not change the
+    list. Slices share the memory of the list. Workers that are not forked receive a copy.
 
     Arguments:
         items: the items, which must be picklable unless they are numbers, strings or bytes.

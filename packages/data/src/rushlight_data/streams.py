@@ -1,11 +1,11 @@
 """Streams of samples whose order does not depend on the number of workers, and that can be resumed at the exact sample.
 
 Note [Lanes]
-A stream is divided into a fixed number of lanes. Each lane has a part of the shards and its own position. The batches of an
-epoch come from the lanes in turn, and all samples of a batch come from one lane. A worker reads the lanes with
+A stream is divided into a fixed number of parts, its lanes. Each lane has a part of the shards and its own position. A
+loader takes one batch from each lane in turn, and all samples of a batch come from one lane. A worker reads the lanes with
 `lane % num_workers == worker`, so the number of workers determines which worker reads a lane, but not the samples of the
-lane. A loader's state has one entry per lane, and a loader with another number of workers can continue from it. The last
-batch of each lane may be smaller than the others; with `drop_last`, such a batch is dropped.
+lane. A loader's state has one entry per lane, so a loader with another number of workers can continue from this state. The
+last batch of each lane may be smaller than the others; with `drop_last`, such a batch is dropped.
 """
 
 from __future__ import annotations
@@ -59,7 +59,10 @@ class Stream(IterableDataset[T]):
     lanes: int
 
     def iterate(self, lane: int, lanes: int, seed: int) -> StreamIterator[T]:
-        """Return an iterator over the samples of lane `lane` of `lanes`, in an order that `seed` determines."""
+        """Return an iterator over the samples of one of `lanes` lanes, in an order that `seed` determines.
+
+        `lane` is the number of the lane, from 0 to `lanes - 1`.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define iterate(lane, lanes, seed)")
 
     def __iter__(self) -> Iterator[T]:
@@ -85,8 +88,8 @@ class ShardStream(Stream[T]):
         lanes: number of parts that can be read independently. Workers beyond the number of lanes read nothing. Default: 8,
             or the number of shards if there are fewer.
 
-    A resumed loader reads the current shard again up to its position. After an exception, the iteration continues with the
-    next shard of the lane.
+    A resumed loader reads the current shard of each lane again, and skips the samples before the saved position. After an
+    exception, the iteration continues with the next shard of the lane.
 
     Raises ValueError if there are no shards or more lanes than shards.
 
@@ -215,7 +218,10 @@ class _ShuffleIterator(StreamIterator[T]):
         return self._block.pop()
 
     def _read_block(self) -> list[T]:
-        """Return the remaining samples of the block. After an exception of the source, the next call continues reading."""
+        """Return the remaining samples of the block.
+
+        If the source raises an exception, the next call continues with the next sample of the source.
+        """
         while len(self._samples) < self._size:
             try:
                 self._samples.append(next(self._source))

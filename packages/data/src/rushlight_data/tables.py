@@ -55,9 +55,9 @@ class CSVDataset(_Table):
         columns: names of the columns to read. Default: all.
         options: further arguments of `pandas.read_csv`, such as `sep` and `dtype`.
 
-    Raises ModuleNotFoundError if pandas is not installed, ValueError for an empty field in a column of strings and for
-    rows with more fields than the header, and TypeError for a column of other values. Errors of pandas have a note with
-    the path.
+    Raises ModuleNotFoundError if pandas is not installed, ValueError for an empty field in a column of strings and for rows
+    with more fields than the header, and TypeError for a column that contains neither only numbers nor only strings. A note
+    with the path is added to errors that pandas raises.
 
     Example:
         >>> _ = open("people.csv", "w").write("name,age\\nada,36\\ngrace,85\\n")
@@ -107,8 +107,8 @@ class ParquetDataset(_Table):
         path: path of the file.
         columns: names of the columns to read. Default: all.
 
-    Raises ModuleNotFoundError if pyarrow is not installed, ValueError if a column is missing or has a null, and
-    TypeError for a column of another type. Errors of pyarrow have a note with the path.
+    Raises ModuleNotFoundError if pyarrow is not installed, ValueError if a column is missing or has a null, and TypeError if
+    the type of a column is not supported. A note with the path is added to errors that pyarrow raises.
 
     Example:
         >>> import pyarrow, pyarrow.parquet

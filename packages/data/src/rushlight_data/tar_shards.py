@@ -16,17 +16,17 @@ def read_tar(
     """Iterate over the samples of a tar file, which may be compressed.
 
     Consecutive files form one sample if their paths are equal up to the first dot of the file name. A sample is a dict with
-    this common path as "__key__". The content of each file is stored under the rest of its name in lower case: "a/cat.JPG"
-    and "a/cat.seg.png" give `{"__key__": "a/cat", "jpg": …, "seg.png": …}`. Files whose names have no dot, or begin with a
-    dot, are skipped.
+    this common path as "__key__". The content of each file is stored under the part of its name after this dot, in lower
+    case: "a/cat.JPG" and "a/cat.seg.png" give `{"__key__": "a/cat", "jpg": …, "seg.png": …}`. Files whose names have no dot,
+    or begin with a dot, are skipped.
 
     Arguments:
         path: path of the tar file.
         decoders: a dict from keys, in upper or lower case, to functions that convert the content of a file. The content of
             other files is returned as bytes.
 
-    Raises `tarfile.ReadError` for a file that is damaged, and ValueError if a sample has two files with the same key.
-    All errors, including errors of decoders, have a note with the path of the tar file.
+    Raises `tarfile.ReadError` for a file that is damaged, and ValueError if a sample has two files with the same key. A note
+    with the path of the tar file is added to all errors, including those of decoders.
 
     Example:
         >>> import io, tarfile

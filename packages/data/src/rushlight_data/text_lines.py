@@ -21,8 +21,9 @@ class TextLines(Dataset[str]):
     Arguments:
         path: path of the file.
         encoding: encoding of the file, in which a newline must be the byte 10, as in UTF-8 and Latin-1.
-        index: path of a file that stores the positions. If this file exists and the text file has not changed since, the
-            file is mapped to memory; otherwise the file is written. Default: the positions are not stored.
+        index: path of an index file, which stores the positions. If the index file exists and the text file has not changed
+            since, the index file is mapped to memory; otherwise a new index file is written. Default: the positions are not
+            stored.
 
     Raises OSError if a file cannot be read. Reading a sample raises RuntimeError if the text file has become shorter.
 

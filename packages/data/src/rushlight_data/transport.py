@@ -85,7 +85,7 @@ class PicklingTransport:
         return context.Process(target=target, args=args, name=name, daemon=True)
 
     def empty(self, size: Sequence[int], dtype: core.dtype) -> core.Tensor | None:
-        """Return None, because batches are copied whatever memory they are in."""
+        """Return None: batches are pickled, so no memory would avoid a copy."""
         return None
 
 
@@ -153,7 +153,7 @@ class ThreadTransport:
         return _ThreadWorker(target, args, name)
 
     def empty(self, size: Sequence[int], dtype: core.dtype) -> core.Tensor | None:
-        """Return None, because worker threads share the loader's memory."""
+        """Return None: threads send all tensors without a copy, so tensors need no special memory."""
         return None
 
 

@@ -135,7 +135,7 @@ class MessageReader:
         self._thread.start()
 
     def finish(self) -> None:
-        """Let the worker end. If it is a thread, close the connection and wait until the reading thread has ended."""
+        """Let the worker end. If the worker is a thread, close the connection and join the reading thread."""
         self.finished.set()
         if not self._isolated:
             self._conn.close()

@@ -181,8 +181,8 @@ class WorkerPool:
     ) -> None:
         """Begin an epoch in all workers and cancel the tasks of the previous epoch.
 
-        `lanes` contains, for each lane of an iterable dataset, the number of batches that were already read and the lane's
-        state."""
+        The lanes are the parts of the stream of an iterable dataset. For each part, `lanes` contains the number of batches
+        that were already read, and the state of the part."""
         self.generation += 1
         count = len(self.workers)
         for worker in self.workers:

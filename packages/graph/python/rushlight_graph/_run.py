@@ -1,4 +1,4 @@
-"""The command `rushlight-run`: replace this process by the executable of that name, which needs no Python."""
+"""The command `rushlight-run`: replace this process by the executable `rushlight-run`, which needs no Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run a function once, and build a program from the operators that it called."""
+"""Call a function, and build a program from the operators that it calls."""
 
 from __future__ import annotations
 
@@ -79,18 +79,18 @@ def capture(
     """Capture one call of `function` as a program.
 
     Args:
-        function: the function to capture. It is called once. Its arguments, the tensors of `state` and the state of random
-            numbers are restored afterwards.
+        function: the function to capture. It is called once, or several times if operators below autograd are
+            recorded. Afterwards, the arguments of the call, the tensors in `state` and the state of the random number
+            generators have the values that they had before.
         args, kwargs: the arguments of the call. Tensors become inputs of the program; other values become constants.
-        state: tuples (name, "parameter" or "buffer", tensor). These tensors are stored in the program if they are
-            used.
-        module: a module. For each operator, the submodule that calls it is recorded, for error messages and the
-            printed program.
+        state: tuples (name, "parameter" or "buffer", tensor). The tensors that `function` uses are stored in the program.
+        module: a module whose submodules `function` calls, or None. The program stores for each operator the path of the
+            submodule that called it, for error messages and the printed program.
         expanded: names of composites that are recorded as the operators that they call.
-        below: record the operators below gradients, so that gradients are a part of the program. Operators are also recorded
-            in this way, whatever `below` is, if `function` computes gradients or uses transforms.
-        around: a function that returns a context manager. `around` is called, and its result is entered, for each call of
-            `function`.
+        below: whether to record the operators below autograd, so that the computation of gradients is a part of the program.
+            This is also done if `below` is False and `function` computes gradients, uses transforms or runs under autocast.
+        around: a function that returns a context manager. Each call of `function` runs inside a new context manager from
+            `around()`.
 
     Shape:
         - Inputs of the program have the shapes and dtypes of the tensors in `args` and `kwargs`.

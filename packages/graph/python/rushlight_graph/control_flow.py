@@ -29,7 +29,7 @@ class Recorder:
         return _C.capture_while_loop(cond_fn, body_fn, carried)
 
     def scan(self, combine_fn: Function, init: Sequence[Tensor], xs: Sequence[Tensor]) -> list[Tensor]:
-        """Record a scan, and call the function of a step once to record its operators."""
+        """Record a scan, and call `combine_fn` once to record its operators."""
         return _C.capture_scan(combine_fn, init, xs)
 
 

@@ -34,10 +34,10 @@ _SMALL_END = 65
 
 
 class Dim:
-    """A named size of the arguments of a program, which may differ between calls.
+    """A named size in the arguments of a program. The size may differ between calls.
 
-    `Dim("n")` represents sizes of two or more, `2 * Dim("n")` represents even sizes, and `Dim("n") + 1` represents
-    sizes that are larger than `n` by one.
+    `Dim("n")` represents sizes of two or more, `2 * Dim("n")` represents even sizes, and `Dim("n") + 1` represents sizes
+    that are one larger than those of `Dim("n")`.
 
     Args:
         name: an identifier. Dimensions with the same name have the same size.
@@ -115,13 +115,13 @@ class Derived:
 
 
 def captures_sizes() -> bool:
-    """Return whether the calling thread captures a program with dynamic sizes."""
+    """Return whether the calling thread is capturing a program with dynamic sizes."""
     return getattr(_thread, "captures_sizes", False)
 
 
 @contextmanager
 def capturing_sizes() -> Iterator[None]:
-    """Return a context manager for captures from which a program with dynamic sizes is built on the calling thread."""
+    """Return a context manager inside which `captures_sizes()` is True on the calling thread."""
     _thread.captures_sizes = True
     try:
         yield
@@ -145,7 +145,7 @@ Dim.DYNAMIC = _Unnamed()
 
 @dataclass
 class Size:
-    """A size that changes, and the dimensions of arguments that depend on it."""
+    """A dynamic size, and the dimensions of arguments that depend on it."""
 
     dim: Dim
     example: int
@@ -153,7 +153,9 @@ class Size:
     occurrences: list[tuple[int, int, int, int]] = field(default_factory=list)
 
     def values(self, number: int) -> list[int]:
-        """Return the sizes of all captures, the example size first. The order of the other sizes depends on `number`."""
+        """Return the value of this size in each capture, the example's first.
+
+        The order of the other values depends on `number`, the index of this size among all dynamic sizes."""
         low, high = self.dim.min, self.dim.max
         apart = next(filter(lambda steps: self.example + steps[-1] <= high, _steps(self.example)), _NARROW)
         orders = list(itertools.permutations(apart))
@@ -174,7 +176,9 @@ class Size:
         return found
 
     def further_values(self, number: int) -> list[int]:
-        """Return the sizes of further captures, which may be smaller than the example. Each call returns the same sizes."""
+        """Return the value of this size in each further capture, which may be smaller than the example's value.
+
+        The values are random, but depend only on this size and on `number`, its index among all dynamic sizes."""
         low, high = max(self.dim.min, 2), min(self.dim.max, self.example + max(_FURTHER_RANGE, self.example))
         sizes = list(range(low, high + 1))
         chance = random.Random(self.example + number)
@@ -188,7 +192,9 @@ _NARROW = (1, 2, 3, 4, 5)
 
 
 def _steps(example: int) -> Iterator[tuple[int, ...]]:
-    """Yield possible tuples of differences between the other sizes and the example size: Note [Sizes of captures]."""
+    """Yield tuples of the differences between a size's values in the other captures and its value in the example.
+
+    The first tuple that fits into the range of the size is used; see Note [Sizes of captures]."""
     for least, power in _POWERS:
         if example >= least:
             first = (example + 1) // power * power + power

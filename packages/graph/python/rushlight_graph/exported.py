@@ -52,8 +52,8 @@ class ExportedProgram:
         """Return an equivalent program with fewer operators.
 
         A call whose arguments are all constants, parameters or buffers is replaced by its result. Repeated calls are merged,
-        and calls without effect are removed. A parameter that is not used afterwards is no longer part of the program. On
-        the kind of processor on which `simplify` is called, results stay the same bit for bit.
+        and calls without effect are removed. Parameters that the new program does not use are not part of it. On the kind of
+        processor on which `simplify` is called, results stay the same bit for bit.
 
         Args:
             fold_batch_norm: whether to fold batch norms into the weights of the convolutions before them. A batch norm is
@@ -141,7 +141,7 @@ class ProgramModule:
             self._results = json.loads(metadata["results"])
         except (KeyError, ValueError):
             raise ValueError(
-                "program: the file does not describe how Python's arguments correspond to its inputs"
+                "program: the file does not describe how Python's arguments correspond to the program's inputs"
             ) from None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -173,8 +173,8 @@ def export(
 
     For arguments with the dtypes and shapes of the examples, the program computes the same results as the module, whatever
     the values of the arguments. If the module reads the value of a tensor (`if x.sum() > 0`, `.item()`, `print`), `export`
-    raises an error that names the line, because a program cannot depend on this value. The module and the state of random
-    numbers are not changed.
+    raises an error that names the line, because a program cannot depend on this value. `export` changes neither the module
+    nor the state of the default generator.
 
     Args:
         mod: a module, captured in its current mode (`training`).
@@ -183,11 +183,11 @@ def export(
         kwargs: its keyword arguments.
         dynamic_shapes: sizes of the arguments that change from call to call. Pass a dict from the names of arguments to
             entries, or a sequence with an entry for each argument in their order. An entry for a tensor is a dict from
-            dimensions to `Dim`, or a sequence with an entry for each dimension; None marks a size that does not change. The
-            module is then called at least six times, with inputs of different sizes that are made from the examples.
-            Integers that differ between the calls become expressions of these sizes.
-        strict: has no effect. In PyTorch, True means that Python's bytecode is analyzed. In this library, the module is
-            always run.
+            dimensions to `Dim`, or a sequence with an entry for each dimension; None marks a size that does not change. If
+            `dynamic_shapes` is given, the module is called at least six times, with inputs of different sizes that are made
+            from the examples. Integers that differ between the calls become expressions of these sizes.
+        strict: has no effect. The module is always run, as with `strict=False` in PyTorch, where `strict=True` analyzes
+            Python's bytecode.
         preserve_module_call_signature: must be empty, because a program does not contain calls of submodules.
         prefer_deferred_runtime_asserts_over_guards: must be False, because each run checks the assumptions of a
             program.
@@ -225,7 +225,7 @@ def capture_module(
     dynamic_shapes: Any,
     expanded: Sequence[str] = (),
 ) -> ExportedProgram:
-    """Export a module. For each composite in `expanded`, record the operators that it calls instead of the composite."""
+    """Export a module. In place of a call of a composite operator in `expanded`, record the calls that it makes."""
     if not hasattr(mod, "named_parameters") or not callable(mod):
         raise TypeError(
             f"export(mod): must be a module, got {type(mod).__name__}\nhint: make a function the forward of a Module"
@@ -269,9 +269,9 @@ def save(
     Args:
         ep: the program.
         f: a path, or an open binary file. An existing file at the path is replaced when the new file is complete.
-        extra_files: a dict from names to texts, which are written to the file and which `load` returns.
+        extra_files: a dict from names to texts, which are written to the file, too; `load` reads them.
         opset_version: must be None, because the file lists each operator of the program instead of opset versions.
-        pickle_protocol: must be 2, the default: nothing is pickled.
+        pickle_protocol: must be 2, the default, and has no effect, because nothing is pickled.
 
     Raises:
         TypeError: `ep` is not an ExportedProgram.
@@ -309,11 +309,12 @@ def load(
 
     Args:
         f: a path or an open binary file.
-        extra_files: a dict whose keys are names of texts that were passed to `save`; `load` sets the values to these texts.
+        extra_files: a dict whose keys are names from the `extra_files` of `save`; `load` sets each value to the text that
+            was saved under this name.
         expected_opset_version: must be None, as for `save`.
 
     Raises:
-        ValueError: the file is not a program, is damaged, or does not contain a text that `extra_files` names.
+        ValueError: the file is not a program, is damaged, or contains no text under a name in `extra_files`.
         RuntimeError: the file cannot be opened, or needs an operator that this library lacks.
         NotImplementedError: `expected_opset_version` is not None.
 

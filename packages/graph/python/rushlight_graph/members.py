@@ -43,7 +43,7 @@ class Members:
 
     @contextmanager
     def restored(self) -> Iterator[None]:
-        """Return a context manager that undoes replacing, adding and removing tensors in its block."""
+        """Return a context manager. On exit, it undoes every replacement, addition and removal of a tensor."""
         try:
             yield
         finally:
@@ -77,7 +77,11 @@ class Members:
             _set_entries(container, now)
 
     def check(self, used: Iterable[Tensor]) -> None:
-        """Raise NotImplementedError if a parameter, a buffer or one of the `used` tensors was replaced."""
+        """Raise NotImplementedError if a parameter, a buffer, or a tensor that the program uses was replaced.
+
+        Args:
+            used: the tensors that the program uses.
+        """
         addresses = set(map(_address, used)) - {None}
         for path, tensor in self._replaced:
             if path in self._registered or _address(tensor) in addresses:

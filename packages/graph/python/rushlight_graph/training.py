@@ -75,7 +75,9 @@ class Optimizers:
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
-        """Restore state that the capture has changed; raise NotImplementedError if a program cannot make the same change."""
+        """Restore the optimizers after a capture in the block.
+
+        Raise NotImplementedError if the capture changed an optimizer in a way that a program cannot represent."""
         before = {path: _snapshot(optimizer) for path, optimizer in self._found.items()}
         try:
             yield
@@ -158,9 +160,9 @@ def with_gradients(state: State) -> State:
 def capture_from_run_to_run(record: Callable[[], tuple[Program, Changes]], state: State) -> Program:
     """Capture a program that can be run repeatedly, because its runs neither add nor remove gradients.
 
-    The first run may create gradients that did not exist before. The program represents the following runs, in which these
-    gradients exist. The program stores zeros as the initial value of such a gradient, because adding to zeros has the same
-    result as creating the gradient.
+    The first run may create gradients that did not exist before. The program represents a later run, which finds these
+    gradients and adds to them. It stores zeros as their initial values, because adding to zeros gives the same result as
+    creating a gradient.
     """
     leaves = {name: tensor for name, _, tensor in state}
     before = {name: tensor.grad for name, tensor in leaves.items() if tensor.is_leaf}

@@ -1,6 +1,7 @@
 """Represent arguments and results as JSON.
 
-Containers are kept, tensors are replaced by numbers, and other objects are stored by value."""
+Containers are kept, tensors are replaced by indices in a list of tensors, and other objects are stored by
+value."""
 
 from __future__ import annotations
 
@@ -20,7 +21,10 @@ _named_tuples: dict[tuple[str, ...], Any] = {}
 
 
 class Flattening:
-    """Flattens trees, and numbers their tensors. A tensor that occurs several times has the same number everywhere.
+    """Converts trees to structures, and collects their tensors in the list `tensors`.
+
+    A structure contains the index of each tensor in this list. A tensor that occurs several times has one
+    index.
 
     Raises TypeError, with a message that begins with `what`, for an object that is neither a container, a tensor nor
     a literal.
@@ -33,7 +37,7 @@ class Flattening:
         self.tensors: list[tuple[str, Tensor]] = []
 
     def structure(self, value: Any, path: str) -> Any:
-        """Return the structure of `value`, with numbers in place of tensors, in a form that JSON can represent."""
+        """Return a structure of `value` that JSON can represent, with indices in place of tensors."""
         if isinstance(value, Tensor):
             if id(value) not in self._numbers:
                 self._numbers[id(value)] = len(self.tensors)
@@ -90,10 +94,10 @@ def named_tuple(made: Any, parts: Sequence[Any]) -> Any:
 
 
 def matches(structure: Any, value: Any, tensors: dict[int, Tensor]) -> bool:
-    """Return whether `value` has this structure, and store its tensors in `tensors` under their numbers.
+    """Return whether `value` has this structure, and store the tensor with index i in `tensors[i]`.
 
     Literals must have the same type and value as in the structure. The keys of a plain dict may be in another order. Two
-    numbers may refer to the same tensor, but one number must not refer to two tensors.
+    indices may refer to the same tensor, but one index must not refer to two tensors.
     """
     kind, content = _node(structure)
     if kind == "tensor":
@@ -125,7 +129,7 @@ def matches(structure: Any, value: Any, tensors: dict[int, Tensor]) -> bool:
 
 
 def unflatten(structure: Any, tensors: list[Tensor]) -> Any:
-    """Return the tree that a structure describes, with the tensor `tensors[i]` in place of number i."""
+    """Return the tree that a structure describes, with the tensor `tensors[i]` in place of index i."""
     kind, content = _node(structure)
     if kind == "tensor":
         return tensors[content]
@@ -147,7 +151,7 @@ def unflatten(structure: Any, tensors: list[Tensor]) -> Any:
 
 
 def shown(structure: Any, numbers: bool = False) -> str:
-    """Return a structure as text, which shows the numbers of tensors if `numbers` is true."""
+    """Return a structure as text. If `numbers` is true, the text contains the index of each tensor."""
     kind, content = _node(structure)
     if kind == "tensor":
         return f"tensor {content}" if numbers else "tensor"

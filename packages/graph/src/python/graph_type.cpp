@@ -63,8 +63,9 @@ PyMethodDef methods[] = {
      "Return a line for each difference from `other`. The line begins with - for a part that only this graph "
      "has, with + for a part that only `other` has, and with ~ for a part that differs."},
     {"memory", graph_memory, METH_NOARGS,
-     "Return the bytes that the results of a run with the captured sizes need: `peak` is the largest number that is needed "
-     "at one time, and `block` is the size of a block of memory that holds all results."},
+     "Return how many bytes of memory a run with the captured sizes needs for the results of operators: `peak` is the "
+     "largest total size of results that exist at the same time, and `block` is the size of one block of memory in which "
+     "all results can be placed."},
     {"constants", graph_constants, METH_NOARGS, "Return the names of the constants."},
     {nullptr, nullptr, 0, nullptr}};
 PyType_Slot slots[] = {

@@ -232,11 +232,11 @@ PyObject* program_metadata(PyObject* self, PyObject*) {
 
 PyMethodDef program_methods[] = {
     {"load", program_load, METH_O | METH_STATIC,
-     "load(path): Read a program from a file, whose tensors are mapped."},
+     "load(path): Read a program from a file. The tensors are memory-mapped."},
     {"from_bytes", program_from_bytes, METH_O | METH_STATIC,
      "from_bytes(bytes): Read a program from the content of a file."},
     {"generalize", program_generalize, METH_VARARGS | METH_STATIC,
-     "generalize(programs, symbols): Build one program from captures with several sizes."},
+     "generalize(programs, symbols): Build one program with dynamic sizes from captures that differ in sizes."},
     {"save", program_save, METH_O, "save(path): Write the program to a file."},
     {"to_bytes", program_to_bytes, METH_NOARGS, "Return the content of the file that `save` would write."},
     {"with_metadata", program_with_metadata, METH_O,
@@ -330,15 +330,16 @@ PyObject* capture_needs_below(PyObject* self, PyObject*) {
 
 PyMethodDef capture_methods[] = {
     {"start", capture_start, METH_NOARGS, "Start to record this thread's operators."},
-    {"stop", capture_stop, METH_NOARGS, "End the region, and undo the writes of its operators."},
+    {"stop", capture_stop, METH_NOARGS, "Stop recording, and undo the writes of the recorded operators."},
     {"enter_module", capture_enter, METH_O, "enter_module(path): Name the module whose operators follow."},
     {"leave_module", capture_leave, METH_NOARGS, "End the module that was entered last."},
     {"carry_gradients", capture_carry_gradients, METH_NOARGS,
-     "Record that new gradients are copied to the memory from which the next run reads them. Call before `stop`."},
+     "If a gradient was read and then replaced, record a copy of the new gradient to the memory of the old one, "
+     "where the next run reads it. Call before `stop`."},
     {"changed_gradients", capture_changed_gradients, METH_NOARGS,
-     "Return a tuple (name, existed, exists) for each `.grad` that the region set or removed. Call after `stop`."},
+     "Return a tuple (name, existed, exists) for each `.grad` that was set or removed. Call after `stop`."},
     {"needs_below", capture_needs_below, METH_NOARGS,
-     "Return whether the operation that raised an error can be captured below gradients."},
+     "Return whether a capture with `below_gradients` can record the operation that raised an error."},
     {"finish", capture_finish, METH_VARARGS, "finish(outputs, metadata): Return the captured Program."},
     {nullptr, nullptr, 0, nullptr}};
 PyType_Slot capture_slots[] = {
@@ -348,9 +349,9 @@ PyType_Slot capture_slots[] = {
     {Py_tp_doc,
      const_cast<char*>(
          "Capture(inputs, state, expanded=(), below_gradients=False): Record the operators of a region as a "
-         "program. `inputs` and `state` are lists of (name, kind, tensor). For composites that `expanded` names, "
-         "the operators that they call are recorded. If `below_gradients` is true, operators that compute "
-         "gradients are recorded as well.")},
+         "program. `inputs` and `state` are lists of (name, kind, tensor). For operators whose names are in "
+         "`expanded`, the operators that they call are recorded instead. If `below_gradients` is true, operators "
+         "that compute gradients are recorded as well.")},
     {0, nullptr}};
 PyType_Spec capture_spec = {"rushlight_graph._C.Capture", sizeof(PyCapture), 0, Py_TPFLAGS_DEFAULT,
                             capture_slots};

@@ -16,8 +16,9 @@ constexpr const char* kUsage =
     "       rushlight-run MODEL.rl --draw\n"
     "\n"
     "Runs a program that export.save wrote. Inputs are passed in their order; results are written to the\n"
-    "output files in their order. --times runs a program that trains several times, and --save writes it with\n"
-    "the tensors after the last run. --print shows its operators, and --draw a picture of them as SVG.\n";
+    "output files in their order. --times runs the program N times, which trains the model if each run takes a\n"
+    "training step. --save writes the program with the tensors after the last run. --print writes the\n"
+    "operators as text, and --draw writes a drawing of them as SVG.\n";
 
 // Returns the positive number that a text represents, or 0 if it is not a positive number.
 size_t count_of(std::string_view text) {

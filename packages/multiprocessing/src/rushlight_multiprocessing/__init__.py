@@ -37,7 +37,7 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    """Look up names and submodules that this module does not define in the standard module."""
+    """Return a name or submodule of the standard module, if this module does not define it."""
     if name in _standard.__all__:
         return getattr(_standard, name)
     if not name.startswith("_") and _find_spec(f"multiprocessing.{name}") is not None:

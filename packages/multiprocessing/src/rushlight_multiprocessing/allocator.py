@@ -1,9 +1,10 @@
 """The heap, which allocates blocks in the arenas that this process has created.
 
-A block is *held* while this process has a view of it, *lent* when only other processes may still use it, and otherwise free.
-A process does not notify the owner of a block when it drops the block. Every allocation therefore checks a few of the lent
-blocks, the oldest first, before it reserves free memory. As a result, a sequence of batches of any sizes reuses the same
-memory. When a large block is freed, the free pages that the next block does not need are returned to the system.
+A block is *held* while this process has a view of it, *lent* when only other processes may still use it, and
+otherwise free. A process does not notify the owner of a block when it drops the block. Every allocation
+therefore checks a few of the lent blocks, the oldest first, before it reserves free memory. As a result, a
+sequence of batches of any sizes reuses the same memory. When a large block is freed, its pages are returned
+to the system if the arenas have more pages than necessary; see `Heap._exceeds_budget`.
 """
 
 from __future__ import annotations
@@ -82,7 +83,10 @@ class OwnedArena(ArenaOwner):
         return not self.arena.blocks
 
     def reserve(self, size: int) -> int | None:
-        """Reserve `size` bytes, a result of `_rounded`. Return their offset, or None if there is no room."""
+        """Reserve `size` bytes and return their offset, or None if there is no room.
+
+        `size` must be a result of `_rounded`.
+        """
         slab_bytes = _slab_bytes(size)
         if slab_bytes is None:
             return self.reserve_range(size, PAGE)
@@ -101,7 +105,7 @@ class OwnedArena(ArenaOwner):
         return slab.take(size)
 
     def give_back(self, offset: int, size: int) -> None:
-        """Free bytes that `reserve` has returned."""
+        """Free the `size` bytes at `offset`, which `reserve` has reserved."""
         slab_bytes = _slab_bytes(size)
         if slab_bytes is None:
             self.give_back_range(offset, size)
@@ -173,9 +177,12 @@ class Heap:
 
         Raises OutOfMemoryError for a large block that exceeds a memory limit.
 
-        If `solo` is true, the block is shared individually rather than as one of a sequence of batches. When such a block is
-        dropped, its pages are returned to the system, unless the block is small or follows several allocations of the same
-        size. If `reuse` is false, the pages of large batches are returned to the system as well."""
+        If `solo` is true, the block is shared individually rather than as one of a sequence of batches. When
+        the last process drops the block, its pages are always returned to the system in two cases:
+
+        * The block has at least `KEEP_BYTES` bytes.
+        * The block has at least `PUNCH_BYTES` bytes. In addition, either `solo` is true and the block does
+          not follow several allocations of the same size, or `solo` and `reuse` are both false."""
         size = _rounded(nbytes)
         if size >= KEEP_BYTES:
             _check_limit(nbytes)
@@ -192,7 +199,7 @@ class Heap:
             return block, block.view()
 
     def take_back(self, owned: OwnedArena, block: Block, returned: bool) -> None:
-        """Free a block that this process no longer views, or list it as lent if another process may use it."""
+        """Free a block without views in this process, or add it to `lent` if another process may use it."""
         if block.lent:  # this process received the block in a message; it is still in the list
             return
         if returned or not block.sent:
@@ -273,7 +280,11 @@ class Heap:
         owned.give_back(block.offset, block.size)
 
     def _exceeds_budget(self, block: Block) -> bool:
-        """Return whether the arenas have more pages than the blocks in use and the next block need."""
+        """Return whether `block` is large and the arenas have more pages than their blocks need.
+
+        The needed pages are those of the held blocks, the lent blocks and the block that is being allocated,
+        and `PUNCH_BYTES` additional bytes.
+        """
         if block.nbytes < PUNCH_BYTES:
             return False
         pages = sum(os.fstat(owned.arena.locks).st_blocks * 512 for owned in self.arenas)

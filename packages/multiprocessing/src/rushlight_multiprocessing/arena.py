@@ -1,9 +1,10 @@
 """Arenas: anonymous shared-memory files, with tables of the blocks that each process holds.
 
 Note [When a block is freed]
-An arena is a memfd that is mapped by every process that uses a tensor in it. The process that created the arena allocates
-its blocks (`allocator.py`). A block may be freed when the last process has dropped it, even if a process was killed. Every
-process therefore records the blocks that it *holds* in a separate table, which is ignored when the process has ended:
+An arena is a memfd that is mapped by every process that uses a tensor in it. The process that created the
+arena allocates its blocks (`allocator.py`). A block may be freed when every process that used it has dropped
+it or has ended. A process that is killed does not drop its blocks. Every process therefore records the blocks
+that it *holds* in a separate table, which is ignored when the process has ended:
 
 * After the data, the file contains `SLOTS` tables with one byte per `GRANULE` bytes of data. A process that attaches the
   arena locks a free slot exclusively (`F_OFD_SETLK`, a lock of an open file description, which the kernel releases when the
@@ -14,15 +15,15 @@ process therefore records the blocks that it *holds* in a separate table, which 
   locks on ranges which contain the message's blocks. The descriptor exists as long as the message. The sender may therefore
   drop the tensor, or end, before the message is read. If a message is never read, its blocks are freed when the socket is
   closed.
-* A forked child gets its own slot, whose table contains the blocks that the parent held at the time of the fork. If no slot
-  or descriptor is left for the child, the parent never drops these blocks, and the child must get a slot before it can
-  receive other blocks.
+* A forked child gets its own slot, whose table contains the blocks that the parent held at the time of the
+  fork. If no slot or descriptor is left for the child, the parent holds these blocks until it ends, and the
+  child must get a slot before it can receive other blocks.
 * A block is free if no message and no table of a locked slot contains it. To check a block, a process first takes an
   exclusive lock on it, which is possible only if no message contains the block, and then reads the tables. While the process
   holds this lock, no other process can send the block, because sending needs a lock, too. A receiver enters a block in its
   table before it releases the message's lock. The owner of an arena checks whether its blocks are free when it needs memory.
-* The last process that drops a large block that was shared individually returns its pages to the system; see
-  `Arena.release`.
+* The last process that drops a large block returns the pages of the block to the system; see
+  `Block.returns_pages`.
 
 The number of locks depends on the numbers of processes and unread messages, but not on the number of tensors. This is
 important because the kernel searches all locks of a file for every lock, unlock and close.
@@ -122,7 +123,7 @@ _lock_fds: set[int] = set()
 
 
 class Block:
-    """A block of an arena that this process uses or owns.
+    """A block of an arena. This process uses the block, or owns the arena.
 
     `views` is the number of this process's memoryviews over the block. The process's table contains the block while this
     number is not 0. A deleted view is counted until `Guard` has processed its deletion."""
@@ -222,7 +223,7 @@ class Arena:
         return block.view()
 
     def release(self, block: Block) -> None:
-        """Release a block that this process no longer views."""
+        """Release a block that has no views in this process."""
         if self.has_parents_slot:  # the parent holds the block until it ends
             del self.blocks[block.offset]
             return
@@ -238,10 +239,10 @@ class Arena:
     def _return_pages_if_last(self, block: Block) -> bool:
         """Return the pages of a block that is being dropped to the system, unless another process uses the block.
 
-        Return whether this process returned the pages. Meanwhile, the block stays in the table of this process, so that its
-        owner does not use the memory for another block. If several processes drop the block at the same time, they check it
-        one after the other. A lock that is not exclusive belongs to a message; the process that reads the message will drop
-        the block later."""
+        Return whether the pages were returned to the system. Meanwhile, the block stays in the table of this
+        process, so that its owner does not use the memory for another block. If several processes drop the
+        block at the same time, they check it one after the other. A lock that is not exclusive belongs to a
+        message; the process that reads the message will drop the block later."""
         while not self._try_exclusive(block.offset):
             if self._lock_kind(block.offset) == fcntl.F_RDLCK:
                 return False
@@ -342,7 +343,11 @@ class ArenaOwner:
     """Interface of the owner of an arena. `OwnedArena` in `allocator.py` implements this interface."""
 
     def take_back(self, block: Block, returned: bool) -> None:
-        """Take back a block without views in this process. If `returned` is true, no process uses the block or its pages."""
+        """Free a block that has no views in this process, unless another process may use it.
+
+        If `returned` is true, the pages of the block have been returned to the system, and no process uses
+        the block.
+        """
         raise NotImplementedError
 
 
@@ -382,7 +387,7 @@ def _table_bytes(size: int) -> int:
 
 
 def _claim_slot(fd: int, size: int) -> tuple[int, mmap.mmap]:
-    """Claim a slot of an arena. Return a new descriptor that locks the slot, and the slot's table, which is empty."""
+    """Claim a slot of an arena. Return a new descriptor, which locks the slot, and the slot's empty table."""
     locks = reopen(fd)
     try:
         for slot in range(SLOTS):

@@ -19,8 +19,9 @@ from .workers import Pool
 
 
 class _WithTensors:
-    """Mixin for processes whose arguments may contain tensors. It manages the lock descriptors of these tensors.
+    """Mixin for processes whose arguments may contain tensors.
 
+    The parent passes lock descriptors of the tensors' memory to the child; see Note [When a block is freed] in `arena.py`.
     The parent closes its copies of the descriptors after the start, and the child closes its copies after it has read the
     arguments. The mixin also sets the number of threads with which the process starts.
     """
@@ -87,7 +88,7 @@ class Process(_WithTensors, standard.Process):
 
 
 class _Shared:
-    """The methods in which a context of this package differs from a context of the standard module."""
+    """Mixin with the methods that replace those of the standard module's contexts."""
 
     _name: str
 
@@ -100,11 +101,11 @@ class _Shared:
         return Queue(maxsize, ctx=self)
 
     def JoinableQueue(self, maxsize: int = 0) -> JoinableQueue:
-        """Return a queue that counts unfinished objects."""
+        """Return a queue that counts unfinished objects; see `rushlight_multiprocessing.queue.JoinableQueue`."""
         return JoinableQueue(maxsize, ctx=self)
 
     def SimpleQueue(self) -> SimpleQueue:
-        """Return a pipe for any number of writers and readers."""
+        """Return a queue that consists of a single pipe; see `rushlight_multiprocessing.queue.SimpleQueue`."""
         return SimpleQueue(ctx=self)
 
     def Pool(

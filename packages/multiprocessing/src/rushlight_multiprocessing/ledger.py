@@ -3,23 +3,24 @@
 A `Ledger` is an anonymous file that all processes of a queue map into memory. Each process has a slot with two numbers: how
 many objects it has put into the queue but not yet sent, and how many tasks it has taken but not yet reported as done. The
 process locks its slot with a lock of an open file description. The kernel releases this lock when the process ends for any
-reason, so the numbers of a process that has ended are recognized and removed. The sums are read and changed under a second
-lock of the same kind, which is also released if the process that holds it is killed.
+reason, so the numbers of a process that has ended are recognized and removed. A second lock of the same kind protects the
+counts of all processes, unless a docstring says otherwise. It is also released if the process that holds it is killed.
 
 Note [Room without a lock]
-Locking the ledger takes a sixth of the time that sending a small message takes. The lock is therefore not used to put an
-object into a queue with a limit that has room. The process first counts its object as unsent. It then reads the counts of
-all processes, and finally the number of messages in the pipe. If the sum is within the limit, the process sends the object
-and then no longer counts it as unsent. A process that has locked the ledger takes the same steps in the same order. If two
-processes put objects at the same time, at least one of them reads the other's count: each process releases the lock `_own`
-between the write and the reads, and this release acts as a memory barrier. Together, the processes therefore never exceed
-the limit. An object that has just been sent may be counted twice for a moment, and two processes that compete for the last
-free element of the queue may both find no room. The room that a process computes may therefore be too small, but is never
-too large. If there seems to be no room, the process locks the ledger and removes the counts of processes that have ended.
+Locking the ledger takes a sixth of the time that sending a small message takes. If a queue has a limit and seems to have
+room, a process with a slot therefore puts a small object without locking the ledger. It first counts the object as unsent.
+It then reads the counts of all processes, and finally the number of messages in the pipe. If the sum is within the limit,
+the process sends the object and then no longer counts it as unsent. A process that has locked the ledger takes these steps
+in the same order. If two processes put objects at the same time, at least one of them reads the other's count: each process
+releases the lock `_own` between the write and the reads, and this release acts as a memory barrier. Together, the processes
+therefore never exceed the limit. An object that has just been sent may be counted twice for a moment, and two processes that
+compete for the last free element of the queue may both find no room. A process may therefore find less room than there is,
+but never more. If there seems to be no room, the process locks the ledger and removes the counts of processes that have
+ended.
 
-Processes without a slot can only take objects, and this increases the room. If only one process has a slot, it computes the
-room again only when it has used up the room that it computed last. Until then, it only checks that no other process has a
-slot.
+A process without a slot can only take objects, and each object that it takes makes room for another one. As long as only one
+process has had a slot, this process reads the counts once, and reads them again only after it has put as many objects as
+there was room for. For each of these objects, it only checks that no other process has claimed a slot.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ _LOCKED, _UNLOCKED = _lock(fcntl.F_WRLCK, 0), _lock(fcntl.F_UNLCK, 0)
 
 
 class Ledger:
-    """The counts of one queue. A `with` statement locks it; docstrings say which methods can be called without the lock.
+    """The counts of one queue. A `with` statement locks the ledger; docstrings state which methods do not need the lock.
 
     Raises RuntimeError if more than `SLOTS` processes use a queue.
     """
@@ -99,7 +100,7 @@ class Ledger:
         return self._slot is not None
 
     def is_alone(self) -> bool:
-        """Return whether at most one slot was ever in use at a time. The ledger need not be locked."""
+        """Return whether the first slot is the only one that was ever claimed. The ledger need not be locked."""
         return self._words[_COUNT] == 1
 
     def claim_slot(self) -> None:
@@ -107,7 +108,9 @@ class Ledger:
         self._mine()
 
     def add_unsent(self, count: int) -> None:
-        """Add `count` to the number of unsent objects of this process. If it has a slot, the ledger need not be locked."""
+        """Add `count` to this process's number of unsent objects.
+
+        If the process has a slot, the ledger need not be locked."""
         word = self._mine()
         with self._own:
             self._words[word] += count
@@ -120,7 +123,7 @@ class Ledger:
             self._words[self._mine()] = 1  # not += 1: an interrupted call may have left a count
 
     def remove_unsent(self) -> None:
-        """Set the number of unsent objects of this process to 0. If it has a slot, the ledger need not be locked."""
+        """Set this process's number of unsent objects to 0. If the process has a slot, the ledger need not be locked."""
         self._words[self._mine()] = 0
 
     def add_taken(self, count: int) -> None:
@@ -132,7 +135,9 @@ class Ledger:
         return sum(self._words[_FIRST : self._end() : 2])
 
     def taken(self) -> int:
-        """Return the number of tasks that running processes have taken and not yet reported as done."""
+        """Return the number of tasks that were taken but not yet reported as done.
+
+        Tasks of killed processes do not count after `forget_dead`."""
         return sum(self._words[_FIRST + 1 : self._end() : 2]) + self._words[_ORPHANED]
 
     def lost(self) -> int:
@@ -140,9 +145,9 @@ class Ledger:
         return self._words[_LOST]
 
     def finish_one(self) -> bool:
-        """Subtract 1 from this process's number of taken tasks or, if it is 0, from another number of taken tasks.
+        """Subtract 1 from this process's number of taken tasks or, if that is 0, from the number of another process.
 
-        Return False if all numbers are 0."""
+        Return False if the number of taken tasks is 0 for every process."""
         taken = range(_FIRST + 1, self._end(), 2)
         for word in [self._mine() + 1, _ORPHANED, *taken, _LOST]:
             if self._words[word] > 0:
@@ -158,7 +163,7 @@ class Ledger:
                 self._free(word, _LOST)
 
     def leave(self) -> None:
-        """Free the slot of this process. Other processes may then report that the tasks it took are done."""
+        """Free the slot of this process. Other processes can still report the tasks that it took as done."""
         if self._slot is not None:
             self._free(self._slot, _ORPHANED)
 

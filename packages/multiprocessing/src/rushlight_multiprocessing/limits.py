@@ -52,7 +52,7 @@ def has_limited_address_space() -> bool:
 
 
 def _groups(cgroups: Path, own: Path) -> Iterator[tuple[Path, str, str]]:
-    """Iterate over the control groups of this process, with the names of the files that contain their limit and use."""
+    """Yield each control group of this process, and the names of its files with the memory limit and the memory in use."""
     try:
         lines = own.read_text().splitlines()
     except OSError:

@@ -11,9 +11,9 @@ all. A process that is killed meanwhile therefore leaves no part of a message in
 and receive without a lock, which a killed process could not release.
 
 The kernel also reports the total size of the messages in a pipe, and this size stays correct when a process is killed. To
-obtain the number of messages from the size, each message of a pipe with `counted=True` is padded to a multiple of `_UNIT`,
-plus 1. The number of messages is then the remainder of the total size divided by `_UNIT`. The buffer of the socket is so
-small that it cannot hold `_UNIT` messages.
+obtain the number of messages from the size, each message of a pipe with `counted=True` is padded so that its length is 1
+more than a multiple of `_UNIT`. The number of messages is the remainder of the total size divided by `_UNIT`, because the
+buffer of the socket is too small for `_UNIT` messages.
 """
 
 from __future__ import annotations
@@ -60,11 +60,12 @@ _ZERO = array.array("i", [0])
 class Connection(standard.Connection):
     """One end of a pipe, with the interface of `multiprocessing.connection.Connection`.
 
-    Pass `gives=True` if the sender does not use tensors after sending them. A tensor that is not in shared memory is then
-    copied there; otherwise, its storage is moved there.
+    Pass `gives=True` if the sender does not use tensors after sending them. With `gives=True`, a tensor that is not in
+    shared memory is sent as a copy. With `gives=False`, its storage is moved to shared memory, so that both processes use
+    the same memory.
 
-    Raises EOFError when the other end is closed, ValueError for a message with tensors from too many arenas, and
-    OSError if file descriptors are lost.
+    Raises EOFError when the other end is closed, ValueError for a message with tensors from too many arenas (files of shared
+    memory), and OSError if file descriptors are lost.
 
     Example:
         >>> reader, writer = torch.multiprocessing.Pipe(duplex=False)
@@ -135,7 +136,8 @@ class Connection(standard.Connection):
         if arenas > _MAX_ARENAS + outgoing.payload_in_block:
             raise ValueError(
                 f"a message can contain tensors from at most {_MAX_ARENAS} arenas, got {arenas}\n"
-                "hint: send the tensors in several messages, or send clones, which are in arenas of this process"
+                "hint: an arena is a file of shared memory; send the tensors in several messages, or send clones, which are "
+                "stored in the arenas of this process"
             )
 
     def wait_for_room(self, timeout: float | None = None) -> bool:
@@ -145,13 +147,16 @@ class Connection(standard.Connection):
         return bool(poller.poll(None if timeout is None else timeout * 1000))
 
     def waiting(self) -> int:
-        """Return the number of messages that wait in a pipe with `counted=True`. Only its reading end has this method."""
+        """Return the number of unread messages in a pipe with `counted=True`. Call this method on the reading end."""
         total = _ZERO[:]
         fcntl.ioctl(self._handle, termios.FIONREAD, total)
         return total[0] % _UNIT
 
     def recv_packed(self) -> tuple[Any, IncomingBlocks | None]:
-        """Receive a message without unpickling it; `unpack` must follow. Raises EOFError if the pipe is closed."""
+        """Receive a message without unpickling it. Raises EOFError if the pipe is closed.
+
+        The caller must pass both results to `unpack`, which unpickles the message.
+        """
         _, data, incoming = self._receive(0)
         return data, incoming
 

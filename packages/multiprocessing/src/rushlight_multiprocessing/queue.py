@@ -4,8 +4,8 @@ An object is pickled by the thread that calls `put`. `put` therefore raises the 
 object are not sent.
 
 A queue stays usable when one of its processes is killed at any time: messages are sent and received whole without locks (see
-Note [Messages are whole] in `pipes.py`), and reservations of a process count only while it runs (see `ledger.py`). Objects
-that the killed process had received, or had not yet sent, are lost.
+Note [Messages are whole] in `pipes.py`), and the unsent objects of a process are counted only while it runs (see
+`ledger.py`). Objects that the killed process had received, or had not yet sent, are lost.
 """
 
 from __future__ import annotations
@@ -206,9 +206,9 @@ class Queue:
 
     @staticmethod
     def _announce(change: Any) -> None:
-        """Wake one of the processes that wait for a change.
+        """Wake one of the processes that wait for `change`.
 
-        The woken process may wake the next one. Otherwise, the others check again after some time."""
+        This process may wake another one. Processes that are not woken look again after `_LOOK_AGAIN` seconds."""
         if change._semlock._is_zero():
             change.release()
 
@@ -254,7 +254,7 @@ class Queue:
             return True
 
     def _send_to_room(self, payload: Any, outgoing: OutgoingBlocks) -> bool:
-        """Send an object if there is certainly room for it; see Note [Room without a lock] in `ledger.py`."""
+        """Send an object if the counts show that there is room for it; see Note [Room without a lock] in `ledger.py`."""
         self._ledger.set_first_unsent()
         try:
             if self._spare <= 0 or not self._ledger.is_alone():

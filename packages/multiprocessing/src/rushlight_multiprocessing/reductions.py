@@ -1,12 +1,13 @@
 """Pickling of tensors that are sent to other processes.
 
-A tensor is sent as its storage and its geometry, so tensors that share a storage still share it after they are received.
+A tensor is sent as its storage, dtype, shape, strides and offset, so tensors that share a storage still share
+it after they are received.
 
 There are two cases:
 
-* A message over a `Connection` of this package: the pickler collects the shared-memory blocks of the tensors in an
-  `OutgoingBlocks`. The connection sends the lock descriptors of these blocks with the message (see Note [When a block is
-  freed] in `arena.py`).
+* A message over a `Connection` of this package: an `OutgoingBlocks` collects the shared-memory blocks of the
+  tensors while they are pickled. The connection sends the lock descriptors of these blocks with the message
+  (see Note [When a block is freed] in `arena.py`).
 * The arguments of a spawned process and the objects in standard queues, which the standard module pickles: each storage
   carries a lock descriptor in a `DupFd`.
 """
@@ -54,7 +55,7 @@ class OutgoingBlocks:
         self.is_tensor = False  # whether the payload is one tensor, described by `_describe`
 
     def add(self, arena: Arena, offset: int, view: memoryview) -> int:
-        """Add a block, and return the number of its arena within the message."""
+        """Add a block, and return the index of its arena in `arenas`."""
         self.views.append(view)
         for slot, known in enumerate(self.arenas):
             if known is arena:
@@ -138,7 +139,7 @@ class Copies:
         self.ranges: dict[core.UntypedStorage, list[tuple[int, int, core.UntypedStorage]]] = {}
 
     def copy(self, tensor: core.Tensor) -> tuple[Any, ...]:
-        """Return the storage and the geometry with which a tensor is sent."""
+        """Return the storage, dtype, shape, strides and offset with which a tensor is sent."""
         storage = tensor.untyped_storage()
         start, end = extent(tensor)
         geometry = tensor.dtype, tuple(tensor.shape), tuple(tensor.stride())
@@ -163,7 +164,7 @@ class Copies:
         return copied
 
     def merge(self) -> bool:
-        """Return whether tensors overlap. If they do, make one copy of each range of bytes that tensors use."""
+        """Return whether tensors overlap in memory. If so, make a single copy of each used range."""
         overlap = False
         merged: dict[core.UntypedStorage, list[list[int]]] = {}
         for storage, used in self.used.items():
@@ -197,8 +198,9 @@ def bytes_of(storage: core.UntypedStorage, start: int, end: int) -> core.Tensor:
 def dumps(obj: object, gives: bool = False) -> tuple[memoryview, OutgoingBlocks]:
     """Pickle an object; return the bytes and the shared-memory blocks of its tensors.
 
-    `gives` states that the sender does not use the tensors afterwards. Storages that are not in shared memory are then
-    copied there instead of being moved, and small storages are sent as bytes."""
+    If `gives` is true, the sender does not use the tensors after the call. In this case, storages that are
+    not in shared memory are copied there instead of being moved, and storages of less than `INLINE_BYTES`
+    bytes are sent as bytes."""
     if not gives and type(obj) is core.Tensor and obj.layout is core.strided and obj.numel() > 0:
         return _describe(obj)
     copies = Copies() if gives else None
@@ -215,7 +217,10 @@ _DTYPE_NUMBERS = {dtype: number for number, dtype in enumerate(_DTYPES)}
 
 
 def _describe(tensor: core.Tensor) -> tuple[memoryview, OutgoingBlocks]:
-    """Do the same as `dumps`, but faster, for a message that is one tensor: describe the tensor by numbers."""
+    """Do the same as `dumps`, but faster, for a message that is one tensor.
+
+    Pickle only numbers that describe the tensor.
+    """
     storage = storage_of(tensor)
     block, view, byte_offset = move_to_shared_memory(storage)
     outgoing = OutgoingBlocks()

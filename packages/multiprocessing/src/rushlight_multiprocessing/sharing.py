@@ -26,8 +26,8 @@ Memory = TypeVar("Memory", core.Tensor, core.UntypedStorage)
 def share_memory_(data: Memory) -> Memory:
     """Move a storage, or the storage of a tensor, to shared memory in place, and return the argument.
 
-    All tensors that use the storage are then in shared memory. Processes that receive one of them later use the same memory.
-    Moving copies the data once. An argument that is already in shared memory is returned unchanged.
+    Afterwards, all tensors that use the storage are in shared memory, and a process that receives one of these tensors uses
+    the same memory. Moving copies the data once. An argument that is already in shared memory is returned unchanged.
 
     Raises RuntimeError if the tensor is not on the CPU, or requires grad and is not a leaf.
 
@@ -96,7 +96,7 @@ def check_sendable(tensor: core.Tensor) -> None:
 
 
 def storage_of(tensor: core.Tensor) -> core.UntypedStorage:
-    """Return the storage of a tensor that can be sent. Raises RuntimeError if it cannot."""
+    """Return the storage of a tensor. Raises RuntimeError if the tensor cannot be sent to another process."""
     check_sendable(tensor)
     return tensor.untyped_storage()
 
@@ -141,7 +141,7 @@ def storage_over(view: memoryview, byte_offset: int, nbytes: int) -> core.Untype
 def tensor_over(
     storage: core.UntypedStorage, dtype: core.dtype, size: Sequence[int], stride: Sequence[int], offset: int
 ) -> core.Tensor:
-    """Return a tensor with the given geometry that uses `storage`."""
+    """Return a tensor of the given dtype, size, stride and offset whose elements are in `storage`."""
     return core._C._tensor_over(storage, dtype, tuple(size), tuple(stride), offset)
 
 

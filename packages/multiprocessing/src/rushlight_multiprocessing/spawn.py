@@ -172,8 +172,8 @@ def spawn(
 
     If a process fails, the other processes are terminated and an exception is raised: ProcessRaisedException if `fn` raised
     an exception, and ProcessExitedException if the process was killed or exited. Tensors in `args` are shared, not copied.
-    When the calling process ends, for whatever reason, the processes end, too. Each process starts with the calling
-    process's number of threads divided by `nprocs`, at least 1, unless the environment variable OMP_NUM_THREADS is set.
+    The processes end when the calling process ends, for whatever reason. Each process starts with the calling process's
+    number of threads divided by `nprocs`, at least 1, unless the environment variable OMP_NUM_THREADS is set.
 
     Arguments:
         fn: the function.

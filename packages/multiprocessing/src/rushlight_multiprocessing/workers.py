@@ -1,8 +1,8 @@
 """A pool of processes that raises an error for a task if the process that runs the task ends without a result.
 
-The standard pool replaces such a process, and waits for the result of the task forever. In this pool, tasks are numbered,
-and each process writes the number of its task to a word of memory that it shares with the pool. When a process ends, the
-process that manages the pool compares the words with the tasks that have no result yet.
+The standard pool replaces such a process, and waits for the result of the task forever. In this pool, tasks are numbered.
+Each process has a word, an integer in memory that it shares with the pool, to which it writes the number of its task. When
+a process ends, the pool compares the words with the tasks that have no result yet, and so finds the tasks that are lost.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Pool(standard.Pool):
 
 
 class _Words:
-    """One number per process, in shared memory. A number is written and read in one instruction."""
+    """One word per process, an integer in shared memory. A word is written and read in one instruction."""
 
     def __init__(self, fd: int | None = None) -> None:
         if fd is None:
@@ -155,7 +155,7 @@ class _Tasks:
     def get_result(self) -> tuple[Any, Any, Any] | None:
         """Wait for a result. Return the job of the task, the index of the task in this job, and the result.
 
-        Return None to end the pool's thread."""
+        The result None tells the pool's thread that calls this method to end."""
         while not self._received:
             message = self.results.get()
             if message is None:
@@ -182,7 +182,7 @@ class _Tasks:
     # The following methods are called by the thread that manages the processes.
 
     def started(self, worker: _Worker) -> int:
-        """Return the index of a free word for a new process."""
+        """Register a new process, and return the index of the word that it uses; see `_Words`."""
         if not self._free_words:
             raise ValueError(f"Pool(processes): must be at most {_MAX_PROCESSES}")
         word = self._free_words.popleft()
@@ -227,7 +227,7 @@ class _Tasks:
 
 
 class _Worker:
-    """A process of a pool. The pool is notified when it has ended."""
+    """A process of a pool. `join` notifies the pool if the process has ended."""
 
     def __init__(self, ctx: Any, tasks: _Tasks, arguments: dict[str, Any]) -> None:
         self._tasks = tasks

@@ -8,10 +8,10 @@ from ._typing import Any
 
 
 class PathNote(str):
-    """A note on an exception: the path to the module that raised it, from the outermost module that it has passed so far.
+    """A note on an exception, with the path to the module that raised it.
 
-    The note stores the outermost module, so that an enclosing module can prepend its own name. Pickling an exception keeps
-    only the text of the note.
+    The path begins at the outermost module through which the exception has propagated so far. The note stores this module,
+    so that an enclosing module can prepend its own name. Pickling an exception keeps only the text of the note.
     """
 
     __slots__ = ("failed", "outermost", "path")

@@ -61,7 +61,7 @@ class HookTable(dict[Any, Any]):
     __slots__ = ("__weakref__",)
 
     def add(self, hook: Any, prepend: bool = False, extra: tuple[HookTable, ...] = ()) -> RemovableHandle:
-        """Add `hook` at the beginning if `prepend` is set, otherwise at the end. Add its id to all tables in `extra`."""
+        """Add `hook` at the beginning if `prepend` is set, otherwise at the end. Add the new id to all tables in `extra`."""
         handle = RemovableHandle(self, extra)
         self[handle.id] = hook
         if prepend:
@@ -221,7 +221,8 @@ def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHan
 def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(module, grad_input, grad_output)` for every module, after computing the gradients of the module's inputs.
 
-    This is an older name of :func:`register_module_full_backward_hook`. Hooks of the two functions cannot be combined.
+    This is an older name of :func:`register_module_full_backward_hook`. While a hook of one of the two functions is
+    registered, the other function raises RuntimeError.
 
     Raises:
         RuntimeError: a hook of :func:`register_module_full_backward_hook` is registered.
@@ -377,7 +378,8 @@ class Hooks:
     ) -> RemovableHandle:
         """Call `hook(module, grad_output)` when the gradients of the module's outputs have been computed.
 
-        A return value other than None replaces `grad_output`. An autograd provider must be installed.
+        A return value other than None replaces `grad_output`. The hook requires an implementation of autograd, such as
+        rushlight-autograd.
         """
         return self._register_call_hook("_backward_pre_hooks", hook, prepend, {})
 
@@ -385,8 +387,8 @@ class Hooks:
         """Call `hook(module, grad_input, grad_output)` when the gradients of the module's inputs have been computed.
 
         `grad_input` and `grad_output` are tuples, with None where there is no gradient. `grad_input` contains only the
-        gradients of positional arguments. A return value other than None replaces `grad_input`. An autograd provider must be
-        installed.
+        gradients of positional arguments. A return value other than None replaces `grad_input`. The hook
+        requires an implementation of autograd, such as rushlight-autograd.
 
         Raises RuntimeError if the module has a hook of :meth:`register_backward_hook`.
         """
@@ -571,7 +573,7 @@ _identity_function: Any = None
 def _identity(
     ready: Callable[[tuple[Any, ...]], tuple[Any, ...]], tensors: list[Tensor]
 ) -> tuple[Tensor, ...]:
-    """Return views of `tensors`. The backward pass calls `ready` once, with a tuple of the gradients of all views."""
+    """Return views of `tensors`. The backward pass replaces the tuple of their gradients by `ready(gradients)`."""
     global _identity_function
     if _identity_function is None:
         _identity_function = _make_identity_function()

@@ -480,7 +480,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
 
     Args:
         tensor: the weight, which is returned.
-        gain: a factor.
+        gain: the factor by which the orthogonal matrix is multiplied.
         generator: the generator to draw from; the global generator by default.
 
     Shape:

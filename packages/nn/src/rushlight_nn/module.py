@@ -44,8 +44,8 @@ _SPECIAL = frozenset((*TABLES, "__class__"))
 class _GetattrFromTables:
     """A base class whose `__getattr__` looks names up in the tables of parameters, buffers and children.
 
-    This class is added as the last base of module classes that define `__getattr__`, `__setattr__` or `__delattr__`, or that
-    call `__getattr__`. Module itself must not define `__getattr__`; see Note [Attributes of a module].
+    This class is added as the last base of module classes that define `__getattr__`, `__setattr__` or `__delattr__`, or
+    whose methods call `__getattr__`. Module itself must not define `__getattr__`; see Note [Attributes of a module].
     """
 
     __slots__ = ()
@@ -117,10 +117,10 @@ class Module(Traversal, Hooks, State):
 
     @classmethod
     def _mirrors(cls, calls_getattr: bool = False) -> bool:
-        """Return `_mirrored`: whether entries of the tables are also attributes of the instance.
+        """Update `_mirrored` and the base classes of this class, and return `_mirrored`.
 
-        `_mirrored` and the base classes are updated first. Each call checks the class again, because its `__getattr__`,
-        `__setattr__` or `__delattr__` may be assigned after its creation.
+        `_mirrored` states whether entries of the tables are also attributes of the instance. Every call checks the class
+        again, because a program may assign the class's `__getattr__`, `__setattr__` or `__delattr__` at any time.
         """
         found = getattr(cls, "__getattr__", None)
         if cls._mirrored and (
@@ -235,7 +235,7 @@ class Module(Traversal, Hooks, State):
             install(self, name, dict(getattr(self, name)))
 
     def _make_room(self, name: str, kind: str) -> None:
-        """Remove any other attribute called `name` before a value is stored under `name` in the table `kind`."""
+        """Remove other attributes called `name`, so that the table `kind` (such as "_parameters") can store a value."""
         self._check_tables()
         if self._mirrored and (name in getattr(self, kind) or not hasattr(self, name)):
             return
@@ -409,7 +409,7 @@ class Module(Traversal, Hooks, State):
         return self._apply(lambda tensor: core.empty_like(tensor, device=device), recurse)
 
     def type(self, dst_type: Any) -> Self:
-        """Convert all parameters and buffers, also those of integers, to the dtype `dst_type`."""
+        """Convert all parameters and buffers, including those with an integer dtype, to the dtype `dst_type`."""
         return self._apply(lambda tensor: tensor.to(dst_type))
 
     def _to_floating(self, dtype: Any) -> Self:

@@ -9,9 +9,10 @@ every attribute access and hide AttributeErrors raised inside properties. The co
 a dictionary, which takes four times as long.
 
 A class that defines `__getattr__`, `__setattr__` or `__delattr__` itself (Pyro's `PyroModule`, wrappers that forward
-attributes) expects PyTorch's lookup: the tables are plain dictionaries, and the entries are found only through
-`__getattr__`. `Module._mirrors` detects such classes whenever a class or an object is created, and sets their attribute
-`_mirrored` to False. Objects of the class that already exist keep their tables.
+attributes) expects PyTorch's lookup, in which entries are found only through `__getattr__`. The tables of its modules are
+therefore plain dictionaries, whose entries are not attributes of the instance. `Module._mirrors` detects such classes
+whenever a class or an object is created, and sets their attribute `_mirrored` to False. Modules of such a class that already
+exist keep the tables that they have.
 
 Each table updates the attributes of its module, because programs edit the tables directly (`module._parameters["w"] = p`,
 `del module._parameters["w"]`). A table refers to its module by a weak reference. A strong reference would create a cycle,
@@ -30,7 +31,7 @@ _ABSENT = object()
 
 
 class Registry(dict[str, Any]):
-    """An ordered dictionary of a module's entries. Every change is also made to the attributes of the module."""
+    """An ordered dictionary of a module's entries, which are also set as attributes of the module."""
 
     __slots__ = ("_owner",)
 
@@ -39,7 +40,7 @@ class Registry(dict[str, Any]):
         self._owner = weakref.ref(owner)
 
     def belongs_to(self, module: Any) -> bool:
-        """Return whether this table mirrors its changes in `module`."""
+        """Return whether `module` is the module whose attributes this table updates."""
         return self._owner() is module
 
     def _unmirror(self, name: str, value: Any) -> None:
@@ -108,7 +109,8 @@ class Registry(dict[str, Any]):
 def install(module: Any, name: str, entries: dict[str, Any]) -> None:
     """Replace the table `name` of `module` by `entries`.
 
-    A mirrored module gets a copy of `entries`, any other module gets `entries` itself.
+    If the entries of `module` are also its attributes (`_mirrored`), the new table is a `Registry` with a copy of `entries`.
+    Otherwise, the new table is `entries` itself.
     """
     attributes = module.__dict__
     old = attributes.get(name)

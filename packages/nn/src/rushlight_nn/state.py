@@ -148,7 +148,7 @@ class State:
         return destination
 
     def _own_state(self) -> dict[str, Any]:
-        """Return the parameters and persistent buffers of this module, without its children."""
+        """Return the parameters and persistent buffers of this module, but not of its children."""
         own = dict(self._parameters)  # type: ignore[attr-defined]
         transient = self._non_persistent_buffers_set  # type: ignore[attr-defined]
         own.update((k, v) for k, v in self._buffers.items() if k not in transient)  # type: ignore[attr-defined]
@@ -178,10 +178,11 @@ class State:
 
         Raises:
             TypeError: `state_dict` is not a mapping.
-            RuntimeError: the state does not fit the module. The message lists all errors. The module is unchanged, with two
-                exceptions: the entries up to the last extra state that was set before the first error was found are loaded,
-                and all entries are loaded if keys are missing or unexpected but a post-hook might remove them from the
-                lists.
+            RuntimeError: the state does not fit the module. The message lists all errors. The error leaves
+                the module unchanged, except in two cases. If an extra state was set before the first error
+                was found, the entries up to the last such extra state are loaded. If the only errors are
+                missing or unexpected keys and a module has a post-hook, all entries that fit are loaded,
+                because the post-hook might remove the keys from the lists.
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(
@@ -278,7 +279,7 @@ class State:
         unexpected_keys: list[str],
         error_msgs: list[str],
     ) -> None:
-        """Load the entries of this module, without its children.
+        """Load the entries of this module, but not of its children.
 
         Override this method to read states of an older layout; see `_version`.
         """

@@ -1,8 +1,8 @@
 """Record threads that start while a profile is recording.
 
 Recording is enabled for each thread separately. When a new thread calls a function for the first time, Python calls the
-function that was passed to `threading.setprofile`. The function of this module enables recording and removes itself, so that
-it is not called again.
+function that was passed to `threading.setprofile`. `NewThreads` passes a function that enables recording for the thread and
+restores the former profile function of the thread, so that it is called only once per thread.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Suggestions for changes to a program, which are derived from a recording.
 
-Each rule is a function. It gives advice only if the share of time that a change could save is large enough. Shares
+Each rule is a function, which gives advice only if a change could save a large enough share of the time. Shares
 are relative to the time in operators and nodes on all threads, unless a rule states otherwise.
 """
 
@@ -56,7 +56,7 @@ class Advice(NamedTuple):
 
 
 class AdviceList(list[Advice]):
-    """A list of suggestions, which prints as text.
+    """A list of suggestions. `print` shows it as text.
 
     Example:
         >>> with torch.profiler.profile() as prof:
@@ -80,7 +80,7 @@ Rule = Callable[[_View], Iterator[Advice]]
 
 
 def give_advice(header: Header, events: EventList) -> AdviceList:
-    """Return the suggestions of all rules, sorted by their shares in descending order."""
+    """Return the suggestions of all rules. The suggestion with the largest `share` comes first."""
     operators = [event for event in events if event.kind == "operator"]
     busy = sum(event.self_cpu_time_total for event in events if event.kind != "annotation")
     view = _View(header, events, operators, busy)

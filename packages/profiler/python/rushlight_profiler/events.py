@@ -1,4 +1,4 @@
-"""Recorded events with PyTorch's interface: a tree of events, and averages over events of one kind.
+"""Recorded events with PyTorch's interface: a tree of events, and averages over groups of events.
 
 Times are in microseconds.
 """
@@ -64,9 +64,9 @@ class FunctionEvent:
     Attributes: `name`, `overload_name`, `kind` ("operator", "node" or "annotation"), `thread`, `time_range`,
     `cpu_parent` and `cpu_children` (the spans around and inside it on its thread), `sequence_nr` (a number that an operator
     shares with the node of its gradient, or -1), `fwd_thread` (for a node, the thread of its operator; otherwise None),
-    `input_shapes` and `input_dtypes` (one item per argument, which is empty for an argument that is not a tensor; an empty
-    list if not recorded), `stack`, `nbytes` (of the first result), `cpu_memory_usage` and `self_cpu_memory_usage` (bytes
-    allocated minus bytes freed), `flops` and `args` (an annotation's text).
+    `input_shapes` and `input_dtypes` (lists with one item per argument, where the item of an argument that is not a tensor
+    is empty; empty lists if arguments were not recorded), `stack`, `nbytes` (of the first result), `cpu_memory_usage` and
+    `self_cpu_memory_usage` (bytes allocated minus bytes freed), `flops` and `args` (an annotation's text).
 
     Example:
         >>> with torch.profiler.profile() as prof:
@@ -119,7 +119,7 @@ class FunctionEvent:
 
     @property
     def key(self) -> str:
-        """The key by which events are grouped for averages, which is their name."""
+        """The name of the event. `key_averages` groups events by kind and name."""
         return self.name
 
     @property
@@ -175,10 +175,10 @@ def _dtype(argument: Any) -> Any:
 
 
 class FunctionEventAvg:
-    """The sums over all events of one kind.
+    """The sums over a group of events, such as all calls of one operator.
 
-    If a call is inside another call of the same kind, `cpu_time_total` counts its time only once. `cpu_time` is
-    `cpu_time_total` divided by `count`.
+    If an event is inside another event of the same kind and name, only the outer event is added to `cpu_time_total`,
+    `cpu_memory_usage` and `flops`. `cpu_time` is `cpu_time_total` divided by `count`.
 
     Example:
         >>> x = torch.ones(3)
@@ -287,10 +287,10 @@ class EventList(list[Any]):
         group_by_stack_n: int = 0,
         group_by_overload_name: bool = False,
     ) -> EventList:
-        """Return one FunctionEventAvg for each name, in the order in which the names occur first.
+        """Return one FunctionEventAvg for each kind and name of events, in the order of their first occurrences.
 
-        Events of one name are grouped further if this is selected: by input shapes, by the innermost
-        `group_by_stack_n` Python calls, or by overload."""
+        The arguments select further properties by which events are grouped: the input shapes, the innermost
+        `group_by_stack_n` Python calls, and the overload."""
         groups: dict[tuple[object, ...], FunctionEventAvg] = {}
         for event in self:
             key: tuple[object, ...] = (event.kind, event.name)
@@ -360,7 +360,7 @@ class EventList(list[Any]):
 
 
 def _is_transposed(convolution: FunctionEvent, operators: dict[int, FunctionEvent]) -> bool:
-    """Return whether a transposed convolution called this convolution or, for a gradient, its forward operator."""
+    """Return whether a transposed convolution called `convolution` or the forward operator whose gradient it computes."""
     caller = convolution.cpu_parent
     if caller is not None and caller.kind == "node" and caller.sequence_nr in operators:
         caller = operators[caller.sequence_nr].cpu_parent
@@ -368,7 +368,7 @@ def _is_transposed(convolution: FunctionEvent, operators: dict[int, FunctionEven
 
 
 def build_events(events: Iterable[Event], *, profile_memory: bool, dropped: int) -> EventList:
-    """Return the FunctionEvents, linked as a tree. Memory events are added to the span that contains them."""
+    """Convert recorded events to a tree of FunctionEvents. Add the bytes of CPU memory events to the enclosing span."""
     spans: dict[int, FunctionEvent] = {}
     operators: dict[int, FunctionEvent] = {}  # the key is the number of the node that the operator recorded
     memory: list[Event] = []

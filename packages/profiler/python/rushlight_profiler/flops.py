@@ -2,7 +2,7 @@
 
 A multiplication and an addition count as two operations. Operators that are not listed below count as 0. If an operator
 calls listed operators, and these calls are recorded, only the called operators are counted. For example, `matmul` calls `mm`
-or `bmm`. `linear` itself is counted if no call of another listed operator is recorded for it.
+or `bmm`. `linear` itself is counted unless the recording contains a listed operator that it called.
 """
 
 from __future__ import annotations

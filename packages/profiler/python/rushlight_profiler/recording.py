@@ -58,7 +58,7 @@ class Recording:
         return self._events.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
     def advice(self) -> AdviceList:
-        """Return suggestions to make the program faster, sorted by their shares of the time in descending order."""
+        """Return suggestions to make the program faster, in descending order of `Advice.share`."""
         return give_advice(self.header, self._events)
 
     def memory_timeline(self, device: str = "cpu") -> list[MemoryPoint]:

@@ -304,14 +304,17 @@ class profile:  # noqa: N801  PyTorch's name
         self._metadata[key] = value
 
     def add_metadata_json(self, key: str, value: str) -> None:
-        """Attach the value that JSON text describes as metadata. Raises ValueError if `value` is not valid JSON."""
+        """Parse `value` as JSON, and attach the result as metadata to every window that ends after this call.
+
+        Raises ValueError if `value` is not valid JSON.
+        """
         import json
 
         self._metadata[key] = json.loads(value)
 
     @property
     def recording(self) -> Recording:
-        """The last window that ended. Raises RuntimeError if there is none."""
+        """The recording of the window that ended last. Raises RuntimeError if no window has ended."""
         if self._recording is None:
             raise RuntimeError(
                 "profile: nothing has been recorded yet\n"

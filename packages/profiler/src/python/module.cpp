@@ -100,13 +100,14 @@ PyObject* py_copy_events(PyObject*, PyObject* args) {
 PyMethodDef functions[] = {
     {"start", py_start, METH_VARARGS,
      "start(wanted, capacity): Begin a recording. Raises RuntimeError during another recording."},
-    {"stop", py_stop, METH_NOARGS, "End the recording, and return whether there was one."},
+    {"stop", py_stop, METH_NOARGS, "End the recording, and return whether a recording was active."},
     {"collect", py_collect, METH_VARARGS,
      "collect(release, event_type, argument_type): Return the data of the last recording, and discard it."},
     {"copy_events", py_copy_events, METH_VARARGS,
      "copy_events(event_type, argument_type): Return the data recorded so far, in the form that collect returns, without discarding it."},
     {"wanted", py_wanted, METH_NOARGS,
-     "Return the data that are recorded, as a combination of SHAPES, MEMORY and STACKS, or None if nothing is recorded."},
+     "Return which optional data are recorded, as a combination of SHAPES, MEMORY and STACKS, or None if no recording is "
+     "active."},
     {"recording", py_recording, METH_NOARGS, "Return whether a recording is active."},
     {"join", py_join, METH_O,
      "join(thread_name): Record this thread's operators too, if a recording is active."},

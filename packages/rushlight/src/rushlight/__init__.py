@@ -2,9 +2,9 @@
 
     import rushlight as torch
 
-This package provides the names of the other packages in modules with PyTorch's layout. Tensors and operators come from
-rushlight_core, and gradients from rushlight_autograd. `rushlight.nn`, `rushlight.optim`, `rushlight.utils.data` and the
-other modules are loaded when they are first used.
+This package makes the functions and classes of the other packages available under PyTorch's module paths. Tensors and
+operators come from rushlight_core, and gradients from rushlight_autograd. `rushlight.nn`, `rushlight.optim`,
+`rushlight.utils.data` and the other modules are loaded when they are first used.
 """
 
 from __future__ import annotations

@@ -84,5 +84,5 @@ def module_has_exports(mod: Any) -> bool:
 
 def __getattr__(name: str) -> Any:
     raise AttributeError(
-        f"module {__name__!r} has no attribute {name!r}: code is not compiled (decision 0023)"
+        f"module {__name__!r} has no attribute {name!r}: rushlight does not compile TorchScript"
     )

@@ -43,7 +43,10 @@ def _take_tensors(tensors: Sequence[Tensor], size_limit: int) -> Iterator[list[T
 
 
 def _reorder_tensors_as(tensors: Sequence[Tensor], ordered_tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Reorder `tensors`, which are sorted by dtype, so that their dtypes are in the order of those of `ordered_tensors`."""
+    """Reorder `tensors`, so that each has the dtype of the tensor at the same position in `ordered_tensors`.
+
+    Tensors of the same dtype keep their order.
+    """
     by_dtype: dict[Any, list[Tensor]] = {}
     for tensor in tensors:
         by_dtype.setdefault(tensor.dtype, []).append(tensor)

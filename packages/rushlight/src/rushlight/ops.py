@@ -23,7 +23,9 @@ class _Namespace:
 
 
 class _Overload:
-    """A PyTorch operator named by its overload, such as `aten.add.Tensor`. It calls the public function."""
+    """A PyTorch operator named by its overload, such as `aten.add.Tensor`.
+
+    A call of the operator calls the public function or the Tensor method of this name, whatever the overload is."""
 
     def __init__(self, name: str, overload: str) -> None:
         self.__name__: str = f"{name}.{overload}"

@@ -16,8 +16,9 @@ class SobolEngine:
 
     Args:
         dimension: the number of dimensions, at most `MAXDIM`.
-        scramble: whether the sequence is shifted and its digits permuted at random. Estimates of errors require this. For
-            the same seed, SciPy computes the same points.
+        scramble: whether to permute the digits of the points and shift the sequence at random. Different seeds give
+            different sequences, from which the error of an estimate can be computed. `scipy.stats.qmc.Sobol` computes the
+            same points for the same seed.
         seed: seed of the scrambling; by default a number from the default generator.
 
     Shape:

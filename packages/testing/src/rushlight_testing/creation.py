@@ -89,7 +89,7 @@ def make_tensor(
 
 
 def _limits(dtype: Any, low: float | None, high: float | None) -> tuple[float, float]:
-    """Return the limits of the values within the range of a dtype. The upper limit is excluded."""
+    """Return the lower limit and the excluded upper limit of the values, restricted to the range of `dtype`."""
     least: float
     most: float
     first: float

@@ -1,8 +1,8 @@
 """Functions for the laws in ops/*.yaml, which test operators whose results no oracle can compute.
 
-A law (the key `law` of an entry) is a Python expression that must be true. For an operator with samples, it is evaluated for
-each sample, with the arguments and `result` as NumPy arrays. For an operator without samples, the expression calls the
-operator itself, with the helpers of rushlight_testing.samples. Random numbers are drawn with a fixed seed and compared with
+A law (the key `law` of an entry) is a Python expression that must be true. If the entry has samples, the law is evaluated
+for each sample, with the arguments and `result` as NumPy arrays. If the entry has no samples, the law calls the operator
+itself, and may use the helpers of rushlight_testing.samples. Random numbers are drawn with a fixed seed and compared with
 distributions.
 """
 
@@ -69,7 +69,10 @@ def same_memory(make: Callable[[Any, Any], Any]) -> bool:
 
 
 def stepped(step: Callable[[Any, Any, Any], Any], wanted: Callable[[Any, Any, Any], Any]) -> bool:
-    """Return whether an optimizer step whose state is zero sets the parameters p to `wanted(p, gradients, zeros)`."""
+    """Return whether `step(params, grads, state)` changes `params` to `wanted(params, grads, state)`.
+
+    The state is zero before the step, and `wanted` receives the values from before the step.
+    """
 
     def given() -> list[Any]:
         return [core.tensor([1.0, -2.0, 0.5]), core.tensor([3.0, -4.0, 0.25]), core.zeros(3)]

@@ -133,10 +133,11 @@ def _then_moved(name: str, device: str) -> None:
 
 
 def _wait_where_errors_are_expected(device: str, skip_missing: bool) -> None:
-    """Synchronize the device at the end of `pytest.raises` and of calls of laws, since it reports errors asynchronously.
+    """Synchronize the device after calls of operators in tests and at the end of `pytest.raises`.
 
-    Also skip tests for which a kernel is missing, since they could mistake the error of the missing kernel for the
-    error that they expect.
+    The device reports errors asynchronously, so an error would otherwise be raised too late. Also skip tests
+    for which a kernel is missing, since they could mistake the error of the missing kernel for the error that
+    they expect.
     """
     raises = pytest.raises
 

@@ -1,7 +1,7 @@
 """Read the entries of operators (`packages/core/ops/*.yaml`), and call operators by their entries.
 
 `call(op, sample)` calls the public function of an operator, and `boxed` calls an operator by its name. The tests that are
-generated for every operator use these functions. They also use the samples that rushlight_testing.variants derives.
+generated for every operator use these functions, and the samples that `rushlight_testing.variants` derives.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def all_samples(op: Op, dtype: str = "float32") -> Iterator[Sample]:
 
 
 def boxed(op: Op, sample: Sample, name: str | None = None, extra: tuple[Any, ...] = ()) -> Any:
-    """Call an operator by its name, as bindings for other languages and fallbacks do.
+    """Call an operator by its name, with positional arguments in the order of its signature.
 
     Args:
         op: the entry.
@@ -117,12 +117,12 @@ def boxed(op: Op, sample: Sample, name: str | None = None, extra: tuple[Any, ...
 
 
 def call(op: Op, sample: Sample, **more: Any) -> Any:
-    """Call an operator through its public function, or a hidden operator by its name.
+    """Call an operator through its public function or method, or by its name if it has neither.
 
     Args:
         op: the entry.
         sample: the arguments.
-        more: additional keyword arguments.
+        more: additional keyword arguments, which are ignored if the operator is called by its name.
 
     Example:
         >>> op = next(op for op in operators() if op.name == "add")
@@ -137,7 +137,7 @@ def call(op: Op, sample: Sample, **more: Any) -> Any:
 
 
 def inplace(op: Op, sample: Sample) -> Any:
-    """Call the in-place form of an operator through its public function or by its name.
+    """Call the in-place form of an operator through its public method or function, or by its name if it has neither.
 
     The in-place form writes its result to the first argument.
 
@@ -174,7 +174,7 @@ def flat(results: Any) -> list[Any]:
 
 
 def map_tensors(f: Callable[[Any], Any], value: Any) -> Any:
-    """Replace every tensor in arguments by the result of calling `f` with this tensor.
+    """Return a copy of `value` in which every tensor `t` is replaced by `f(t)`.
 
     Args:
         f: a function that takes a tensor and returns its replacement.
@@ -239,13 +239,13 @@ def to_numpy(value: Any, wide: bool) -> Any:
 
 
 def law_holds(op: Op, text: str, sample: Sample, results: Any) -> bool:
-    """Return whether a law of an operator's entry is true for the results of a sample.
+    """Return whether an expression under the key `law` of an operator's entry is true for the results of a sample.
 
     Args:
         op: the operator's entry.
-        text: one of the entry's laws, an expression of the arguments and of `result`.
+        text: the expression, which may use the operator's arguments and `result`.
         sample: the arguments.
-        results: the results that the operator returned for them.
+        results: the results that the operator returned for the sample.
 
     Example:
         >>> svd = next(op for op in operators() if op.name == "linalg_svd")

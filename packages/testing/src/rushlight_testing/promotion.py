@@ -58,7 +58,10 @@ def _pair(a: str, b: str) -> str:
 
 
 def _over(high: str | None, low: str | None) -> str | None:
-    """Return dtype `high`, promoted with dtype `low` if the category of `low` is higher. None stands for no operand."""
+    """Return the dtype of operands of dtype `high` combined with operands of dtype `low`, which have less priority.
+
+    `low` affects the result only if its category is higher than that of `high`. None means that there are no operands.
+    """
     if high is None or low is None:
         return high or low
     if _category(high) == 3:
@@ -71,7 +74,7 @@ def _over(high: str | None, low: str | None) -> str | None:
 def promote(*operands: Any) -> str | None:
     """Return the name of the dtype that tensors, numbers and lists of these promote to.
 
-    Operands that are None are ignored, also in lists. If there are no other operands, the result is None.
+    Operands that are None are ignored, also in lists. If all operands are None, the result is None.
 
     Raises:
         TypeError: no dtype can hold the values of all operands, as for uint64 and int8.

@@ -1,7 +1,7 @@
-"""Evaluate an operator's samples, which are written in a small language.
+"""Evaluate an operator's samples, which are written as Python source.
 
-The entry of an operator (`packages/core/ops/*.yaml`) lists samples as Python source: the arguments of one call, which may
-use the helpers below. `samples_of` evaluates a sample for a library and a dtype:
+The entry of an operator (`packages/core/ops/*.yaml`) lists samples. A sample is the source text of the arguments of one
+call. `samples_of` evaluates a sample with tensors of a given library and dtype. A sample may use these helpers:
 
     t(3, 4)                       a random float tensor of that shape; of dtype `dtype` if the test selects one
     t(3, 4, dtype=int64)          a fixed dtype, whatever the test selects

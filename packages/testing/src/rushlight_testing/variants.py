@@ -1,7 +1,7 @@
 """Derive variants of samples: the same call on tensors of other sizes or memory layouts, or without dimensions.
 
-A variant may be a call that the operator rejects. If the call succeeds, its result must satisfy the same laws as the
-result of the sample.
+A variant may be a call that the operator rejects. If the call succeeds, its result must pass the same checks
+as the result of the sample.
 """
 
 from __future__ import annotations

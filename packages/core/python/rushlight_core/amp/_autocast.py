@@ -1,11 +1,12 @@
 """autocast: use a smaller dtype for matrix products, and float32 for operators that need more precision.
 
 Note [Autocast]
-The stage "autocast" comes before the stages that record gradients. While the stage is on, it handles every call of an
-operator in the thread that turned it on. For the operators in the list `SMALLER`, float32 arguments are converted to the
-smaller dtype. For the operators in the list `FLOAT32`, arguments of smaller dtypes are converted to float32. All other
-operators compute as usual. The conversions are operators, too: gradients flow back through them, and the gradient of a
-weight has the dtype of the weight. A weight is converted once in each outermost block, even if it is used several times.
+Autocast is a stage through which calls of operators pass before the stages that record gradients. While the stage is on, it
+handles every call of an operator in the thread that turned it on. For the operators in the list `SMALLER`, arguments of
+dtype float32, float16 or bfloat16 are converted to the dtype of the autocast block. For the operators in the list
+`FLOAT32`, arguments of smaller dtypes are converted to float32. All other operators compute as usual. The conversions are
+operators, too: gradients flow back through them, and the gradient of a weight has the dtype of the weight. A weight is
+converted once in each outermost block, even if it is used several times.
 """
 
 from __future__ import annotations
@@ -72,7 +73,8 @@ def _provide() -> None:
 
 
 def _policy(name: str) -> bool | None:
-    """Return whether an operator's arguments become the smaller dtype (True) or float32 (False); None keeps their dtypes."""
+    """Return True if arguments are converted to the dtype of the autocast block, False if to float32, and None if not at
+    all."""
     base, _, overload = name.partition(".")
     if overload == "out" or base.endswith("_"):
         return None  # the caller has chosen the dtype of the result
@@ -298,8 +300,8 @@ def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: Any = None) ->
     Args:
         fwd: the function; without it, a decorator is returned.
         device_type: the type of device whose autocast settings are used.
-        cast_inputs: a dtype. While autocast is on, floating-point arguments are converted to this dtype, and
-            forward runs without autocast.
+        cast_inputs: the dtype to which all floating-point arguments except float64 are converted while autocast is on;
+            `forward` then runs with autocast off. If None, arguments are not converted.
 
     Example:
         >>> class Product(torch.autograd.Function):

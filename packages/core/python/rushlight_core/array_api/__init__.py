@@ -8,8 +8,8 @@
         return e / xp.sum(e, axis=-1, keepdims=True)
 
 `rushlight` itself has PyTorch's functions, and some of their names, defaults and results differ from the standard. The
-arrays are rushlight's tensors: gradients flow through every function. docs/differences.md lists the remaining differences
-from the standard.
+arrays are rushlight's tensors, so gradients of the results can be computed. docs/differences.md lists the remaining
+differences from the standard.
 """
 
 from __future__ import annotations

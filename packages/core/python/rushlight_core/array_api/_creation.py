@@ -24,7 +24,8 @@ def arange(
 ) -> Tensor:
     """Return the numbers from `start` up to, but not including, `stop`, in steps of `step`.
 
-    With one argument the numbers go from 0 to `start`. The result is empty if `step` leads away from `stop`.
+    With one argument, `start` is the end of the range: the numbers go from 0 up to, but not including, `start`. The result
+    is empty if `step` leads away from `stop`.
 
     Shape:
         - Output: (n), where n is ceil((stop - start) / step), but at least 0.

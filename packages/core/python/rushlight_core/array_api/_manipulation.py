@@ -45,7 +45,7 @@ def broadcast_to(x: Tensor, /, shape: Sequence[int]) -> Tensor:
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
-    """Return the shape to which shapes broadcast.
+    """Return the shape to which `shapes` broadcast together.
 
     Raises:
         ValueError: the shapes do not broadcast.
@@ -161,7 +161,7 @@ def reshape(x: Tensor, /, shape: Sequence[int], *, copy: bool | None = None) -> 
         copy: True always copies, False never copies, and None copies only if the strides of `x` require it.
 
     Shape:
-        - Output: `shape`, which must have as many elements as `x`.
+        - Output: `shape`; the product of its sizes must be the number of elements of `x`.
 
     Raises:
         ValueError: `copy` is False, and the strides of `x` require a copy.
@@ -191,7 +191,8 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> T
         axis: the dimension; None repeats the elements of the flattened tensor.
 
     Shape:
-        - Output: the shape of the input with another size in dimension `axis`.
+        - Output: the shape of the input, with the number of repeated slices as the size of dimension `axis`. If `axis` is
+          None: (m) for m repeated elements.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -249,7 +250,7 @@ def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
 
     Shape:
         - Inputs: tensors of one shape (*).
-        - Output: this shape, with the number of tensors inserted at `axis`.
+        - Output: the shape of the inputs with a new dimension at `axis`, whose size is the number of tensors.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -261,11 +262,11 @@ def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
 
 
 def tile(x: Tensor, repetitions: Sequence[int], /) -> Tensor:
-    """Repeat `x` along each dimension.
+    """Repeat `x` along dimension i `repetitions[i]` times.
 
     Shape:
-        - Output: each size of `x` times the corresponding number in `repetitions`. If the two differ in length, the shorter
-            one is padded with ones in front.
+        - Output: each size of `x` times the corresponding number in `repetitions`. If the shape of `x` and `repetitions`
+          differ in length, ones are first added in front of the shorter one.
 
     Example:
         >>> import rushlight.array_api as xp

@@ -35,7 +35,7 @@ def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
 
 
 class _Information:
-    """The information about the namespace that the standard defines."""
+    """The methods that the array API standard defines for information about the namespace."""
 
     def capabilities(self) -> dict[str, Any]:
         """Return a dict that states which optional features are supported, and the largest number of dimensions."""

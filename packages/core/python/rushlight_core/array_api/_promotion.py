@@ -1,6 +1,7 @@
 """Promotion by the rules of the standard, which depend only on dtypes and on the kind of a Python scalar.
 
-The operators of tensors promote as in PyTorch, where a 0-d tensor counts as a scalar if another operand has dimensions.
+Core's operators promote as in PyTorch, where a 0-d tensor is treated like a Python scalar if another operand has at least
+one dimension.
 """
 
 from __future__ import annotations

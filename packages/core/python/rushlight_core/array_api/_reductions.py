@@ -13,7 +13,7 @@ Axis = int | tuple[int, ...] | None
 
 
 def _over(x: Tensor, axis: Axis, keepdims: bool) -> tuple[Tensor, Axis, bool]:
-    """Return the tensor and the dimensions to reduce. If no dimension is to be reduced, add one of size 1."""
+    """Return the arguments of a reduction. For an empty `axis`, add a dimension of size 1 to `x`, and reduce only it."""
     return (x.unsqueeze(0), 0, False) if axis == () else (x, axis, keepdims)
 
 
@@ -21,7 +21,7 @@ def all(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return whether all elements along `axis` are true or nonzero.
 
     Shape:
-        - Output: the shape of `x` without the reduced dimensions. With `keepdims`, these dimensions remain, with size 1. If
+        - Output: the shape of `x`, where the dimensions in `axis` are removed, or have size 1 if `keepdims` is true. If
           `axis` is None, all dimensions are reduced.
 
     Example:
@@ -36,7 +36,7 @@ def any(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return whether at least one element along `axis` is true or nonzero.
 
     Shape:
-        - Output: the shape of `x` without the reduced dimensions. With `keepdims`, these dimensions remain, with size 1. If
+        - Output: the shape of `x`, where the dimensions in `axis` are removed, or have size 1 if `keepdims` is true. If
           `axis` is None, all dimensions are reduced.
 
     Example:
@@ -48,10 +48,10 @@ def any(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 
 def max(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Return the greatest elements along `axis`. A result is NaN if one of its elements is NaN.
+    """Return the greatest elements along `axis`. The greatest of several elements is NaN if one of them is NaN.
 
     Shape:
-        - Output: the shape of `x` without the reduced dimensions. With `keepdims`, these dimensions remain, with size 1. If
+        - Output: the shape of `x`, where the dimensions in `axis` are removed, or have size 1 if `keepdims` is true. If
           `axis` is None, all dimensions are reduced.
 
     Example:
@@ -64,10 +64,10 @@ def max(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 
 def min(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Return the least elements along `axis`. A result is NaN if one of its elements is NaN.
+    """Return the least elements along `axis`. The least of several elements is NaN if one of them is NaN.
 
     Shape:
-        - Output: the shape of `x` without the reduced dimensions. With `keepdims`, these dimensions remain, with size 1. If
+        - Output: the shape of `x`, where the dimensions in `axis` are removed, or have size 1 if `keepdims` is true. If
           `axis` is None, all dimensions are reduced.
 
     Example:
@@ -83,7 +83,7 @@ def mean(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return the means along `axis`.
 
     Shape:
-        - Output: the shape of `x` without the reduced dimensions. With `keepdims`, these dimensions remain, with size 1. If
+        - Output: the shape of `x`, where the dimensions in `axis` are removed, or have size 1 if `keepdims` is true. If
           `axis` is None, all dimensions are reduced.
 
     Example:
@@ -100,7 +100,7 @@ def sum(x: Tensor, /, *, axis: Axis = None, dtype: dtype | None = None, keepdims
     By default, signed integers are summed in int64, and unsigned integers in uint64.
 
     Shape:
-        - Output: the shape of `x` without the reduced dimensions. With `keepdims`, these dimensions remain, with size 1. If
+        - Output: the shape of `x`, where the dimensions in `axis` are removed, or have size 1 if `keepdims` is true. If
           `axis` is None, all dimensions are reduced.
 
     Example:
@@ -119,7 +119,7 @@ def prod(x: Tensor, /, *, axis: Axis = None, dtype: dtype | None = None, keepdim
     By default, signed integers are multiplied in int64, and unsigned integers in uint64.
 
     Shape:
-        - Output: the shape of `x` without the reduced dimensions. With `keepdims`, these dimensions remain, with size 1. If
+        - Output: the shape of `x`, where the dimensions in `axis` are removed, or have size 1 if `keepdims` is true. If
           `axis` is None, all dimensions are reduced.
 
     Example:
@@ -143,11 +143,11 @@ def prod(x: Tensor, /, *, axis: Axis = None, dtype: dtype | None = None, keepdim
 def std(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """Return the standard deviations along `axis`.
 
-    The sum of squares is divided by the number of elements minus `correction`, which is 0 by default; PyTorch's
-    default is 1.
+    The sum of the squared differences from the mean is divided by the number of elements minus `correction`, which is 0 by
+    default; PyTorch's default is 1.
 
     Shape:
-        - Output: the shape of `x` without the reduced dimensions. With `keepdims`, these dimensions remain, with size 1. If
+        - Output: the shape of `x`, where the dimensions in `axis` are removed, or have size 1 if `keepdims` is true. If
           `axis` is None, all dimensions are reduced.
 
     Example:
@@ -164,11 +164,11 @@ def std(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: b
 def var(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """Return the variances along `axis`.
 
-    The sum of squares is divided by the number of elements minus `correction`, which is 0 by default; PyTorch's
-    default is 1.
+    The sum of the squared differences from the mean is divided by the number of elements minus `correction`, which is 0 by
+    default; PyTorch's default is 1.
 
     Shape:
-        - Output: the shape of `x` without the reduced dimensions. With `keepdims`, these dimensions remain, with size 1. If
+        - Output: the shape of `x`, where the dimensions in `axis` are removed, or have size 1 if `keepdims` is true. If
           `axis` is None, all dimensions are reduced.
 
     Example:
@@ -204,10 +204,10 @@ def cumulative_sum(
 
     Shape:
         - Input: (*, n, *), where n is the size along `axis`.
-        - Output: the same shape; n + 1 elements along `axis` with `include_initial`.
+        - Output: the shape of the input, or (*, n + 1, *) if `include_initial` is true.
 
     Raises:
-        ValueError: `axis` is not given, and `x` does not have one dimension.
+        ValueError: `axis` is not given, and `x` has more than one dimension.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -225,10 +225,10 @@ def cumulative_prod(
 
     Shape:
         - Input: (*, n, *), where n is the size along `axis`.
-        - Output: the same shape; n + 1 elements along `axis` with `include_initial`.
+        - Output: the shape of the input, or (*, n + 1, *) if `include_initial` is true.
 
     Raises:
-        ValueError: `axis` is not given, and `x` does not have one dimension.
+        ValueError: `axis` is not given, and `x` has more than one dimension.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -243,10 +243,10 @@ def diff(
 ) -> Tensor:
     """Return the differences of neighbouring elements along `axis`, computed `n` times in succession.
 
-    First, `prepend` is joined to the beginning of `x`, and `append` to the end.
+    If `prepend` or `append` is given, it is first joined to the beginning or the end of `x` along `axis`.
 
     Shape:
-        - Output: the shape of the joined tensor, with `n` elements fewer along `axis`.
+        - Output: the shape of `x` joined with `prepend` and `append`, with `n` elements fewer along `axis`.
 
     Example:
         >>> import rushlight.array_api as xp

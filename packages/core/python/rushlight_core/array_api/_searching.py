@@ -115,7 +115,7 @@ def isin(x1: Tensor | Scalar, x2: Tensor | Scalar, /, *, invert: bool = False) -
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     """Return the indices of the elements that are not zero, as one tensor for each dimension.
 
-    PyTorch's `nonzero` returns the indices as one matrix.
+    In contrast, `torch.nonzero` returns the indices as one matrix.
 
     Shape:
         - Outputs: (k) each, where k is the number of elements that are not zero.
@@ -161,7 +161,7 @@ def searchsorted(
 
 
 def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """Return the elements sorted along `axis`. PyTorch's `sort` also returns their indices.
+    """Return the elements sorted along `axis`. `torch.sort` also returns the indices.
 
     Shape:
         - Input and output: (*).

@@ -36,7 +36,10 @@ def span(name: str) -> AbstractContextManager[object]:
 
 
 def set_span(function: Callable[[str], AbstractContextManager[object]] | None) -> None:
-    """Set the function that `span` calls from now on. A profiler that records installs the function; None removes it."""
+    """Set the function that `span` calls from now on, or None for no function.
+
+    A profiler sets its function when a recording begins, and None when the recording ends.
+    """
     global _open_span
     _open_span = function
 

@@ -7,10 +7,11 @@ a stage is a function that is passed to `provide_stage`. It is called with
 * one value for each argument of the operator's schema, including default values,
 * a number that represents the remaining stages: `go_on(rest, name, *args)` passes the call on to these stages.
 
-The result of the function is the result of the operator. Providers in C++ install typed functions instead
-(rushlight/dispatch.h). A stage has at most one provider at a time.
+The provider returns the result of the operator. Providers in C++ install typed functions instead (rushlight/dispatch.h). A
+stage has at most one provider at a time.
 
-The provider of gradients (the stage "autograd") also calls `provide_state`, and attaches its state to tensors.
+The provider of the stage "autograd", which computes gradients, also calls `provide_state`. It can then attach an object to
+each tensor with `set_state` and `set_computed`.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ StageFunction = Callable[[str, tuple[Any, ...], int], Any]
 
 
 def provide_stage(stage: str, function: StageFunction) -> None:
-    """Attach the provider of a stage. It stays attached until :func:`withdraw_stage` detaches it.
+    """Make `function` the provider of a stage until :func:`withdraw_stage` is called.
 
     Args:
         stage: "autograd", "dual", "batch", "autocast", "tracer", or "recorder", which runs after the stages of gradients.
-        function: a function of an operator's name, its arguments and a number for `go_on`; it returns the operator's
-            result.
+        function: a function that receives the operator's name, a tuple of its arguments and the number to pass to `go_on`,
+            and returns the operator's result.
 
     Raises:
         RuntimeError: the stage already has a provider.
@@ -64,7 +65,7 @@ def provide_stage(stage: str, function: StageFunction) -> None:
 
 
 def withdraw_stage(stage: str) -> None:
-    """Detach the provider that :func:`provide_stage` has attached, so that the stage can have another provider.
+    """Remove the provider that was passed to :func:`provide_stage`, so that the stage can have another provider.
 
     Args:
         stage: the name of the stage, which must be off in all threads.
@@ -155,7 +156,7 @@ def provide_state() -> None:
 
 
 def get_state(tensor: _C.Tensor) -> Any:
-    """Return the object that the provider of gradients attached to a tensor, or None.
+    """Return the object that :func:`set_state` or :func:`set_computed` attached to a tensor, or None if there is none.
 
     Args:
         tensor: a tensor of any shape.
@@ -171,7 +172,7 @@ def get_state(tensor: _C.Tensor) -> Any:
 
 
 def set_state(tensor: _C.Tensor, state: Any) -> None:
-    """Attach an object to a tensor. It stays attached until another object replaces it.
+    """Attach an object to a tensor, and detach the object that was attached before.
 
     Args:
         tensor: a tensor of any shape.
@@ -191,7 +192,7 @@ def set_state(tensor: _C.Tensor, state: Any) -> None:
 def set_computed(tensor: _C.Tensor, state: Any) -> None:
     """Attach an object to a tensor that was computed from a tensor that requires grad.
 
-    From now on the tensor is not a leaf and requires grad.
+    After the call, the tensor requires grad and is not a leaf.
 
     Args:
         tensor: a tensor of any shape.

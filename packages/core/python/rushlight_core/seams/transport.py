@@ -8,9 +8,9 @@ A transport may also have two optional methods:
 
 * `memory_left() -> int | None` returns the number of bytes of memory that the loader's process may still use, or None if
   there is no limit. If the next batch does not fit, the loader reads fewer batches ahead.
-* `reuse_memory(reuse: bool) -> None` is called by a worker before it reads a batch. False means that the worker has waited
-  for the loader. Memory from `empty` is then returned to the system when the loader releases the batch, instead of being
-  kept for the worker's next batch."""
+* `reuse_memory(reuse: bool) -> None` is called by a worker before it reads a batch. If `reuse`
+  is true, memory from `empty` is kept for a later batch when the loader releases a batch. If `reuse` is false, because the
+  worker had to wait for the loader, the memory is returned to the system."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Window functions: `rushlight.signal.windows`, as torch.signal.windows defines them.
 
-A window has M elements at the positions n = 0, ..., M - 1. Let N = M - 1, or N = M if `sym` is False. Formulas are written
-in x = n / N, which runs from 0 to 1. A window of length 1 contains the value 1, unless `exponential` is called with
+A window has M elements at the positions n = 0, ..., M - 1. Let N = M - 1, or N = M if `sym` is False. Formulas use
+x = n / N, which lies between 0 and 1. A window of length 1 contains the value 1, unless `exponential` is called with
 `center`.
 
 Sources: F. Harris, "On the use of windows for harmonic analysis with the discrete Fourier transform", 1978; A. Nuttall,
@@ -420,7 +420,7 @@ def nuttall(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return Nuttall's window. Of all sums of four cosine terms, it has the lowest side lobes.
+    """Return Nuttall's minimum four-term Blackman-Harris window, a sum of cosines with very low side lobes.
 
     The window is 0.3635819 - 0.4891775 cos(2πx) + 0.1365995 cos(4πx) - 0.0106411 cos(6πx).
 
@@ -474,7 +474,7 @@ def _window(
     shape: Callable[[Tensor, int], Tensor],
     one: bool = True,
 ) -> Tensor:
-    """Apply `shape` to the positions and the period, in float64. If `one` is true, a window of length 1 has the value 1."""
+    """Return `shape(positions, period)`, computed in float64. If `one` is true, a window of length 1 has the value 1."""
     M = index(M)
     if M < 0:
         raise ValueError(f"{name}(M): must not be negative, got {M}")

@@ -136,8 +136,8 @@ Tensor random__from(const Tensor& input, int64_t from, std::optional<int64_t> to
     if (to) return integers("random_", input, from, *to, generator);
     const uint64_t end = exact_integers(input.dtype());
     RL_CHECK(from < 0 || static_cast<uint64_t>(from) < end, throw_runtime,
-             "random_(from): must be less than to, got %lld and %llu", (long long)from,
-             (unsigned long long)end);
+             "random_(from): must be less than the default of `to`, got from=%lld and to=%llu",
+             (long long)from, (unsigned long long)end);
     return integers_of_range(input, from, end - static_cast<uint64_t>(from), generator);
 }
 

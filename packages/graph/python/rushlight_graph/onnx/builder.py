@@ -1,4 +1,4 @@
-"""Builds the nodes of an ONNX graph: names, constants, casts, and differences between versions of the operators."""
+"""Build the nodes of an ONNX graph: choose names, add constants and casts, and use only what the opset supports."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Emitted:
 
 @dataclass
 class ValueType:
-    """The type of an input or output. Sizes that change are represented by names."""
+    """The type of an input or output. Dynamic sizes are represented by names."""
 
     name: str
     dtype: str
@@ -208,7 +208,7 @@ class Builder:
     # --- nodes ---
 
     def type_of(self, name: str, value: int) -> ValueType:
-        """Return the type of a value of the program whose name in the ONNX graph is `name`."""
+        """Return the type of value number `value` of the program. `name` is the name of this value in the ONNX graph."""
         info = self.graph.values[value]
         sizes = [size if isinstance(size, int) else self.graph.text(size) for size in info.sizes]
         return ValueType(name, info.dtype, sizes)
@@ -302,21 +302,21 @@ class Builder:
         return self.op("ConstantOfShape", self.ints(sizes), dtype=dtype, value=zero)
 
     def unsqueeze(self, value: Val, dims: Sequence[int]) -> Val:
-        """Insert dimensions of size 1 at these positions of the result."""
+        """Insert dimensions of size 1, which have the positions `dims` in the result."""
         return self.op("Unsqueeze", value, self.ints(dims)) if dims else value
 
     def squeeze(self, value: Val, dims: Sequence[int]) -> Val:
-        """Remove these dimensions."""
+        """Remove the dimensions `dims`, which have size 1."""
         return self.op("Squeeze", value, self.ints(dims)) if dims else value
 
     def slice(self, value: Val, dim: int, start: int | Size, end: int | Size, step: int = 1) -> Val:
-        """Return a slice of a dimension: the elements start, start + step and so on."""
+        """Return a slice along `dim`: the elements at the indices start, start + step and so on, before `end`."""
         return self.op(
             "Slice", value, self.ints([start]), self.ints([end]), self.ints([dim]), self.ints([step])
         )
 
     def reduce(self, name: str, value: Val, dims: Sequence[int] | None, keep: bool) -> Val:
-        """Return a reduction over these dimensions; None means all dimensions."""
+        """Return a reduction over the dimensions `dims`, or over all dimensions if `dims` is None."""
         if dims is not None and not dims:
             return value
         if name == "ReduceSum" or self.opset >= 18:
@@ -331,7 +331,7 @@ def dtype_name(dtype: Any) -> str:
 
 
 def fixed_sizes(value: Value) -> list[int]:
-    """Return the sizes of a value. Raise UnsupportedError if a size changes."""
+    """Return the sizes of a value. Raise UnsupportedError if a size is dynamic."""
     if not value.fixed:
         raise UnsupportedError("this call needs a tensor of fixed shape, but the shape is dynamic")
     return [int(size) for size in value.sizes]

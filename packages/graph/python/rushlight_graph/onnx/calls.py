@@ -1,4 +1,4 @@
-"""Represent calls of a program for the functions that export them, and evaluate the expressions in YAML entries."""
+"""The class of the calls that are exported to ONNX, and the table of the Python functions that export operators."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NO_MEANING = {
 
 
 def exports(*names: str) -> Callable[[Function], Function]:
-    """Return a decorator that registers a function which exports these operators."""
+    """Return a decorator that registers a function as the exporter of the operators `names`."""
 
     def register(function: Function) -> Function:
         for name in names:
@@ -39,7 +39,7 @@ def exports(*names: str) -> Callable[[Function], Function]:
 
 
 class Call:
-    """A call whose arguments are read by name. An argument that is not read must have its default value."""
+    """A call of an operator that is exported. An argument that is not read must have its default value."""
 
     def __init__(
         self,
@@ -59,13 +59,13 @@ class Call:
         self.results: list[Value] = [values[number] for number in node.defines()]
 
     def __getitem__(self, name: str) -> Any:
-        """Return an argument that is not a tensor."""
+        """Return the value of an argument; for a tensor argument, return a Use."""
         self._asked.add(name)
         return self._arguments[name]
 
     @property
     def result(self) -> Value:
-        """The properties of the first result."""
+        """The dtype and sizes of the first result."""
         return self.results[0]
 
     def has(self, name: str) -> bool:
@@ -73,15 +73,15 @@ class Call:
         return self[name] is not None
 
     def is_tensor(self, name: str) -> bool:
-        """Return whether a TensorOrScalar is a tensor."""
+        """Return whether an argument of the type TensorOrScalar is a tensor."""
         return isinstance(self[name], Use)
 
     def value(self, name: str) -> Value:
-        """Return the properties of a tensor argument."""
+        """Return the dtype and sizes of a tensor argument."""
         return self._values[self[name].value]
 
     def values(self, name: str) -> list[Value | None]:
-        """Return the properties of the tensors of a list."""
+        """Return the dtype and sizes of each tensor in a list argument, with None for a missing tensor."""
         return [None if use is None else self._values[use.value] for use in self[name]]
 
     def rank(self, name: str) -> int:
@@ -98,7 +98,7 @@ class Call:
         return [dim % self.rank(of) if self.rank(of) else 0 for dim in self[name]]
 
     def tensor(self, name: str) -> Val:
-        """Return an argument as a tensor. Convert operands of element-wise operators to the dtype of the computation."""
+        """Return a tensor argument as an ONNX value; convert an operand to the dtype in which the operator computes."""
         given = self[name]
         if name in self.rule.operands:
             dtype = self.operand_dtype()
@@ -108,15 +108,15 @@ class Call:
         return self._tensors[given.value]
 
     def optional(self, name: str) -> Val | None:
-        """Return a tensor or None."""
+        """Return a tensor argument as an ONNX value, or None if it is not given."""
         return self.tensor(name) if self.has(name) else None
 
     def tensors(self, name: str) -> list[Val]:
-        """Return a list of tensors."""
+        """Return the tensors in a list argument as ONNX values."""
         return [self._tensors[use.value] for use in self[name]]
 
     def optionals(self, name: str) -> list[Val | None]:
-        """Return a list whose elements are tensors or None."""
+        """Return the tensors in a list argument as ONNX values, with None for a missing tensor."""
         return [None if use is None else self._tensors[use.value] for use in self[name]]
 
     def operand_dtype(self) -> str:
@@ -201,5 +201,5 @@ def _parsed(expression: str) -> ast.expr:
 
 
 def is_size(item: Any) -> bool:
-    """Return whether an integer can differ between runs."""
+    """Return whether `item` is a Size: an integer that is not fixed when the program is exported."""
     return isinstance(item, Size)

@@ -37,7 +37,10 @@ class Known:
         return [int(item) for item in self.array.reshape(-1)]
 
     def tensor(self) -> Tensor:
-        """Return the integers as a tensor. Each integer is passed as an argument of a call, so it can be a dynamic size."""
+        """Return the value as a tensor.
+
+        If the value is not a constant, each integer is the argument of a call of `full`, so it can be a dynamic size.
+        """
         if self.constant is None:
             dtype = core.bool if self.array.dtype == bool else core.int64
             parts = [core.full([], item, dtype=dtype) for item in self.ints()]
@@ -61,7 +64,7 @@ def ints_of(item: Any, where: str) -> list[int]:
 
 
 def node(*names: str) -> Callable[[Function], Function]:
-    """Return a decorator that registers a function for nodes of these ONNX operators."""
+    """Return a decorator that registers a function for the nodes of the ONNX operators `names`."""
 
     def register(function: Function) -> Function:
         CALLS.update(dict.fromkeys(names, function))

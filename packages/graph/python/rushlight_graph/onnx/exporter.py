@@ -66,7 +66,7 @@ class TrainingMode(Enum):
 
 
 class OperatorExportTypes(IntEnum):
-    """The set of operators to export to, for the argument `operator_export_type` of `export`, which accepts only ONNX.
+    """Values of the argument `operator_export_type` of `export`, which accepts only ONNX.
 
     Example:
         >>> int(OperatorExportTypes.ONNX)
@@ -219,11 +219,12 @@ def export(
         kwargs: the module's keyword arguments.
         input_names, output_names: names for the first inputs and outputs, in their order.
         opset_version: the version of ONNX's operators, from 17 to 21; None selects 18.
-        external_data: whether tensors of at least 1 KB are written to a second file, whose path ends with ".data". Otherwise
-            a model has at most 2 GB.
+        external_data: whether tensors of at least 1 KB are written to a second file, whose path ends with ".data". If
+            False, the model may have at most 2 GB.
         dynamic_shapes: sizes of the arguments that change from call to call, as for `export.export`. The model contains the
             names of these sizes.
-        optimize: whether calls of constants are computed during the export, and repeated calls are merged.
+        optimize: whether calls whose arguments are all constants are computed during the export, and repeated calls are
+            merged.
         verify: whether to compare the results of onnxruntime for `args` with the results of the program.
         keep_initializers_as_inputs: whether the model's constants are also inputs, with their values as defaults.
         dynamo: must be True. All arguments that are not described here must have their default values.
@@ -347,7 +348,7 @@ def _named(defaults: list[str], given: Sequence[str] | None, argument: str) -> l
 
 
 def _name_outputs(builder: Builder, results: list[Val], names: list[str]) -> None:
-    """Name the results. Copy a result by an additional node if it is an input, a constant or an earlier result."""
+    """Name the results. If a result is an input, a constant or an earlier result, an additional node copies it."""
     made = {output for node in builder.nodes for output in node.outputs}
     renamed: dict[str, str] = {}
     builder.where = ""

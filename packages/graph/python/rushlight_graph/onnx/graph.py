@@ -15,10 +15,10 @@ class UnsupportedError(Exception):
 
 
 class Size:
-    """An integer that can differ between runs, represented by the number of an expression.
+    """An integer that can differ between runs. `expression` is an index in `DecodedGraph.expressions`.
 
-    The object is not an int, so code that needs a fixed size raises an error. Two objects are equal if they have the same
-    expression. An object is never equal to a number.
+    A Size is not an int, so code that needs a fixed size raises an error. Two Sizes are equal if they have the same
+    expression. A Size is never equal to an int.
     """
 
     __slots__ = ("expression",)
@@ -75,7 +75,7 @@ class Use(NamedTuple):
 
 @dataclass(frozen=True)
 class Value:
-    """The properties of a tensor; `memory` is the number of the first value that shares its memory."""
+    """The properties of a tensor; `memory` is the index of the first value with the same memory."""
 
     dtype: str
     sizes: tuple[int | Size, ...]
@@ -102,7 +102,7 @@ class Node:
     blocks: tuple[Block, ...] = ()
 
     def uses(self) -> list[int]:
-        """Return the numbers of the values that occur among the arguments."""
+        """Return the indices of the values that are among the arguments."""
         found = []
         for argument in self.arguments:
             items = argument if isinstance(argument, list) else [argument]
@@ -110,7 +110,7 @@ class Node:
         return found
 
     def defines(self) -> list[int]:
-        """Return the numbers of the values that the node computes."""
+        """Return the indices of the values that the node computes."""
         found: list[int] = []
         for result in self.results:
             found += result if isinstance(result, list) else [] if result is None else [result]

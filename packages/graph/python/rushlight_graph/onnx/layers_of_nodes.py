@@ -67,7 +67,10 @@ CALLS["Conv"], CALLS["ConvTranspose"] = _convolution(False), _convolution(True)
 def _windows(
     attributes: Attributes, x: Tensor, where: str, fill: float
 ) -> tuple[Tensor, list[int], list[int]]:
-    """Return the input, padded where the pool cannot pad it, the size of the windows, and the padding of the pool."""
+    """Return the arguments of a pooling operator: the input, the size of the windows, and the padding.
+
+    If the padding differs between the two ends of a dimension, the input is padded with `fill`, and the padding is 0.
+    """
     kernel = attributes["kernel_shape"]
     count = len(kernel)
     before, after = _padding(attributes, count, where)

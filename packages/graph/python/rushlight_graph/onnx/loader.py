@@ -1,9 +1,9 @@
-"""`onnx.load`: read a model as a program. The model may use the operators that `export` writes.
+"""`onnx.load`: read a model as a program. The model may contain only operators that `onnx.export` writes.
 
 Note [Loading]
 The model's nodes are called one after the other while a program is captured. Integers that shapes depend on (results of
 Shape, small constants, and values computed from them) are kept as Python integers in place of tensors. Dynamic sizes are
-therefore found in the same way as in other captures: Note [Fitting].
+therefore determined as in every other capture; see Note [Fitting] in fitting.h.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ def load(f: str | os.PathLike[str] | IO[bytes]) -> ExportedProgram:
     """Read an ONNX model as a program; see `rushlight_graph.onnx.load`.
 
     Args:
-        f: a path, or an open binary file. Files of external tensors are opened in the folder of the path.
+        f: a path, or an open binary file. A model whose tensors are in other files must be loaded by its path; the other
+            files must be in the model's folder.
 
     Raises:
         OnnxLoadError: the file is not a model, or has operators, dtypes or versions other than those that `export` writes.

@@ -1,11 +1,11 @@
 """Lower a program's graph to ONNX nodes.
 
 Note [Memory in ONNX]
-A program can write in place and create views; in ONNX each value is defined once and has separate memory. Values with the
-same memory therefore have versions: a call that writes defines a new version of its argument. If the argument is a view, its
-base also gets a new version, in which the elements of the view are replaced by ScatterElements. The positions for
-ScatterElements are found by applying the view's operator to a tensor of indices. Other views of the same memory are computed
-again before they are read. If a view is not read after the write, it is not computed again.
+A program can write in place and create views; in ONNX each value is defined once and has separate memory. A call that writes
+to a tensor therefore defines a new ONNX value for this tensor. If the tensor is a view, its base also gets a new value, in
+which the elements of the view are replaced by ScatterElements. The positions for ScatterElements are found by applying the
+view's operator to a tensor of indices. Each other view of the same memory is computed again when it is next read. A view
+that is never read again is not computed again.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ class Lowering:
 
     @contextmanager
     def _scope(self) -> Iterator[None]:
-        """Discard the values that are defined in the block at its end, because they are not visible outside of the block."""
+        """At the end of the `with` block, discard the values that it defined, because other blocks cannot use them."""
         saved = self._vals, self._made, self._versions, self._view_of, self._same
         self._vals, self._made, self._versions = dict(self._vals), dict(self._made), dict(self._versions)
         self._view_of, self._same = dict(self._view_of), dict(self._same)
@@ -303,7 +303,7 @@ class Lowering:
         return made
 
     def _folded(self, node: Node) -> list[Val] | None:
-        """Compute a call without tensors now, and return its results as constants, or None if the call must become nodes."""
+        """Compute a call without tensor arguments, and return its results as constants, or None if it must become nodes."""
         moving = any(is_size(item) for argument in node.arguments for item in _items(argument))
         values = [self.graph.values[value] for value in node.defines()]
         if node.uses() or moving or not values or not all(value.fixed for value in values):

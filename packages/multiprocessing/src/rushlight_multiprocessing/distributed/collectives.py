@@ -55,7 +55,11 @@ def _op(op: Any, function: str) -> str:
 
 
 def root_of(group: Group, member: ProcessGroup, given: int | None, in_group: int | None, name: str) -> int:
-    """Return the rank in the group of the root, which the caller passed as the argument `name` or `group_<name>`."""
+    """Return the root's rank in the group.
+
+    The caller passed either `given`, the root's rank in the group of all processes, as the argument `name`, or `in_group`,
+    its rank in the group, as the argument `group_<name>`.
+    """
     if given is not None and in_group is not None:
         raise ValueError(
             f"{name} and group_{name} are mutually exclusive: pass only one of them, got {given} and "
@@ -295,7 +299,7 @@ def all_gather_single(
         async_op: whether to return a `Work` at once instead of waiting.
 
     Shape:
-        - `input_tensor`: (N, *), the same on all ranks.
+        - `input_tensor`: (N, *), the same shape on all ranks.
         - `output_tensor`: as many elements as the tensors of all ranks, for example (size * N, *) or (size, N, *).
 
     Raises ValueError if the sizes do not match; other errors are the same as for `all_reduce`.
@@ -365,8 +369,8 @@ def all_gather_coalesced(
     Shape:
         - Tensors: (*); tensors at the same position of the lists have the same shape on all ranks.
 
-    Raises TypeError if `output_tensor_lists` is not a list, and ValueError if it does not contain one list for each rank, as
-    long as `input_tensor_list`; other errors are the same as for `all_gather`.
+    Raises TypeError if `output_tensor_lists` is not a list, and ValueError if it does not contain one list for each rank, or
+    if the lengths of these lists and of `input_tensor_list` differ; other errors are the same as for `all_gather`.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -537,7 +541,7 @@ def reduce_scatter(
 def reduce_scatter_single(
     output: Tensor, input: Tensor, op: ReduceOp = ReduceOp.SUM, group: Group = None, async_op: bool = False
 ) -> Work | None:
-    """Reduce a tensor over all ranks, and write this rank's part of it to `output`.
+    """Reduce a tensor over all ranks, and write this rank's part of the result to `output`.
 
     Arguments:
         output: the tensor that is written.
@@ -547,7 +551,7 @@ def reduce_scatter_single(
         async_op: whether to return a `Work` at once instead of waiting.
 
     Shape:
-        - `input`: (size * N, *) or (size, N, *), the same on all ranks.
+        - `input`: (size * N, *) or (size, N, *), the same shape on all ranks.
         - `output`: `1 / size` of the elements of `input`, for example (N, *).
 
     Raises ValueError if the sizes do not match; other errors are the same as for `all_reduce`.
@@ -567,7 +571,9 @@ def reduce_scatter_single(
 def reduce_scatter_tensor(
     output: Tensor, input: Tensor, op: ReduceOp = ReduceOp.SUM, group: Group = None, async_op: bool = False
 ) -> Work | None:
-    """Reduce a tensor over all ranks, and write this rank's part to `output`. Older name of `reduce_scatter_single`.
+    """Reduce a tensor over all ranks, and write this rank's part of the result to `output`.
+
+    This function is an older name of `reduce_scatter_single`.
 
     Arguments:
         output: the tensor that is written.
@@ -607,7 +613,7 @@ def all_to_all(
     group: Group = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Send tensor i of a list to rank i, and write the tensor that rank i sends to position i of another list.
+    """Send tensor i of a list to rank i, and write the tensor from rank i to tensor i of another list.
 
     Arguments:
         output_tensor_list: the tensors that are written, one from each rank.

@@ -26,8 +26,8 @@ DEFAULT_TIMEOUT = timedelta(minutes=30)
 class ReduceOp(Enum):
     """A reduction, which combines the values of all ranks into one value, in the order of the ranks.
 
-    float16 and bfloat16 are combined in float32 and rounded once. AVG needs a floating-point or complex dtype,
-    MIN and MAX need a real dtype, and BAND, BOR and BXOR need integers or bool. PREMUL_SUM is not supported.
+    Values of float16 and bfloat16 are reduced in float32, and the result is rounded once. AVG needs a floating-point or
+    complex dtype, MIN and MAX need a real dtype, and BAND, BOR and BXOR need integers or bool. PREMUL_SUM is not supported.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -57,7 +57,7 @@ class Work:
     """A handle of a collective or message in progress, which `isend`, `irecv` and calls with `async_op=True` return.
 
     Shape:
-        - Results: the shapes of the tensors that were passed.
+        - `result()`: the shapes of the tensors into which the collective writes.
 
     `wait` raises the errors of the collective, and RuntimeError if the collective does not end within the timeout.
 
@@ -75,7 +75,7 @@ class Work:
         self._results = results
 
     def wait(self, timeout: timedelta | None = None) -> bool:
-        """Wait until the operation has ended, and return True. Raises its error, or RuntimeError when `timeout` expires."""
+        """Wait until the operation has ended, and return True. Raise its error, or RuntimeError if `timeout` expires."""
         seconds = -1.0 if timeout is None else timeout.total_seconds()
         if not _C._wait_work(self._handle, seconds):
             raise RuntimeError(f"Work.wait(timeout): the collective has not ended after {seconds:g} seconds")
@@ -106,8 +106,8 @@ class Work:
     def get_future(self) -> Future[list[Tensor]]:
         """Return a future that is set to `result()`, or to the exception of the collective if it has failed.
 
-        If the collective has not ended yet, a thread waits until it has ended, and then sets the future. Callbacks of the
-        future run in that thread."""
+        If the collective has not ended yet, a new thread waits until it has ended, sets the future, and runs the callbacks
+        that were added before."""
         future: Future[list[Tensor]] = Future()
 
         def wait() -> None:
@@ -138,7 +138,7 @@ def _machine() -> str:
 
 
 def _where() -> str:
-    """Return the line of the program that called into this library."""
+    """Return the file and line of the innermost call of this library by other code."""
     frame: Any = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("rushlight"):
         frame = frame.f_back
@@ -154,7 +154,8 @@ class ProcessGroup:
     Shape:
         - Tensors of collectives may have any shape.
 
-    Raises RuntimeError if rank 0 is on another machine, or its memory cannot be opened.
+    Raises RuntimeError if rank 0 is on another machine or in another container, or if the memory of the group, which rank
+    0 creates, cannot be opened.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -228,7 +229,7 @@ class ProcessGroup:
         label: str = "",
         async_op: bool = False,
     ) -> Work:
-        """Run or begin a collective of rushlight/collective.h."""
+        """Run a collective of rushlight/collective.h, or begin it if `async_op` is true."""
         handle = _C._collective(
             self._handle, kind, op, root, list(inputs), list(outputs), label, _where(), async_op
         )
@@ -273,7 +274,7 @@ class ProcessGroup:
         return self.run("all_reduce", tensors, op=op, label=label, async_op=True)
 
     def broadcast_tensors(self, tensors: Sequence[Tensor], root: int = 0, label: str = "") -> Work:
-        """Begin to broadcast the tensors of rank `root`. They replace the tensors of the other ranks."""
+        """Begin to broadcast the tensors of rank `root`. On every other rank, `tensors` are overwritten."""
         return self.run("broadcast", tensors, root=root, label=label, async_op=True)
 
     def broadcast_object(self, value: Any, root: int = 0, label: str = "") -> Any:
@@ -323,7 +324,10 @@ def _pickled(value: Any) -> tuple[Tensor, Exception | None]:
 
 
 def _check_sizes(sizes: Sequence[int], ranks: Sequence[int], error: Exception | None) -> None:
-    """Raise an error on every rank if a rank could not pickle its object. The size of such an object is -1."""
+    """Raise an error on every rank if one of `sizes` is -1, which means that the rank could not pickle its object.
+
+    On that rank, raise `error`; on the other ranks, raise RuntimeError.
+    """
     if error is not None:
         raise error
     for size, rank in zip(sizes, ranks, strict=True):

@@ -37,8 +37,8 @@ def isend(
 ) -> Work | None:
     """Begin to send a tensor to another process, or to this process.
 
-    The send ends when the part of the tensor that is not yet received fits into the memory of the group. The tensor may then
-    be changed.
+    The send is complete when the part of the tensor that has not been received yet fits into the shared memory of the group.
+    The tensor may be changed after the send is complete.
 
     Arguments:
         tensor: a tensor with the dtype and the number of elements of the tensor in the matching `irecv`.
@@ -50,8 +50,8 @@ def isend(
     Shape:
         - `tensor`: (*), of any shape.
 
-    Return a `Work`, or None if this process is not in the group. Raises ValueError for an invalid rank. `Work.wait` raises
-    RuntimeError if the other rank ends, or when the timeout of the group expires.
+    Return a `Work`, or None if this process is not in the group. Raises ValueError if the destination is not a rank of the
+    group. `Work.wait` raises RuntimeError if the other process ends, or when the timeout of the group expires.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -90,9 +90,10 @@ def irecv(
     Shape:
         - `tensor`: (*), with as many elements as the tensor that is sent.
 
-    Return a `Work`, or None if this process is not in the group. `Work.wait` raises RuntimeError if the message has another
-    dtype or size, if the other rank ends, or when the timeout expires. The error for another dtype or size gives the source
-    lines of both calls.
+    Return a `Work`, or None if this process is not in the group. Raises ValueError if the source is not a rank of the group.
+    `Work.wait` raises RuntimeError if the dtype or the number of elements of `tensor` differs from those of the tensor that
+    is sent, if the other process ends, or when the timeout expires. If the dtypes or the numbers of elements differ, the
+    error gives the source lines of both calls.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -128,8 +129,8 @@ def send(
     Shape:
         - `tensor`: (*), of any shape.
 
-    Raises ValueError if the destination is this process or there is no such rank, and RuntimeError if the other rank ends,
-    or when the timeout of the group expires.
+    Raises ValueError if the destination is this process or not a rank of the group, and RuntimeError if the other process
+    ends, or when the timeout of the group expires.
 
     Example::
 
@@ -163,7 +164,8 @@ def recv(
         - `tensor`: (*), with as many elements as the tensor that is sent.
 
     Return the sender's rank in the group of all processes, or -1 if this process is not in the group. Raises ValueError if
-    the source is this process or there is no such rank, and RuntimeError as `Work.wait` does for `irecv`.
+    the source is not a rank of the group, or if no source is given and the sender is this process, and RuntimeError in the
+    cases that `irecv` lists for `Work.wait`.
 
     Example::
 
@@ -194,7 +196,8 @@ class P2POp:
     Shape:
         - `tensor`: (*), with the same number of elements on both ranks.
 
-    Raises ValueError if `op` is another function or there is no such rank, and TypeError if `tensor` is not a tensor.
+    Raises ValueError if `op` is neither `isend` nor `irecv` or the other process is not in the group, and TypeError if
+    `tensor` is not a tensor.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -282,7 +285,7 @@ def send_object_list(
         device: must be None or the CPU.
         use_batch: has no effect, because there are no communicators to choose between.
 
-    Raises ValueError if the list is empty, the destination is this process, or there is no such rank.
+    Raises ValueError if the list is empty, or if the destination is this process or not a rank of the group.
 
     Example::
 
@@ -322,8 +325,9 @@ def recv_object_list(
         use_batch: has no effect.
 
     Return the sender's rank in the group of all processes, or -1 if this process is not in the group. Objects are unpickled,
-    which runs code that the sender chooses: receive only from processes that you trust. Raises RuntimeError if another
-    number of objects is sent.
+    which runs code that the sender chooses: receive only from processes that you trust. Raises ValueError if the source is
+    this process or not a rank of the group, and RuntimeError if the number of objects that are sent differs from the length
+    of `object_list`.
 
     Example::
 

@@ -22,15 +22,15 @@ def broadcast_object_list(
     device: Any = None,
     group_src: int | None = None,
 ) -> None:
-    """Replace the objects of a list by the objects of one rank. Objects are pickled.
+    """Copy the list of objects of one rank to all other ranks. Objects are pickled.
 
     Arguments:
-        object_list: a list of objects; on ranks other than the source, the objects are replaced.
+        object_list: on the source, the objects to send; on every other rank, a list whose contents are replaced.
         src: the source's rank in the group of all processes; or pass `group_src`, its rank in `group`.
         device: must be None or the CPU.
         group: a group; None selects the group of all processes.
 
-    Raises RuntimeError on every rank if an object cannot be pickled.
+    If an object cannot be pickled, the source raises the error of `pickle`, and every other rank raises RuntimeError.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -58,7 +58,7 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Group = None) -> 
     """Gather the objects of all ranks in a list. Objects are pickled.
 
     Arguments:
-        object_list: a list with one element for each rank; the objects replace the elements.
+        object_list: a list with one element for each rank; element i is replaced by the object of rank i.
         obj: the object of this rank.
         group: a group; None selects the group of all processes.
 
@@ -93,7 +93,8 @@ def gather_object(
 
     Arguments:
         obj: the object of this rank.
-        object_gather_list: on rank `dst`, a list with one element for each rank; the objects replace the elements.
+        object_gather_list: on rank `dst`, a list with one element for each rank; element i is replaced by the object of
+            rank i.
         dst: the destination's rank in the group of all processes; or pass `group_dst`, its rank in `group`.
         group: a group; None selects the group of all processes.
 
@@ -131,7 +132,7 @@ def scatter_object_list(
     """Set the first element of a list to the object that rank `src` sends to this rank. Objects are pickled.
 
     Arguments:
-        scatter_object_output_list: a list of at least one element; the object replaces the first element.
+        scatter_object_output_list: a list of at least one element; the first element is replaced by the received object.
         scatter_object_input_list: on rank `src`, a list of one object for each rank.
         src: the source's rank in the group of all processes; or pass `group_src`, its rank in `group`.
         group: a group; None selects the group of all processes.

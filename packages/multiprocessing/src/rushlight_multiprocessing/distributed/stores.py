@@ -206,7 +206,7 @@ class FileStore(Store):
 
     Arguments:
         file_name: the file, which is created if it is missing. The file of an earlier job must not be used again.
-        world_size: the number of processes. It is stored and has no effect.
+        world_size: the number of processes, which is stored as an attribute and has no effect.
 
     Example:
         >>> store = FileStore("meeting-point", 2)
@@ -285,7 +285,8 @@ class TCPStore(Store):
 
     Arguments:
         host_name: the host of the process that serves the store.
-        port: the port of that process. If the serving process passes 0, a free port is selected; see the attribute `port`.
+        port: the port on which the store is served. If the process that serves the store passes 0, a free port is selected;
+            see the attribute `port`.
         world_size: the number of processes for `wait_for_workers`; None to wait for none.
         is_master: whether this process serves the store.
         timeout: how long to wait for the server and for keys.
@@ -387,11 +388,13 @@ class TCPStore(Store):
 
 
 class _Unpickler(pickle.Unpickler):
-    """An unpickler that accepts only numbers, texts and tuples, because data from a network must not run code."""
+    """An unpickler of plain values such as numbers, strings and tuples.
+
+    It loads no classes or functions, because data from a network must not run code."""
 
     def find_class(self, module: str, name: str) -> Any:
         raise pickle.UnpicklingError(
-            f"a message must contain numbers and texts only, but refers to {module}.{name}"
+            f"a message must not contain classes or functions, but refers to {module}.{name}"
         )
 
 

@@ -170,7 +170,7 @@ def get_backend(group: Any = None) -> str:
 
 
 def get_process_group_ranks(group: Any) -> list[int]:
-    """Return the ranks of a group's processes in the group of all processes.
+    """Return the rank that each process of a group has in the group of all processes.
 
     Arguments:
         group: a group; None selects the group of all processes.
@@ -186,7 +186,9 @@ def get_process_group_ranks(group: Any) -> list[int]:
 
 
 def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
-    """Convert a rank in the group of all processes to the rank in a group. Raises ValueError if this is not possible.
+    """Convert a rank in the group of all processes to the rank in a group.
+
+    Raises ValueError if the process is not in the group.
 
     Arguments:
         group: the group.

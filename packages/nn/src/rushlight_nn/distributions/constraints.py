@@ -164,9 +164,9 @@ class _DependentProperty(property, _Dependent):
 
 
 class _IndependentConstraint(Constraint):
-    """A constraint that treats the last batch dimensions of another constraint as event dimensions.
+    """A constraint that treats the last `reinterpreted_batch_ndims` batch dimensions of a constraint as event dimensions.
 
-    An event satisfies it if all its parts along these dimensions satisfy the other constraint.
+    An event satisfies this constraint if `base_constraint` is satisfied at every index of these dimensions.
     """
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:

@@ -96,7 +96,7 @@ class Distribution:
             )
 
     def _validate_sample(self, value: Tensor) -> None:
-        """Raise ValueError unless `value` is in the support of this distribution and broadcasts with its shape."""
+        """Raise ValueError if `value` does not broadcast with this distribution's shape, or lies outside of its support."""
         where = f"{type(self).__name__}.log_prob(value)"
         if not isinstance(value, Tensor):
             raise ValueError(f"{where}: got {type(value).__name__}, needs a tensor")

@@ -129,7 +129,7 @@ def one_matrix(
     """Return the name and the value of the one matrix that is given.
 
     Raises:
-        ValueError: not exactly one of the three matrices is given, or it has fewer than two dimensions.
+        ValueError: not exactly one of the three matrices is given, or the given matrix has fewer than two dimensions.
     """
     given = {"covariance_matrix": covariance, "precision_matrix": precision, "scale_tril": factor}
     found = [(name, matrix) for name, matrix in given.items() if matrix is not None]

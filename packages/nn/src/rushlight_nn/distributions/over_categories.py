@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 class OverCategories(Distribution):
     """The base class of distributions over vectors that have one element for each category of `_categorical`.
 
-    The distribution has the same parameters as `_categorical`."""
+    `_categorical` is the distribution over the categories, and has the same parameters as this
+    distribution."""
 
     arg_constraints: Any = {"probs": constraints.simplex, "logits": constraints.real_vector}
     _categorical: Categorical

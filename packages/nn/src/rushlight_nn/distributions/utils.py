@@ -106,8 +106,8 @@ def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
 
     Args:
         logits: the logits.
-        is_binary: whether each element is the probability of one of two outcomes; otherwise the probabilities along the last
-            dimension sum to 1.
+        is_binary: whether each logit is the log-odds of one of two outcomes; otherwise, the softmax along the last dimension
+            is returned.
 
     Shape:
         - Input and output: (*), any shape.

@@ -1,7 +1,6 @@
 """Stateless functions of neural-network layers: `rushlight.nn.functional`.
 
-A function that would only pass its arguments on to an operator of core is this operator itself, because this avoids the cost
-of another call.
+If a function would only call an operator of core, the name refers to the operator itself, which saves a call.
 """
 
 from __future__ import annotations

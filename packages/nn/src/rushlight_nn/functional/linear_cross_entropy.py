@@ -222,7 +222,9 @@ _function: Any = None
 
 
 def _recomputed(losses: Any, part: Tensor, rows: Tensor, bias: Tensor | None, wanted: Tensor) -> Tensor:
-    """Return `losses(part, rows, bias, wanted)`. The backward pass computes it again from the arguments."""
+    """Return `losses(part, rows, bias, wanted)`.
+
+    The backward pass calls `losses` again, so that the scores are not stored."""
     global _function
     provider: Any = getattr(core, "autograd", None)
     tensors = [part, rows] if bias is None else [part, rows, bias]

@@ -47,7 +47,7 @@ def batch_norm(
 
     Raises:
         ValueError: `training` is set, and a channel has a single value; or `eps` is out of range.
-        IndexError: `training` is set, and `input` has no dimension of channels.
+        IndexError: `training` is set, and `input` has no channel dimension.
 
     Example:
         >>> F.batch_norm(torch.tensor([[1.0, 10.0], [3.0, 30.0]]), None, None, training=True)

@@ -1,4 +1,4 @@
-"""Extraction of patches of images, its transpose, and rearrangement of channels into positions."""
+"""Extraction of patches of images (`unfold`), its transpose (`fold`), and rearrangement of channels (`pixel_shuffle`)."""
 
 from __future__ import annotations
 

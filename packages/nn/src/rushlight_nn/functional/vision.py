@@ -142,7 +142,10 @@ def _is_integer(value: Any) -> bool:
 def _sizes(
     old: tuple[int, ...], size: Any, scale_factor: Any, recompute: bool | None
 ) -> tuple[list[int], list[float | None]]:
-    """Return the sizes of the output, and the scale of each dimension. A scale of None selects the ratio of the sizes."""
+    """Return the sizes of the output, and the scale of each dimension.
+
+    If a scale is None, the dimension is scaled by the ratio of the output's size to the input's size.
+    """
     dims = len(old)
     if (size is None) == (scale_factor is None):
         raise ValueError(

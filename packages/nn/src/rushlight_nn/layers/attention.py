@@ -16,15 +16,15 @@ from .linear import NonDynamicallyQuantizableLinear
 class MultiheadAttention(Module):
     """Multi-head attention: ``softmax(Q Kᵀ / sqrt(d)) V`` in several heads (Vaswani et al. 2017).
 
-    Linear maps compute the queries Q, keys K and values V of the heads from the inputs. Another linear map computes
-    the result from the outputs of all heads. With `need_weights=False` in the call, the attention weights are not
+    Linear projections of the inputs are the queries Q, keys K and values V of the heads. Another linear projection
+    computes the result from the outputs of all heads. With `need_weights=False` in the call, the attention weights are not
     returned, and a fused computation uses less memory.
 
     Args:
         embed_dim: E, the size of queries and of the result.
         num_heads: number of heads, each of size d = embed_dim / num_heads.
         dropout: probability of dropping an attention weight in training mode.
-        bias: whether the linear maps have a bias.
+        bias: whether the projections have a bias.
         add_bias_kv: append a learned key and value to the sequence.
         add_zero_attn: append a zero key and value to the sequence.
         kdim: size of keys; `embed_dim` by default.
@@ -108,7 +108,10 @@ class MultiheadAttention(Module):
         self._reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new weights for the input maps (Glorot and Bengio 2010), and set the biases of the maps to zero."""
+        """Draw new weights for the input projections, and set the biases of all projections to zero.
+
+        The weights, `bias_k` and `bias_v` are initialised as in Glorot and Bengio 2010.
+        """
         self._reset_parameters()
 
     def _reset_parameters(self) -> None:

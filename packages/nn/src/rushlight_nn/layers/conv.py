@@ -82,7 +82,7 @@ class _Convolution(Module):
         return (self.out_channels, self.in_channels // self.groups, *self.kernel_size)
 
     def _split_padding(self) -> tuple[tuple[int, ...], list[int] | None]:
-        """Return the padding that the operator applies, and the padding (or None) to apply before calling the operator."""
+        """Return the padding to pass to the operator, and the padding to apply to the input before, or None."""
         if isinstance(self.padding, str):
             if self.padding not in ("same", "valid"):
                 raise ValueError(

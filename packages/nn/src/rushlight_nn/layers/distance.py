@@ -17,7 +17,7 @@ class CosineSimilarity(Module):
 
     Shape:
         - Inputs: (*, D, *) with D in dimension `dim`; the inputs are broadcast to one shape.
-        - Output: (*, *), without dimension `dim`.
+        - Output: the shape of the broadcast inputs without dimension `dim`.
 
     Example:
         >>> nn.CosineSimilarity()(torch.tensor([[1.0, 0.0], [1.0, 1.0]]), torch.tensor([[0.0, 2.0], [2.0, 2.0]]))

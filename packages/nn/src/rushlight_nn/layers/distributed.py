@@ -207,7 +207,7 @@ class DistributedDataParallel(Module, Joinable):
             self.process_group.broadcast_tensors(list(buffers.values()), root, "buffers").wait()
 
     def _begin_step(self, has_inputs: bool, backward: bool, buffers: bool) -> _Step:
-        """Send to all ranks what this rank does next in a `join` context, and return the common step of all ranks."""
+        """Send to all ranks what this rank does next in a `join` context, and return the step that all ranks take next."""
         group = self.process_group
         mine = core.zeros(group.size() + 2, dtype=core.int64)
         mine[group.rank()] = int(has_inputs)
@@ -306,10 +306,11 @@ class DistributedDataParallel(Module, Joinable):
 
 
 class _Step:
-    """The next step of the ranks that still have inputs.
+    """The next training step of all ranks in a `join` context.
 
-    `ranks` is the number of these ranks, and `root` is the largest of them. `backward` states whether a rank reduces
-    gradients in this step, and `buffers` states whether the buffers of `root` are copied to all ranks.
+    `ranks` is the number of ranks that still have inputs, and `root` is the largest of these ranks. `backward` states
+    whether any rank reduces gradients in this step, and `buffers` states whether the buffers of `root` are copied to all
+    ranks.
     """
 
     def __init__(self, root: int, ranks: int, backward: bool, buffers: bool) -> None:
@@ -317,7 +318,7 @@ class _Step:
 
 
 class _JoinHook(JoinHook):
-    """A hook that takes part in the steps of the other ranks after this rank has run out of batches."""
+    """A hook with which a rank that has no more batches takes part in the steps of the other ranks."""
 
     def __init__(self, model: DistributedDataParallel) -> None:
         self.model = model
@@ -563,7 +564,10 @@ class _Reducer:
         return core.zeros_like(self.parameters[number].detach())
 
     def _reduce_rest(self, absent: list[int], used: Tensor) -> None:
-        """Start the remaining collectives, although the parameters `absent` have no gradients, and wait for all collectives.
+        """Start the remaining collectives, and wait for all collectives.
+
+        `absent` contains the indices of the parameters whose gradients were not computed. For these parameters, the tensors
+        in `self.stand_ins` are summed.
 
         If `self.unused` is true, set the element of `used` to 1 for each parameter that any rank has used.
         """

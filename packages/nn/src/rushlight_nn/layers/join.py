@@ -38,7 +38,7 @@ class JoinHook:
         """Synchronize the processes after all processes have run out of inputs.
 
         Args:
-            is_last_joiner: whether this process was among the last processes that had inputs.
+            is_last_joiner: whether no other process had inputs left when this process had run out of inputs.
         """
 
 
@@ -175,8 +175,8 @@ class Join:
     def notify_join_context(joinable: Joinable) -> Any:
         """Notify the other processes, before the collectives of a step, that this process begins the step.
 
-        Return the work handle of a running collective if the context is enabled and `joinable` is its first joinable;
-        otherwise return None.
+        Return the handle of the collective that counts the processes with inputs. Return None if the context is not enabled,
+        or if `joinable` is not the first joinable of the context.
 
         Args:
             joinable: the object whose method calls this function.

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 
 
 def _channels(module: Any, input: Tensor, dims: tuple[int, int]) -> int:
-    """Return the number of channels of `input`; `dims` are its numbers of dimensions without and with a batch."""
+    """Return the number of channels of `input`, which has dims[0] dimensions without a batch, and dims[1] with a batch."""
     if input.dim() not in dims:
         raise RuntimeError(
             f"{type(module).__name__}(input): got {input.dim()} dimensions, needs {dims[0]} or {dims[1]}"

@@ -1,4 +1,4 @@
-"""A linear layer with the cross entropy of its result."""
+"""A module that computes a linear layer and the cross entropy of its scores together."""
 
 from __future__ import annotations
 

@@ -306,8 +306,8 @@ class BCEWithLogitsLoss(_Loss):
         weight: a factor for the loss of each element; its shape must broadcast to the input.
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per element.
-        pos_weight: factors by which the positive part of the loss is multiplied; their shape must broadcast to the input.
-            Factors above 1 increase the recall.
+        pos_weight: factors w in the loss ``-(w · t · log(p) + (1 - t) · log(1 - p))``, where t is the target and p is the
+            sigmoid of the input; their shape must broadcast to the input. Factors above 1 increase the recall.
 
     Shape:
         - Input and target: (*), the same shape; targets from 0 to 1.

@@ -224,8 +224,8 @@ class BatchNorm3d(_BatchNorm):
 class SyncBatchNorm(_BatchNorm):
     """Batch normalisation that computes its statistics only from the batch of this process.
 
-    The statistics are not yet shared between the processes of a group. The class is for programs that convert their
-    models and run in a single process, where sharing makes no difference.
+    Unlike in PyTorch, the statistics are not yet computed over all processes of a group. The class is for programs that
+    convert their models but run in a single process.
 
     Args:
         num_features: C, the number of channels.

@@ -283,7 +283,7 @@ class _AdaptiveAvgPool(Module):
 class AdaptiveAvgPool1d(_AdaptiveAvgPool):
     """Average pooling to a fixed length: the means of `output_size` windows that cover the input evenly.
 
-    Window i goes from floor(i · L / output_size) to ceil((i + 1) · L / output_size).
+    Window i covers the positions from floor(i · L / output_size) to ceil((i + 1) · L / output_size) - 1.
 
     Args:
         output_size: length of the output.

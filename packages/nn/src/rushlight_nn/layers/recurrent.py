@@ -331,8 +331,8 @@ class GRU(RNNBase):
     """A gated recurrent unit (GRU) network (Cho et al. 2014).
 
     At each step, with the reset gate r, the update gate z and the candidate n, ``h = (1 - z) · n + z · h``. The reset gate
-    is applied after the state has been multiplied by its weight matrix. The rows of the weights belong to r, z and n, in
-    this order.
+    multiplies the product of the state and its weights: ``n = tanh(x W_inᵀ + b_in + r · (h W_hnᵀ + b_hn))``. The rows of
+    the weights belong to r, z and n, in this order.
 
     Args:
         input_size: number of features of the input.

@@ -152,11 +152,12 @@ class TransformerEncoder(Module):
             masks, in evaluation mode. `norm` is applied after the zeros are set. The argument has an effect only if the
             layers are copies of a :class:`TransformerEncoderLayer` with `batch_first`, without `norm_first`, with an even
             number of heads, with biases and with the activation ReLU or GELU. The argument has no effect in a call with a
-            `mask`, under autocast, or if gradients of `src` or of the first layer's parameters are recorded.
+            `mask` or without a batch, under autocast, or if gradients of `src` or of the first layer's parameters are
+            recorded.
         mask_check: whether to check that the masked positions are at the end of each sequence. If any masked position is
-            elsewhere, no positions are set to zero. Without the check, a mask of n positions in a sequence is replaced by a
-            mask of the last n positions of the sequence. A program that is captured with `mask_check` sets no positions to
-            zero, because it cannot depend on the values of the mask.
+            elsewhere, no positions are set to zero. If `mask_check` is False and n positions of a sequence are masked, the
+            last n positions are masked in place of these positions. If `mask_check` is True, no positions are set to zero in
+            a captured program, because the program cannot depend on the values of the mask.
 
     Shape:
         - Input and output: the same as for the layer: (S, N, E); (N, S, E) with `batch_first`; (S, E) without a batch.
@@ -228,7 +229,7 @@ class TransformerEncoder(Module):
 
 
 def _gives_zeros(layer: Module) -> bool:
-    """Return whether `layer` fulfils PyTorch's conditions for nested tensors, so that padded positions become zero."""
+    """Return whether PyTorch would use nested tensors for `layer`, and so return zeros at padded positions."""
     return (
         isinstance(layer, TransformerEncoderLayer)
         and not layer.norm_first

@@ -33,7 +33,7 @@ def batches(params: list[Any]) -> list[tuple[list[Any], list[Any]]]:
 
 
 def as_real(*lists: list[Any]) -> tuple[list[Any], ...]:
-    """Return lists of tensors of one dtype; complex tensors are returned as views of pairs of real numbers."""
+    """Return lists of tensors, in which complex tensors are replaced by real views. All tensors must have the same dtype."""
     if not lists[0][0].is_complex():
         return lists
     return tuple([core.view_as_real(t) for t in tensors] for tensors in lists)

@@ -19,7 +19,7 @@ class CountedSteps(StateOptimizer):
 
     A subclass defines the entries of the state in `_entries`, and calls its operator in `_call`. The numbers in the state of
     a parameter, such as the number of steps, are float32 tensors on the parameter's device. The operator updates these
-    numbers, so that a step never waits for their values and can be recorded in a device graph.
+    numbers, so that a step never waits for their values and can be recorded in a CUDA graph.
     """
 
     def _entries(self, group: dict[str, Any]) -> tuple[str, ...]:

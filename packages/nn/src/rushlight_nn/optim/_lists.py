@@ -1,4 +1,4 @@
-"""The common part of the functions that take a step of an optimizer, given lists of tensors (:mod:`functional`)."""
+"""Helpers of the functional optimizers, such as `radam`, which update lists of tensors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def step_lists(
     states: Mapping[str, Sequence[Tensor]],
     settings: dict[str, Any],
 ) -> None:
-    """Take a step of an optimizer whose operator increments the step counters."""
+    """Update lists of tensors by one step of an optimizer. The operator of the optimizer increments the step counters."""
     optimizer = kind.__new__(kind)  # only its methods are used, so it needs no parameters
     owns: list[dict[str, Any]] = [
         {key: values[i] for key, values in states.items() if len(values)} for i in range(len(params))

@@ -16,11 +16,11 @@ class StateOptimizer(Optimizer):
     _numbers: tuple[str, ...] = ("step",)  # keys of the numbers in the state
 
     def _start(self, group: dict[str, Any], param: Tensor, state: dict[str, Any]) -> None:
-        """Fill the state of a real parameter before its first update."""
+        """Initialise the state of `param`, which is not complex, before its first update."""
         raise NotImplementedError
 
     def _begin(self, group: dict[str, Any], param: Tensor, state: dict[str, Any]) -> None:
-        """Fill the state of a parameter. For a complex parameter, the entries are complex, as in PyTorch."""
+        """Initialise the state of a parameter. For a complex parameter, the entries are complex, as in PyTorch."""
         values = as_real(param)
         self._start(group, values, state)
         if param.is_complex():

@@ -26,11 +26,11 @@ class Adadelta(CountedSteps):
         params: tensors or parameter groups.
         lr: the factor by which each step is multiplied.
         rho: the decay rate of the running means.
-        eps: added to d and v for numerical stability.
+        eps: added to d and v under the square roots, for numerical stability.
         weight_decay: the L2 penalty; weight_decay · parameter is added to the gradient.
         maximize: maximise the objective instead of minimising it.
         foreach: accepted and ignored; a step always calls one operator for all parameters.
-        capturable: accepted and ignored. Steps can always be recorded in a device graph, because the step counters are on
+        capturable: accepted and ignored. Steps can always be recorded in a CUDA graph, because the step counters are on
             the devices of the parameters.
         differentiable: not supported.
 
@@ -130,7 +130,7 @@ def adadelta(
     Raises:
         RuntimeError: a step counter is not a tensor, or a parameter requires a gradient and the call is outside of
             `no_grad`.
-        NotImplementedError: an unsupported option is selected.
+        NotImplementedError: `differentiable` is true.
 
     Example:
         >>> from rushlight_nn.optim.functional import adadelta

@@ -13,7 +13,7 @@ from .optimizer import check_settings
 
 
 class Adafactor(EachParameter):
-    """Adafactor: steps divided by the root mean square of gradients, with little memory (Shazeer and Stern 2018).
+    """An optimizer that divides gradients by their root mean square, and stores little state (Shazeer and Stern 2018).
 
     For a matrix, only the means of the squared gradient over rows and over columns are stored. The length of a step is
     relative to the root mean square of the parameter.
@@ -22,8 +22,8 @@ class Adafactor(EachParameter):
         params: real tensors or parameter groups.
         lr: the relative length of a step. Step t has the relative length min(lr, 1 / sqrt(t)).
         beta2_decay: the weight of the squared gradient of step t in the running means is t^beta2_decay.
-        eps: a pair: the lower limit of the root mean square of a gradient, and that of a parameter. If the first number is
-            None, the dtype's machine epsilon is used.
+        eps: a pair of lower limits: the first for the root mean square of a gradient, the second for the root mean square
+            of a parameter. If the first number is None, the dtype's machine epsilon is used.
         d: the largest root mean square of an update; larger updates are scaled down.
         weight_decay: the decoupled weight decay; lr · weight_decay · parameter is subtracted from the parameter.
         foreach: accepted and ignored.

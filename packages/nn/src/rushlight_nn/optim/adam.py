@@ -3,8 +3,8 @@
 Note [Shared step counters] The fused operators take one step counter per parameter: a 0-d float32 tensor on the parameter's
 device. `_update` increments the counters before it calls the operator. Parameters that were always updated in the same calls
 share one counter, which is incremented only once. A parameter that shares the counter can be missing from a call, because it
-has no gradient or was moved to another group. Such parameters get a copy of the counter before it is incremented. The search
-for such parameters is skipped if a call in the previous step had the same counters.
+has no gradient or was moved to another group. Missing parameters get a copy of the counter before it is incremented. They
+are not searched for if a call in the previous step had the same list of counters.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Adam(Optimizer):
         amsgrad: divide by the root of the largest v̂ of all steps so far (Reddi et al. 2018).
         maximize: maximise the objective instead of minimising it.
         foreach, fused: accepted and ignored; a step always calls one fused operator for all parameters.
-        capturable: needed only if `lr` is a tensor and `foreach` is True. Steps can always be recorded in a device graph,
+        capturable: needed only if `lr` is a tensor and `foreach` is True. Steps can always be recorded in a CUDA graph,
             because the step counters are on the devices of the parameters.
         differentiable: not supported.
         decoupled_weight_decay: subtract lr · weight_decay · parameter from the parameter instead, as :class:`AdamW` does.
@@ -179,7 +179,7 @@ class Adam(Optimizer):
         return states
 
     def _part_counters(self, states: list[dict[str, Any]], counters: dict[int, Any]) -> None:
-        """In all states that are not in the list `states`, replace the counters in `counters` by copies."""
+        """Give copies of the counters in `counters` to all other parameters, whose states are not in the list `states`."""
         inside = set(map(id, states))
         copies: dict[int, Tensor] = {}
         for own in self.state.values():
@@ -237,7 +237,7 @@ class AdamW(Adam):
         amsgrad: divide by the root of the largest mean square of all steps so far (Reddi et al. 2018).
         maximize: maximise the objective instead of minimising it.
         foreach, fused: accepted and ignored; a step always calls one fused operator for all parameters.
-        capturable: needed only if `lr` is a tensor and `foreach` is True. Steps can always be recorded in a device graph,
+        capturable: needed only if `lr` is a tensor and `foreach` is True. Steps can always be recorded in a CUDA graph,
             because the step counters are on the devices of the parameters.
         differentiable: not supported.
 

@@ -28,7 +28,7 @@ class Adamax(CountedSteps):
         weight_decay: the L2 penalty; weight_decay · parameter is added to the gradient.
         maximize: maximise the objective instead of minimising it.
         foreach: accepted and ignored; a step always calls one operator for all parameters.
-        capturable: accepted and ignored. Steps can always be recorded in a device graph, because the step counters are on
+        capturable: accepted and ignored. Steps can always be recorded in a CUDA graph, because the step counters are on
             the devices of the parameters.
         differentiable: not supported.
 

@@ -47,7 +47,8 @@ def strong_wolfe(
     Args:
         evaluate: a function that returns the value and the gradient at a step length.
         length: the first step length to try.
-        lower, flatter: the constant of the sufficient decrease condition, and that of the curvature condition.
+        lower: the constant of the sufficient decrease condition.
+        flatter: the constant of the curvature condition.
         tolerance: the search ends when the length of the bracket times the largest element of `direction` is below this
             number.
         most: the largest number of evaluations after the first one.

@@ -16,7 +16,7 @@ _ADJUSTMENTS = (None, "original", "match_rms_adamw")
 
 
 class Muon(EachParameter):
-    """Muon: steps along the momentum, orthogonalized so that all singular values are about one (Jordan et al. 2024).
+    """Muon: each step is the momentum, with its singular values replaced by values near one (Jordan et al. 2024).
 
     Muon is for the matrices of hidden layers. Use another optimizer for embeddings, for the last layer, and for parameters
     that are not matrices.
@@ -26,7 +26,7 @@ class Muon(EachParameter):
         lr: learning rate.
         weight_decay: the decoupled weight decay; lr · weight_decay · parameter is subtracted from the parameter.
         momentum: the decay rate of the running mean of the gradient.
-        nesterov: use Nesterov's momentum. The step then uses the running mean after a second update with the same gradient.
+        nesterov: use Nesterov's momentum: the running mean after a second update with the same gradient.
         ns_coefficients: coefficients of x, x³ and x⁵ in the polynomial that is applied to the singular values.
         eps: lower limit of the norm by which a matrix is divided.
         ns_steps: number of iterations, below 100.
@@ -112,8 +112,8 @@ def orthogonalized(
 ) -> Tensor:
     """Return `matrix` with its singular values replaced by values near one.
 
-    The result is computed by iterating an odd polynomial (Newton-Schulz) in the dtype of the matrix. The precision of
-    bfloat16 would also be sufficient.
+    The result is computed by iterating an odd polynomial (Newton-Schulz) in the dtype of the matrix, although bfloat16
+    would be precise enough.
     """
     a, b, c = coefficients
     tall = matrix.shape[0] > matrix.shape[1]

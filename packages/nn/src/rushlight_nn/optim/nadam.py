@@ -30,7 +30,7 @@ class NAdam(CountedSteps):
         decoupled_weight_decay: subtract lr · weight_decay · parameter from the parameter instead, as :class:`AdamW` does.
         maximize: maximise the objective instead of minimising it.
         foreach: accepted and ignored; a step always calls one operator for all parameters.
-        capturable: accepted and ignored. Steps can always be recorded in a device graph, because the step counters are on
+        capturable: accepted and ignored. Steps can always be recorded in a CUDA graph, because the step counters are on
             the devices of the parameters.
         differentiable: not supported.
 
@@ -145,7 +145,7 @@ def nadam(
     Raises:
         RuntimeError: a step counter is not a tensor, or a parameter requires a gradient and the call is outside of
             `no_grad`.
-        NotImplementedError: an unsupported option is selected.
+        NotImplementedError: `differentiable` is true.
 
     Example:
         >>> from rushlight_nn.optim.functional import nadam

@@ -246,8 +246,8 @@ class Optimizer:
         The tensors in the state of a parameter are converted to the device and dtype of the parameter.
 
         Raises:
-            ValueError: the parameter groups in the state do not match the groups of the optimizer. The optimizer is then not
-                changed.
+            ValueError: the parameter groups in the state do not match the groups of the optimizer. In this case, the
+                optimizer is not changed.
         """
         state_dict = dict(state_dict)
         for hook in self._hooks("_load_state_dict_pre_hooks"):

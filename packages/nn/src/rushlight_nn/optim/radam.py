@@ -29,7 +29,7 @@ class RAdam(CountedSteps):
         decoupled_weight_decay: subtract lr · weight_decay · parameter from the parameter instead, as :class:`AdamW` does.
         maximize: maximise the objective instead of minimising it.
         foreach: accepted and ignored; a step always calls one operator for all parameters.
-        capturable: accepted and ignored. Steps can always be recorded in a device graph, because the step counters are on
+        capturable: accepted and ignored. Steps can always be recorded in a CUDA graph, because the step counters are on
             the devices of the parameters.
         differentiable: not supported.
 

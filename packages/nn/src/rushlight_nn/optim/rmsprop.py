@@ -17,7 +17,7 @@ _rmsprop_step_ = operator("_rmsprop_step_")
 
 
 class RMSprop(CountedSteps):
-    """RMSprop: steps divided by the root of the running mean of the squared gradient.
+    """RMSprop: the gradient is divided by the root of the running mean of its square.
 
     Each step is ``p = p - lr · gradient / (sqrt(v) + eps)``, where v is the running mean of the squared gradient (Tieleman
     and Hinton, lecture 6.5, 2012). The centred version is from Graves 2013.
@@ -32,7 +32,7 @@ class RMSprop(CountedSteps):
         centered: subtract the squared running mean of the gradient from v.
         maximize: maximise the objective instead of minimising it.
         foreach: accepted and ignored; a step always calls one operator for all parameters.
-        capturable: accepted and ignored. Steps can always be recorded in a device graph, because the step counters are on
+        capturable: accepted and ignored. Steps can always be recorded in a CUDA graph, because the step counters are on
             the devices of the parameters.
         differentiable: not supported.
 

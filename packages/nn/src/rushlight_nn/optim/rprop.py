@@ -29,8 +29,8 @@ class Rprop(CountedSteps):
         step_sizes: the smallest and the largest step length.
         maximize: maximise the objective instead of minimising it.
         foreach: accepted and ignored; a step always calls one operator for all parameters.
-        capturable: accepted and ignored. Steps can always be recorded in a device graph, because the step counters are on
-            the devices of the parameters.
+        capturable: accepted and ignored. Steps can always be recorded in a CUDA graph, because the step counters are on the
+            devices of the parameters.
         differentiable: not supported.
 
     Shape:

@@ -111,7 +111,7 @@ class SGD(Optimizer):
             self._step_with_momentum(group, params, grads)
 
     def _is_sparse(self, param: Any) -> bool:
-        """Return whether the gradient of `param` or its momentum buffer is sparse."""
+        """Return whether the gradient or the momentum buffer of `param` is sparse."""
         buffer = self.state[param].get("momentum_buffer") if param in self.state else None
         return param.grad.is_sparse or (buffer is not None and buffer.is_sparse)
 

@@ -61,7 +61,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Tensor, Tensor, Any], Tens
 
 
 def get_swa_multi_avg_fn() -> Callable[[Any, Any, Any], None]:
-    """Return a function that updates lists of plain means in place; see :func:`get_swa_avg_fn`.
+    """Return a function that updates a list of means in place, by the formula of :func:`get_swa_avg_fn`.
 
     Example:
         >>> averages, new = [torch.tensor([1.0])], [torch.tensor([4.0])]
@@ -82,7 +82,7 @@ def get_swa_multi_avg_fn() -> Callable[[Any, Any, Any], None]:
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[[Any, Any, Any], None]:
-    """Return a function that updates lists of exponential moving averages in place; see :func:`get_ema_avg_fn`.
+    """Return a function that updates a list of averages in place, by the formula of :func:`get_ema_avg_fn`.
 
     Args:
         decay: the weight of the old averages, from 0 to 1.
@@ -115,7 +115,7 @@ def _check_decay(function: str, decay: float) -> None:
 
 
 class AveragedModel(Module):
-    """A copy of a model, with parameters that are averages of the model's parameters over the training steps.
+    """A copy of a model whose parameters are averages of the model's parameters over the calls of `update_parameters`.
 
     Calling the averaged model calls the copy.
 
@@ -124,8 +124,9 @@ class AveragedModel(Module):
         device: the device of the averages.
         avg_fn: a function that returns the new average of a tensor from the old average, the model's tensor of the same
             shape and the number of updates. By default, the plain mean is computed.
-        multi_avg_fn: a function that updates a list of averages in place.
-        use_buffers: average the buffers, too; otherwise they are copied from the model.
+        multi_avg_fn: a function that updates a list of averages in place, given instead of `avg_fn`. It takes the averages,
+            the model's tensors and the number of updates.
+        use_buffers: whether to average the buffers, too. If False, the buffers are copied from the model.
 
     Raises:
         AssertionError: both `avg_fn` and `multi_avg_fn` are given.
@@ -174,7 +175,7 @@ class AveragedModel(Module):
         return list(itertools.chain(tensors, model.buffers()) if self.use_buffers else tensors)
 
     def update_parameters(self, model: Module) -> None:
-        """Include the current values of `model` in the averages. The first call copies the values."""
+        """Include the current values of `model` in the averages. The first call sets the averages to these values."""
         ours, theirs = self._averaged_tensors(self.module), self._averaged_tensors(model)
         values = [new.detach().to(old.device) for old, new in zip(ours, theirs, strict=True)]
         with core.no_grad():

@@ -118,8 +118,8 @@ def load(
             a function. The function takes a tensor on the CPU and the name of the device it was saved from, and returns the
             tensor to use or None. By default, tensors are loaded to the device they were saved from.
         pickle_module: accepted for compatibility, and not used: no pickle is executed.
-        weights_only: accepted for compatibility. A file that contains more than data is always refused; see
-            :func:`add_safe_globals`.
+        weights_only: accepted for compatibility. A file that names a class or function that is not allowed is
+            refused in any case; see :func:`add_safe_globals`.
         mmap: whether to map the file into memory. The file is then read when tensors are used, and all processes that load
             it share the memory. With True or "c", writing to a tensor changes a copy that is private to the process; with
             "r", it raises an error. See Note [Mapped files].
@@ -128,7 +128,8 @@ def load(
         pickle_load_args: only `encoding` is accepted, an argument that PyTorch uses for files written by Python 2.
 
     Raises:
-        CheckpointError: the file is not a checkpoint, is truncated, was altered, or contains more than data.
+        CheckpointError: the file is not a checkpoint, is truncated, was altered, or names a class or function
+            that is not allowed.
         TypeError: a keyword argument is unknown.
         ValueError: `mmap` is used with an open file.
         OSError: the file cannot be opened or read.

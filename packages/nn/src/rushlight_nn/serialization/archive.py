@@ -1,8 +1,9 @@
 """Read and write the zip archives of PyTorch, whose entries are stored uncompressed at aligned offsets.
 
-The reader uses the directory at the end of the file. It checks that the entries are inside the file, do not overlap, and
-begin at the positions that follow from their headers. It refuses compressed and encrypted entries, because PyTorch does not
-write them and a compressed entry may be a decompression bomb. The format is defined by PKWARE's APPNOTE 6.3.10.
+The reader uses the central directory at the end of the file. It checks that the entries are inside the file,
+do not overlap, and begin at the positions that follow from their headers. It refuses compressed and encrypted
+entries, because PyTorch does not write them and a compressed entry may be a decompression bomb. The format is
+defined by PKWARE's APPNOTE 6.3.10.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ def read_directory(source: Source, budget: Budget) -> dict[str, Entry]:
     """
     count, size, begin = _find_directory(source)
     if size < 46 * count or begin + size > source.size:
-        raise FormatError(f"truncated or altered: a directory of {size} bytes cannot list {count} entries")
+        raise FormatError(
+            f"truncated or altered: a central directory of {size} bytes cannot list {count} entries"
+        )
     budget.charge(size + 400 * count)
     directory = source.read(begin, size)
     entries: dict[str, Entry] = {}
@@ -59,13 +62,13 @@ def read_directory(source: Source, budget: Budget) -> dict[str, Entry]:
             raise FormatError(f"there are two entries named {entry.name!r:.80}")
         entries[entry.name] = entry
     if position != size:
-        raise FormatError("the archive's directory is longer than its entries: it was altered")
+        raise FormatError("the archive's central directory has bytes after its last entry: it was altered")
     _locate(source, entries, begin)
     return entries
 
 
 def _find_directory(source: Source) -> tuple[int, int, int]:
-    """Return the number of entries, and the size and the position of the directory."""
+    """Return the number of entries, and the size and the position of the central directory."""
     tail_begin = max(source.size - (22 + 65535), 0)
     tail = source.read(tail_begin, source.size - tail_begin)
     at = tail.rfind(_END)
@@ -86,19 +89,19 @@ def _find_directory(source: Source) -> tuple[int, int, int]:
     if disk or disk_of_list or here != count:
         raise FormatError("the archive is split into several parts, but PyTorch writes archives of one part")
     if begin + size != position:
-        raise FormatError("the archive's directory is not where it should be: truncated or altered")
+        raise FormatError("the archive's central directory is not where it should be: truncated or altered")
     return count, size, begin
 
 
 def _read_entry(directory: bytes, position: int) -> tuple[Entry, int]:
     if directory[position : position + 4] != _CENTRAL or position + 46 > len(directory):
-        raise FormatError("the archive's directory was altered")
+        raise FormatError("the archive's central directory was altered")
     flags, method, crc, packed, size, name_size, extra_size, comment_size, disk, header = struct.unpack(
         "<8xHH4xLLLHHHH6xL", directory[position : position + 46]
     )
     end = position + 46 + name_size + extra_size + comment_size
     if end > len(directory):
-        raise FormatError("the archive's directory was altered")
+        raise FormatError("the archive's central directory was altered")
     raw = directory[position + 46 : position + 46 + name_size]
     try:
         name = raw.decode("utf-8")
@@ -148,11 +151,14 @@ def _locate(source: Source, entries: dict[str, Entry], end: int) -> None:
             local[:4] != _LOCAL
             or source.read(entry.header + 30, min(name_size, 65535)) != entry.name.encode()
         ):
-            raise FormatError(f"entry {entry.name!r:.80} is not where the directory says: it was altered")
+            raise FormatError(
+                f"entry {entry.name!r:.80} is not where the central directory says: it was altered"
+            )
         _refuse_encrypted(flags, entry.name)
         if entry.is_plain and method != 0:
             raise FormatError(
-                f"entry {entry.name!r:.80} is compressed, but the directory says that it is not: it was altered"
+                f"entry {entry.name!r:.80} is compressed, but the central directory says that it is not: "
+                "it was altered"
             )
         entry.begin = entry.header + 30 + name_size + extra_size
         if entry.begin + entry.size > behind:
@@ -232,7 +238,7 @@ class Writer:
         self.directory.append(_CENTRAL + struct.pack("<H", 45) + fixed + tail + raw + extra)
 
     def finish(self) -> None:
-        """Write the directory, which completes the archive."""
+        """Write the central directory, which completes the archive."""
         begin, count = self.position, len(self.directory)
         for record in self.directory:
             self._write(record)

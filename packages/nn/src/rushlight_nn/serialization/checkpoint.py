@@ -31,7 +31,7 @@ class Layout:
     """The stored form of an object: a dictionary `tensors` of named tensors, and a description of the rest of the structure.
 
     Raises:
-        TypeError: `obj` contains a value that is not data; the message gives its path.
+        TypeError: `obj` contains a value of a type that cannot be saved; the message gives the path of the value.
         ValueError: the object contains itself, or is nested too deeply.
     """
 
@@ -115,7 +115,7 @@ def write(obj: Any, file: BinaryIO) -> None:
 
 
 def metadata_of(document: str) -> dict[str, str]:
-    """Return the metadata of a file with this description; some readers require the key "format"."""
+    """Return the metadata of a file whose structure `document` describes. Some readers require the key "format"."""
     return {"format": "pt", _KEY: document, f"{_KEY}.crc32": str(crc32(document.encode()))}
 
 
@@ -128,8 +128,8 @@ def read(source: Source, map_location: Any, verify: bool | None, budget: Budget)
     Args:
         source: the file.
         map_location: the device of the tensors, as for :func:`load`.
-        verify: whether to check the bytes of the tensors against their checksums. With None, the bytes are checked unless
-            the file is mapped.
+        verify: whether to check the bytes of the tensors against their checksums. If None, the bytes are checked unless the
+            file is memory-mapped.
         budget: the memory that may be used.
 
     Raises:
@@ -160,7 +160,7 @@ def read_stored(
     """Return a dictionary from names to the tensors of a file.
 
     Raises:
-        FormatError: a tensor was altered.
+        FormatError: the bytes of a tensor do not match its checksum.
     """
     checked = verify if verify is not None else source.mapping is None
     stored: dict[str, Tensor] = {}
@@ -193,7 +193,7 @@ def read_document(metadata: dict[str, Any], budget: Budget) -> dict[str, Any]:
     """Return the description in the metadata.
 
     Raises:
-        FormatError: the description was altered, or has another version.
+        FormatError: the description was altered or is incomplete, or the version of the format is not supported.
     """
     text = metadata.pop(_KEY, "")  # removed from the dictionary, so that it is freed once it is parsed
     if metadata.get("format", "pt") != "pt" or set(metadata) - {
@@ -225,7 +225,7 @@ def read_document(metadata: dict[str, Any], budget: Budget) -> dict[str, Any]:
 
 
 class _Restorer:
-    """A function from numbers to the tensors of a structure, which it creates from the stored tensors."""
+    """Creates the tensors of a structure from the stored tensors, and returns them by their numbers in the structure."""
 
     def __init__(
         self, descriptions: list[dict[str, Any]], stored: dict[str, Tensor], map_location: Any
@@ -237,7 +237,7 @@ class _Restorer:
         self.made: dict[int, Tensor] = {}
 
     def __call__(self, number: Any) -> Tensor:
-        """Return the tensor with this number. Calls with the same number return the same object."""
+        """Return the tensor with the number `number` in the structure. Repeated calls return the same object."""
         if type(number) is not int or not 0 <= number < len(self.descriptions):
             raise FormatError(f"there is no tensor number {number!r:.40}")
         if number not in self.made:
@@ -249,7 +249,7 @@ class _Restorer:
         if name not in self.stored:
             raise FormatError(f"tensor {name!r:.80} is missing")
         if not isinstance(device, str):
-            raise FormatError("a device has no name")
+            raise FormatError("the device of a tensor must be a string")
         # Move the whole tensor to the device once, so that its views share memory there.
         if (name, device) not in self.on_device:
             self.on_device[name, device] = map_to_device(self.stored[name], device, self.map_location)

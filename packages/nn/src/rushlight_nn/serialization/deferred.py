@@ -25,12 +25,12 @@ def bytes_come_later() -> Iterator[list[Callable[[], None]]]:
 
 
 def are_bytes_missing() -> bool:
-    """Return whether the storages of the current file are filled later."""
+    """Return whether the storages of the current file are filled only after the structure has been read."""
     return _work.get() is not None
 
 
 def defer(work: Callable[[], None]) -> None:
-    """If the storages are filled later, register `work` to be called after they are filled. Otherwise do nothing."""
+    """Register `work` to be called after the storages are filled, or do nothing if no bytes are missing."""
     collected = _work.get()
     if collected is not None:
         collected.append(work)

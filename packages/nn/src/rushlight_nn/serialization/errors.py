@@ -34,7 +34,7 @@ class FormatError(Exception):
 
 
 class CheckpointError(RuntimeError, UnpicklingError):
-    """The error that is raised for a file that is not a checkpoint, is truncated, was altered, or contains more than data.
+    """Raised if a file is not a checkpoint, is truncated or altered, or uses classes or functions that are not allowed.
 
     The attribute `path` of the error is the path of the file.
 

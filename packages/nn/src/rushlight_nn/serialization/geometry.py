@@ -13,7 +13,9 @@ MAX_DIMENSIONS = 64
 
 
 def check_geometry(shape: Any, strides: Any, offset: Any) -> None:
-    """Check that a tensor can have these sizes, strides and offset. Python's ints are used, since they do not overflow.
+    """Check that a tensor can have these sizes, strides and offset.
+
+    The sizes are multiplied as Python ints, which do not overflow.
 
     Raises:
         FormatError: the sizes, strides or offset are not valid.
@@ -59,7 +61,7 @@ def tensor_over(storage: Any, dtype: Any, shape: Any, strides: Any, offset: Any)
 
 
 def check_bools(storage: Any) -> None:
-    """Check that all bytes are 0 or 1. Operators that count bools would return wrong results for other bytes.
+    """Check that all bytes are 0 or 1. For any other byte, operators that count bools would return wrong results.
 
     Raises:
         FormatError: a byte is neither 0 nor 1.

@@ -35,12 +35,12 @@ _DEPTH = 100  # largest nesting depth of tuples in a key, whose hash is computed
 
 
 class Keys:
-    """A checker of the keys in one file, which counts the keys that have equal hashes.
+    """A checker of the keys in one file, which limits how many keys of a container may have the same hash.
 
     Args:
         is_allowed: a function that returns whether the user allowed a class; instances of allowed classes may be keys.
-        size: the size of the file, which limits the number of parts of keys that are read. By default there is no limit;
-            this is for files that cannot refer to one key several times.
+        size: the size of the file in bytes; a larger file may have more parts of keys. By default, the number of parts is
+            not limited, which is safe only for a file format in which a key cannot be referred to several times.
     """
 
     left: float
@@ -53,11 +53,13 @@ class Keys:
         self.counted: dict[int, tuple[Any, dict[int, int]]] = {}
 
     def check(self, keys: Iterable[Any], target: Any = None) -> int:
-        """Check keys, and return the number of keys whose hashes were counted.
+        """Check the keys of a dictionary or the elements of a set.
+
+        Return the number of keys whose hash the author of the file can choose; only these keys are counted by hash.
 
         Args:
-            keys: the keys or elements.
-            target: the container to which the keys are added, if keys may be added to it in several calls.
+            keys: the keys of the dictionary, or the elements of the set.
+            target: the dictionary or set, if its keys are checked in several calls; the counts of all calls are added.
 
         Raises:
             FormatError: a key has an unsupported type, or too many keys have the same hash.

@@ -1,9 +1,9 @@
-"""Read pickles without executing code: an interpreter of the pickle instructions that data requires.
+"""Read pickles without executing code: an interpreter of the pickle instructions that pickled data contains.
 
 A pickle is a program for a small stack machine. The machine in this module executes the instructions that push values on the
 stack and collect them in containers. Instructions that refer to names, call functions or set states use a table
-(:mod:`names`), which has only the names that data requires. No module is imported, and no attribute is looked up by a
-name from the file. Python's `pickletools` documents the instructions.
+(:mod:`names`), which contains only the classes, functions and constants that occur in pickled data. No module is imported,
+and no attribute is looked up by a name from the file. Python's `pickletools` documents the instructions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     class Table(Protocol):
-        """A table of names. It determines which objects may be called and which may be filled."""
+        """A table of names. It determines which functions a pickle may call, and to which objects a pickle may add items."""
 
         keys: Keys
 
@@ -61,7 +61,7 @@ class Machine:
 
     Args:
         data: the pickles.
-        table: the table of the names.
+        table: the names that the pickles may use.
         budget: the memory that may be used.
     """
 
@@ -77,7 +77,7 @@ class Machine:
         """Return the value of the pickle at `position`, and advance `position` to the end of the pickle.
 
         Raises:
-            FormatError: the pickle is damaged, or contains more than data.
+            FormatError: the pickle is damaged, or names a class or function that is not allowed.
         """
         self.stack: list[Any] = []
         self.marks: list[int] = []
@@ -101,7 +101,7 @@ class Machine:
     # Operands and stack ---------------------------------------------------------------------------------------
 
     def take(self, count: int) -> bytes:
-        """Return the next `count` bytes of the program."""
+        """Return the next `count` bytes of `data`, and advance `position`."""
         end = self.position + count
         if count < 0 or end > len(self.data):
             raise FormatError("truncated: a pickle ends early")

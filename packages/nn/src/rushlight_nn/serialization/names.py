@@ -1,8 +1,8 @@
 """The table of the names that a pickle of data may use, with the object to which each name refers.
 
-A name is a key of :data:`NAMES`. It refers to a class, or to a function that makes a value from plain arguments
-(:mod:`tensor_builders`, :mod:`object_builders`, :mod:`numpy_builders`). A class may also be used as a value, for example as
-the factory of a defaultdict. Only the classes and functions in :data:`_CALLS` may be called.
+The table :data:`NAMES` maps names such as "torch.Tensor" to a class, a constant, or a function that makes a value from plain
+arguments (:mod:`tensor_builders`, :mod:`object_builders`, :mod:`numpy_builders`). A class may also be used as a value, for
+example as the factory of a defaultdict. Only the classes and functions in :data:`_CALLS` may be called.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from .sparse import COMPRESSED, rebuild_sparse
 
 
 class UnknownName(FormatError):  # noqa: N818
-    """A name that is not in the table."""
+    """Raised for a name that is not in the table."""
 
 
 NAMES: dict[str, Any] = {
@@ -187,7 +187,7 @@ def _cost(function: Any, arguments: Any) -> int:
 
 
 class Names:
-    """The table of names of a :class:`~.machine.Machine`.
+    """Finds the objects that a pickle names, and makes the calls of the pickle, for a :class:`~.machine.Machine`.
 
     Args:
         persistent: a function that returns the storage for a persistent id.

@@ -67,7 +67,7 @@ class Storages:
         self.stored: dict[int, Stored] = {}
 
     def add(self, tensor: Tensor) -> None:
-        """Record the part of its storage that `tensor` uses."""
+        """Record that the part of the storage that `tensor` uses is saved."""
         storage = tensor.untyped_storage()
         found = self.stored.get(id(storage))
         if found is None:
@@ -91,7 +91,7 @@ class Storages:
             found.end = max(found.end, end)
 
     def add_whole(self, storage: Any, dtype: Any) -> None:
-        """Record that all bytes of `storage` are saved, because the storage is saved as an object of its own."""
+        """Record that all bytes of `storage` are saved, because the saved object contains the storage itself."""
         found = self.stored.get(id(storage))
         if found is None:
             found = self.stored[id(storage)] = Stored(storage, str(len(self.stored)), dtype)
@@ -109,9 +109,10 @@ class Storages:
 
 
 def dump(obj: Any, legacy: bool = False) -> tuple[bytes, list[Stored], dict[str, list[str] | None]]:
-    """Return the pickle of `obj`, the storages to write with it, and a dictionary of the named classes to describe.
+    """Return the pickle of `obj`, the storages to write with it, and a dictionary that describes classes.
 
-    A named tuple class is described by its fields, and an enumeration by None.
+    The dictionary maps the name of each named tuple class, except PackedSequence, to its fields, and the name of each
+    enumeration to None.
 
     Raises:
         TypeError: `obj` contains a value that is not data; the message gives its path.
@@ -344,13 +345,13 @@ class Pickler:
         self.remember_object(value)
 
     def plain_tensor(self, plain: Tensor, requires_grad: bool) -> None:
-        """Write the call that constructs a tensor like `plain`."""
+        """Write the call that reconstructs `plain`."""
         self.function_of(plain)
         self.arguments_of(plain, requires_grad)
         self.out += b"R"
 
     def function_of(self, plain: Tensor) -> None:
-        """Write the name of the function that constructs a tensor like `plain`."""
+        """Write the name of the function that reconstructs `plain`."""
         if core._C._sparse_parts(plain) is not None:
             self.name("torch._utils", "_rebuild_sparse_tensor")
             return
@@ -363,7 +364,7 @@ class Pickler:
         self.name("torch._utils", "_rebuild_tensor_v2" if typed else "_rebuild_tensor_v3")
 
     def arguments_of(self, plain: Tensor, requires_grad: bool) -> None:
-        """Write the arguments of the function that constructs a tensor like `plain`."""
+        """Write the arguments for the function that reconstructs `plain`."""
         if (parts := core._C._sparse_parts(plain)) is not None:
             self.sparse(plain, parts)
             return
@@ -419,7 +420,7 @@ class Pickler:
         self.out += b")R"
 
     def whole_storage(self, value: Any) -> None:
-        """Write a storage that is saved as an object of its own."""
+        """Write a storage that the saved object contains itself, not only through tensors."""
         typed = type(value) is core.TypedStorage
         storage = value.untyped() if typed else value
         if self.noting:

@@ -1,9 +1,9 @@
-"""Read and write PyTorch's files, which have a pickle of the structure and the bytes of the storages.
+"""Read and write PyTorch's files, which consist of a pickle of the saved object and the bytes of the storages.
 
 There are two layouts. A *zip* archive has the pickle as the entry `data.pkl` and every storage as an entry `data/<key>`. The
 *legacy* layout, of PyTorch before version 1.6, has five pickles (a magic number, the version, properties of the machine, the
-structure, the keys), followed by the length and the bytes of each storage. In both layouts, the structure refers to a
-storage by a persistent id: `("storage", class, key, device, elements)`.
+object, the keys of the storages), followed by the length and the bytes of each storage. In both layouts, the pickle of the
+object refers to a storage by a persistent id: `("storage", class, key, device, elements)`.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _SHOWN, _LISTED = 12, 10_000
 def is_archive(start: bytes) -> bool:
     """Return whether a file that begins with these bytes is a zip archive.
 
-    A safetensors file may begin with the same four bytes; byte 8 is then a brace.
+    A safetensors file may begin with the same four bytes; its byte 8 is `{`.
     """
     return start[:4] == b"PK\x03\x04" and start[8:9] != b"{"
 
@@ -89,7 +89,7 @@ def is_legacy(start: bytes) -> bool:
 
 
 class _Storages:
-    """The storages that a structure refers to. A storage is created when it is first used.
+    """The storages that the pickle of an object refers to. A storage is created when it is first used.
 
     Args:
         map_location: the device of the storages, as for :func:`load`.
@@ -199,12 +199,12 @@ def read_archive(source: Source, map_location: Any, verify: bool, budget: Budget
     Args:
         source: the file.
         map_location: the device of the tensors, as for :func:`load`.
-        verify: whether to check the bytes of the storages against their checksums. The checksum of the structure is always
+        verify: whether to check the bytes of the storages against their checksums. The checksum of the pickle is always
             checked.
         budget: the memory that may be used.
 
     Raises:
-        FormatError: the archive is damaged, or contains more than data.
+        FormatError: the archive is damaged, or uses classes or functions that are not allowed.
     """
     entries = archive.read_directory(source, budget)
     prefix = _prefix(entries)
@@ -222,7 +222,7 @@ def read_archive(source: Source, map_location: Any, verify: bool, budget: Budget
     machine = Machine(pickle, Names(storages, budget, _classes(source, entries, prefix, budget)), budget)
     value = run(machine)
     if machine.position != len(pickle):
-        raise FormatError("there are bytes after the structure: the file was altered")
+        raise FormatError("there are bytes after the end of the pickle: the file was altered")
     if verify:  # also check entries that nothing refers to, so that any change is detected
         used = {f"{prefix}data/{name}" for name, _ in storages.made} | {f"{prefix}data.pkl"}
         for name, entry in entries.items():
@@ -256,7 +256,7 @@ def _prefix(entries: dict[str, archive.Entry]) -> str:
 
 
 def run(machine: Machine) -> Any:
-    """Return the value of the machine's next pickle, or raise an error that lists the unknown names in the pickle."""
+    """Return the value of the next pickle that `machine` reads. If it uses unknown names, raise an error that lists them."""
     begin = machine.position
     try:
         return machine.load()
@@ -266,7 +266,7 @@ def run(machine: Machine) -> Any:
 
 
 def _names_in(data: bytes, table: Table, limit: int) -> list[str]:
-    """Return at most `limit` names that a pickle uses and the table lacks, without executing the pickle.
+    """Return at most `limit` names that occur in a pickle but not in `table`, without executing the pickle.
 
     The instruction STACK_GLOBAL pops the module and the name from the stack. The instructions before STACK_GLOBAL push these
     two strings, as literals or from the memo. Therefore this function records the last two values that were pushed, and the
@@ -387,7 +387,7 @@ def read_legacy(source: Source, map_location: Any, budget: Budget) -> Any:
     """Return the value in a legacy file, which has no checksums.
 
     Raises:
-        FormatError: the file is damaged, or contains more than data.
+        FormatError: the file is damaged, or uses classes or functions that are not allowed.
     """
     try:
         return _read_legacy(source, source.read(0, min(source.size, _PICKLES)), map_location, budget)
@@ -424,7 +424,7 @@ def _read_legacy(source: Source, data: bytes, map_location: Any, budget: Budget)
         host = storages.hosts[key]
         itemsize, dtype = storages.kinds[key]
         if int.from_bytes(source.read(position, 8), "little") * itemsize != host.nbytes():
-            raise FormatError(f"storage {key!r:.80} does not have the length that the structure gives")
+            raise FormatError(f"the length of storage {key!r:.80} is not the length that the pickle states")
         source.fill(host, position + 8)
         position += 8 + host.nbytes()
         if dtype == core.bool:

@@ -5,16 +5,16 @@
 structure and the checksums.
 
 Note [Replacing shards]
-The index combines the files into one checkpoint. The index is replaced last, and atomically. New shards are written under
-file names that are not in use, so that the old checkpoint remains complete until the new index is written. Then the old
-shards are removed.
+The index combines the files into one checkpoint. First, the new shards are written under file names that are not in use.
+Then the index is replaced atomically, and finally the old shards are removed. The old checkpoint therefore remains complete
+until the new index is written.
 
-Note [Whose shards] A file is removed only if a shard of this index could have its name, and if its header begins with the
-metadata that `_mark_of` returns. These metadata contain the name of the index. Shards that a killed process left also fulfil
-these conditions. Files that are listed in an index in the folder are not removed, and neither are files that another program
-wrote. Each call of `save` holds a shared lock on the folder. A shard that is not listed in any index may belong to another
-call of `save` that has not written its index yet. Therefore such shards are removed only by a call of `save` that can obtain
-an exclusive lock.
+Note [Whose shards] A file is removed only if its name is one that `write` gives to shards of this index, and if the header
+of the file begins with the metadata that `_mark_of` returns. These metadata contain the name of the index. Shards that a
+killed process left also fulfil these conditions. Files that are listed in an index in the folder are not removed, and
+neither are files that another program wrote. Each call of `save` holds a shared lock on the folder. A shard that is not
+listed in any index may belong to another call of `save` that has not written its index yet. Therefore unlisted shards are
+removed only by a call of `save` that can obtain an exclusive lock.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _split(tensors: dict[str, Tensor], limit: int) -> list[dict[str, Tensor]]:
 
 
 def _free_names(path: str, count: int) -> list[str]:
-    """Return `count` file names for shards that no existing file has."""
+    """Return names for `count` shards that are not the names of existing files."""
     folder, (stem, suffix) = os.path.dirname(path), os.path.splitext(os.path.basename(path))
     mark = ""
     while True:
@@ -270,7 +270,7 @@ def _parse(source: Source, budget: Budget) -> tuple[dict[str, Any], dict[str, st
 
 
 def read(source: Source, map_location: Any, verify: bool | None, budget: Budget) -> Any:
-    """Return the object of an index, or a dictionary of tensors if another program wrote the index.
+    """Return the object that was saved with an index, or a dictionary of tensors if another program wrote the index.
 
     Raises:
         FormatError: a shard is missing or damaged.

@@ -150,7 +150,7 @@ def _join(path: str, key: Any) -> str:
 
 
 def refusal(value: Any, path: str) -> TypeError:
-    """Return the error for a value that is not data."""
+    """Return the TypeError for `value`, whose class cannot be saved."""
     kind = type(value)
     return TypeError(
         f"save: {path} is a {kind.__module__}.{kind.__qualname__}, which is not data\nhint: {_hint(value)}"
@@ -208,7 +208,9 @@ def decode(node: Any, tensor: Callable[[int], Tensor]) -> Any:
             )
         return array if tag == "ndarray" else array[()]
     if not isinstance(tag, str):
-        raise StructureError(f"the class of a value must be a string, got {type(tag).__name__}")
+        raise StructureError(
+            f"the key {_TAG!r} of a JSON object must have a string as its value, got {type(tag).__name__}"
+        )
     if tag in _SEQUENCES:
         items = decode(node.get("items"), tensor)
         if tag in ("set", "frozenset") and isinstance(items, list):

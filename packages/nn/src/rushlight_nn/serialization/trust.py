@@ -1,7 +1,8 @@
 """The classes and functions that the user allows a pickle to call.
 
-All other names in a file either represent data, which :mod:`names` constructs, or are refused. Reading a file therefore
-executes no code except for the classes and functions that the user allowed.
+Any other name in a pickle must be in the table of :mod:`names`, whose classes and functions only construct data; otherwise,
+an error is raised. Except for the classes and functions that the user allowed, a file therefore cannot make :func:`load`
+execute other code.
 """
 
 from __future__ import annotations

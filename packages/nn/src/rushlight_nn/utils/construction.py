@@ -1,4 +1,4 @@
-"""Creation of modules without initial values."""
+"""Creation of modules whose parameters are not initialised."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def skip_init(module_cls: Callable[..., M], *args: Any, **kwargs: Any) -> M:
-    """Return ``module_cls(*args, **kwargs)`` without initialising its values, for example before a state is loaded.
+    """Return ``module_cls(*args, **kwargs)`` without initialising its parameters, for example to load a state dict next.
 
     The module is created on the `meta` device, where initialisation takes no time. Its tensors then get memory with
     arbitrary values.

@@ -9,7 +9,7 @@ from rushlight_core import Tensor
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
-    """Return the elements of all parameters as one vector, through which gradients of the parameters can be computed.
+    """Return the elements of all parameters, concatenated to one vector. The operation is differentiable.
 
     Args:
         parameters: the tensors.

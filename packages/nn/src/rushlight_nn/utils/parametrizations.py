@@ -132,8 +132,9 @@ def orthogonal(
         orthogonal_map: "matrix_exp" or "cayley" for the matrix exponential or the Cayley map of a skew-symmetric matrix, or
             "householder" for a product of reflections. The default is "matrix_exp" for square and complex matrices, and
             "householder" for all other matrices.
-        use_trivialization: store an orthogonal matrix in a buffer, so that the parametrized tensor begins as the orthogonal
-            factor of the tensor, and orthogonal tensors can be assigned. Without this, only "householder" allows both.
+        use_trivialization: whether to store an orthogonal matrix in a buffer, and to multiply the result of the map by it.
+            The parametrized tensor then initially equals the orthogonal factor of the original tensor, and an orthogonal
+            tensor can be assigned to it. If `use_trivialization` is False, both are possible only with "householder".
 
     Shape:
         - Tensor: (*, rows, columns).
@@ -180,8 +181,8 @@ class _WeightNorm(Module):
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
     """Parametrize a weight by its norm and its direction: ``w = g · v / |v|`` (Salimans and Kingma 2016).
 
-    The state contains g as `parametrizations.weight.original0` and v as `parametrizations.weight.original1`. A state with
-    `weight_g` and `weight_v`, written with the older `nn.utils.weight_norm`, can also be loaded.
+    The state dictionary contains g as `parametrizations.weight.original0` and v as `parametrizations.weight.original1`. A
+    state dictionary with `weight_g` and `weight_v`, from the older `nn.utils.weight_norm`, can also be loaded.
 
     Args:
         module: the module, which is returned.

@@ -139,7 +139,7 @@ class ParametrizationList(ModuleList):
         )
 
     def right_inverse(self, value: Tensor) -> None:
-        """Set the originals so that the result becomes `value`, as an assignment to the tensor does.
+        """Set the original tensors so that the parametrized tensor becomes `value`. Assigning to the tensor calls this.
 
         Raises:
             RuntimeError: a parametrization has no `right_inverse`.

@@ -72,7 +72,8 @@ class BasePruningMethod(ABC):
     ) -> BasePruningMethod:
         """Prune the parameter `name` of `module`. Further arguments are passed to the constructor of the class.
 
-        If `importance_scores`, a tensor of the parameter's shape, is given, the part to prune is chosen by these scores.
+        `importance_scores` is a tensor of the parameter's shape, from which the method chooses the elements or
+        channels to prune. By default, the parameter itself is used.
         """
         method: BasePruningMethod = cls(*args, **kwargs)
         method._tensor_name = name

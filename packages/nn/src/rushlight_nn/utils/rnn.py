@@ -150,7 +150,8 @@ def pack_padded_sequence(
         input: the padded sequences.
         lengths: the length of each sequence, from 1 to T; a list, or a tensor on the CPU.
         batch_first: whether the batch is the first dimension of the input instead of the second.
-        enforce_sorted: require sequences in order of decreasing length. If False, the sequences are sorted.
+        enforce_sorted: require sequences in order of decreasing length. If False, any order is accepted, and the function
+            sorts the sequences.
 
     Shape:
         - Input: (T, N, *), or (N, T, *) with `batch_first`.
@@ -335,7 +336,8 @@ def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> P
 
     Args:
         sequences: the tensors.
-        enforce_sorted: require sequences in order of decreasing length. If False, the sequences are sorted.
+        enforce_sorted: require sequences in order of decreasing length. If False, any order is accepted, and the function
+            sorts the sequences.
 
     Shape:
         - Inputs: (L_i, *); all dimensions after the first have the same sizes in all inputs.

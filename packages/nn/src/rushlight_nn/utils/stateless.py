@@ -101,7 +101,7 @@ def _slots(module: Module) -> dict[str, _Slot]:
 
 
 def _new_slot(module: Module, path: str, value: Any) -> _Slot:
-    """Return a dictionary and a key that make a tensor with an unknown name an attribute of its submodule."""
+    """Return the dictionary and the key under which a submodule stores `value` as a new attribute."""
     owner, _, name = path.rpartition(".")
     home = module.get_submodule(owner)
     if not name:

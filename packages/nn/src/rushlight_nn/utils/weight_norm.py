@@ -41,7 +41,7 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
     Args:
         module: the module, which is returned.
         name: the name of the parameter.
-        dim: the tensor has a separate norm for each index of this dimension; None selects one norm for the whole tensor.
+        dim: the dimension of which each index has a separate norm; None selects one norm for the whole tensor.
 
     Raises:
         ValueError: the parameter does not exist, or has no shape yet.

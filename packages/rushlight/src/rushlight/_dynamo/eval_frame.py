@@ -10,7 +10,7 @@ __all__ = ["OptimizedModule"]
 
 
 class OptimizedModule(Module):
-    """Type of compiled modules, for `isinstance`. Creating an instance raises NotImplementedError.
+    """A type for `isinstance` checks: compiled modules. Creating an instance raises NotImplementedError.
 
     Example:
         >>> isinstance(torch.compile(nn.Linear(2, 2)), OptimizedModule)

@@ -27,8 +27,8 @@ def associative_scan(
     length may be dynamic.
 
     Args:
-        combine_fn: an associative function of two containers with the structure of `xs`. It is called with tensors that may
-            have any length in each dimension.
+        combine_fn: an associative function of two containers with the structure of `xs`. The tensors that are passed to the
+            function have the shapes of the tensors in `xs`, but may have any size in dimension `dim`.
         xs: a tensor or a container of tensors.
         dim: the dimension to scan.
         reverse: whether to begin at the end.
@@ -101,7 +101,7 @@ def _in_loops(
 ) -> Callable[[list[Tensor]], list[Tensor]]:
     """Return a function that computes the scan by two loops instead of a recursion.
 
-    Each step of a loop computes all positions at once. Positions that are not combined in a step keep their values.
+    Each step of a loop calls `combine` once for all positions. Positions that are not combined in a step keep their values.
     """
 
     def run(tensors: list[Tensor]) -> list[Tensor]:

@@ -8,7 +8,7 @@ __all__ = ["FakeTensor", "is_fake"]
 
 
 class FakeTensor:
-    """Type of fake tensors, for `isinstance`. Creating an instance raises NotImplementedError.
+    """A type for `isinstance` checks: fake tensors. Creating an instance raises NotImplementedError.
 
     Tensors on the device "meta" have shapes and dtypes without values.
 

@@ -1,4 +1,4 @@
-"""Quantisation of models is not supported. `ao.quantization` has the classes that programs check for."""
+"""Quantisation of models is not supported. `ao.quantization` contains placeholders for programs that import it."""
 
 from rushlight.ao import quantization as quantization
 

@@ -60,7 +60,7 @@ class DeQuantStub(QuantStub):
 
 
 class ObserverBase(Module):
-    """Type of modules that record the range of values, for `isinstance`. Creating one raises NotImplementedError.
+    """A type for `isinstance` checks: modules that record the range of values. Creating one raises NotImplementedError.
 
     Example:
         >>> any(isinstance(part, torch.ao.quantization.ObserverBase) for part in nn.Linear(2, 2).modules())
@@ -72,7 +72,9 @@ class ObserverBase(Module):
 
 
 class FakeQuantizeBase(ObserverBase):
-    """Type of modules that round values like a quantised model, for `isinstance`. Creating one raises NotImplementedError.
+    """A type for `isinstance` checks: modules that round values as a quantised model does.
+
+    Creating one raises NotImplementedError.
 
     Example:
         >>> any(isinstance(part, torch.ao.quantization.FakeQuantizeBase) for part in nn.Linear(2, 2).modules())

@@ -1,4 +1,4 @@
-"""Run programs and libraries that import `torch` on rushlight, unchanged.
+"""Use rushlight in place of PyTorch in programs and libraries that import `torch`, without changing them.
 
     python -m rushlight.as_torch train.py --epochs 3
 
@@ -35,7 +35,10 @@ VERSION = TorchVersion(f"2.13.0+rushlight{rushlight.__version__}")
 
 
 class _Torch(ModuleType):
-    """The module `torch`, with rushlight's names and a version that programs for PyTorch can compare."""
+    """The module `torch`, which contains rushlight's names.
+
+    Its `__version__` is `VERSION`, so programs can compare it with versions of PyTorch.
+    """
 
     def __init__(self) -> None:
         super().__init__("torch", rushlight.__doc__)
@@ -76,7 +79,7 @@ class _Metadata(Distribution):
 
 
 class _Finder(DistributionFinder, Loader):
-    """Finds `torch` and its submodules. Each of them is rushlight's module itself, not a second copy."""
+    """Finds `torch` and its submodules. Each submodule is rushlight's module itself, not a second copy."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -100,7 +103,7 @@ class _Finder(DistributionFinder, Loader):
         return _Torch() if spec.name == "torch" else None
 
     def exec_module(self, module: ModuleType) -> None:
-        """Replace the empty module that the import system made by rushlight's module, and register its loaded submodules.
+        """Replace the empty `module` with rushlight's module, and register the submodules that are loaded.
 
         Modules in `sys.modules` are not imported again. Importing a submodule such as `torch.multiprocessing.spawn` would
         otherwise replace the function of the same name.
@@ -137,9 +140,10 @@ def is_installed() -> bool:
 def install() -> None:
     """Make `import torch` import rushlight in all code that this process runs from now on.
 
-    Afterwards, `torch.nn.Linear` is the same object as `rushlight.nn.Linear`, and so is every other module and name.
-    `torch.__version__` and `importlib.metadata.version("torch")` equal `VERSION`. If PyTorch is installed, too, it is no
-    longer found. A second call has no effect.
+    Afterwards, the submodules and names of `torch` are the same objects as in rushlight: for example,
+    `torch.nn.Linear` is `rushlight.nn.Linear`. `torch.__version__` and `importlib.metadata.version("torch")`
+    equal `VERSION`. If PyTorch is also installed, `import torch` no longer finds it. A second call has no
+    effect.
 
     Raises:
         RuntimeError: PyTorch has been imported already. Its tensors cannot be used together with rushlight's.

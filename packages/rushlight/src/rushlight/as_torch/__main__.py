@@ -1,4 +1,4 @@
-"""The command `python -m rushlight.as_torch`, which runs a program or module, or reports the torch names in files."""
+"""The command `python -m rushlight.as_torch`: run a program, or report which names of torch are missing or differ."""
 
 from __future__ import annotations
 

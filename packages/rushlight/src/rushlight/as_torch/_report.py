@@ -90,10 +90,13 @@ def uses(text: str) -> list[Use]:
 
 
 class Found(NamedTuple):
-    """What rushlight has under a name of torch.
+    """The result of looking up a torch name in rushlight.
 
-    missing: the shortest prefix of the name that is missing, or None. value: the object, if nothing is missing. If the name
-    is an attribute of a class or function, `value` is this class or function, because attributes may belong to instances.
+    If rushlight lacks the name, `missing` is the first part of its path that does not exist: for `torch.nn.gone.f`, it is
+    `torch.nn.gone` if rushlight has no `nn.gone`. Otherwise, `missing` is None, and `value` is the object with this name.
+
+    An attribute of a class or function is not looked up, because it may exist only in instances; `value` is then the class
+    or function.
     """
 
     missing: str | None
@@ -118,7 +121,7 @@ def find(name: str) -> Found:
 
 
 def only_raises(value: object) -> bool:
-    """Return whether each call of a function or class raises an error, so that its return type is NoReturn."""
+    """Return whether the return type of a function or constructor is NoReturn, because every call raises an error."""
     function = getattr(value, "__init__", None) if isinstance(value, type) else value
     return getattr(function, "__annotations__", {}).get("return") in (NoReturn, "NoReturn")
 
@@ -150,7 +153,7 @@ def differences() -> str:
 
 
 class Difference(NamedTuple):
-    """An item of the page of differences, with its names.
+    """A list item of the documentation page about differences, with the torch names that it describes.
 
     The names are those in the bold title and in the parentheses after it, and all names in the text that begin with `torch`.
     """
@@ -160,7 +163,7 @@ class Difference(NamedTuple):
 
 
 def items(page: str) -> Iterator[Difference]:
-    """Yield the items of the page of differences."""
+    """Yield the list items of `page`, the text that :func:`differences` returns."""
     for found in re.finditer(r"^\* (.+(?:\n {2}.+)*)", page, re.MULTILINE):
         text = " ".join(found[1].split())
         subject = re.match(r"\*\*.+?\*\*(?: \([^)]*\))?", text)
@@ -172,7 +175,10 @@ def items(page: str) -> Iterator[Difference]:
 
 
 def differs(name: str, page: list[Difference]) -> str | None:
-    """Return the text of the item that has `name` or the last parts of `name` as one of its names, or None."""
+    """Return the text of the first item that describes `name`, or None if there is no such item.
+
+    The name `torch.nn.Linear` is described by items with the name `nn.Linear` or `Linear`.
+    """
     parts = name.split(".")[1:]
     endings = {".".join(parts[i:]) for i in range(len(parts))}
     return next((item.text for item in page if item.names & endings), None)

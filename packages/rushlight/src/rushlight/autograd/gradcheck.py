@@ -1,4 +1,4 @@
-"""Functions that check gradients, under PyTorch's module path. They are loaded when they are first used."""
+"""Functions that check gradients, under PyTorch's module path. The functions are imported when they are first used."""
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 

@@ -12,7 +12,7 @@ __all__ = ["EventList", "FunctionEvent", "emit_itt", "emit_nvtx", "profile", "re
 
 @contextmanager
 def emit_nvtx(enabled: bool = True, record_shapes: bool = False) -> Iterator[None]:
-    """Context manager that would mark operators for NVIDIA's profilers. This is not supported.
+    """Accepted for compatibility with PyTorch; operators cannot be marked for NVIDIA's profilers.
 
     Args:
         enabled: must be False; operators in the block are then not marked.

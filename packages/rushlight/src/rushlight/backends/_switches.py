@@ -9,7 +9,7 @@ from typing import Any
 
 
 def set_switches(module: ModuleType, **values: Any) -> tuple[Any, ...]:
-    """Set the switches whose values are not None, and return the previous values of all passed switches in this order."""
+    """Set the switches whose values are not None, and return the previous values of all switches in `values`."""
     before = tuple(getattr(module, name) for name in values)
     for name, value in values.items():
         if value is not None:

@@ -31,7 +31,7 @@ def get_cpu_capability() -> str:
 
 
 class _Switches(ModuleType):
-    """The class of this module. Its attribute `winograd` reads and sets the switch in core."""
+    """The class of the module object `backends.cpu`, whose attribute `winograd` reads and sets the switch in core."""
 
     @property
     def winograd(self) -> bool:

@@ -25,7 +25,7 @@ __all__ = [
 
 
 class _Products:
-    """Switches of matrix products on GPUs.
+    """Settings for matrix products on GPUs.
 
     Attributes:
         allow_tf32: whether float32 factors may be rounded to TF32, which has 10 bits of mantissa; False by default.
@@ -49,7 +49,7 @@ class _Products:
 
     @property
     def fp32_precision(self) -> str:
-        """The setting as a word: "tf32" or "ieee"."""
+        """The value of `allow_tf32` as a string: "tf32" if it is True, and "ieee" if it is False."""
         return "tf32" if self.allow_tf32 else "ieee"
 
     @fp32_precision.setter
@@ -128,7 +128,7 @@ def math_sdp_enabled() -> bool:
 
 
 def cudnn_sdp_enabled() -> bool:
-    """Return whether attention may be computed by cuDNN, which needs a GPU.
+    """Return the value that `enable_cudnn_sdp` has set; True by default. Attention is never computed by cuDNN.
 
     Example:
         >>> torch.backends.cuda.cudnn_sdp_enabled()
@@ -138,7 +138,7 @@ def cudnn_sdp_enabled() -> bool:
 
 
 def enable_flash_sdp(enabled: bool) -> None:
-    """Enable or disable FLASH_ATTENTION. Its kernel stays in use while EFFICIENT_ATTENTION is enabled.
+    """Enable or disable FLASH_ATTENTION. EFFICIENT_ATTENTION is the same kernel: to disable the kernel, disable both.
 
     Example:
         >>> torch.backends.cuda.enable_flash_sdp(False)
@@ -150,7 +150,7 @@ def enable_flash_sdp(enabled: bool) -> None:
 
 
 def enable_mem_efficient_sdp(enabled: bool) -> None:
-    """Enable or disable EFFICIENT_ATTENTION. Its kernel stays in use while FLASH_ATTENTION is enabled.
+    """Enable or disable EFFICIENT_ATTENTION. FLASH_ATTENTION is the same kernel: to disable the kernel, disable both.
 
     Example:
         >>> torch.backends.cuda.enable_mem_efficient_sdp(True)
@@ -163,7 +163,7 @@ def enable_mem_efficient_sdp(enabled: bool) -> None:
 def enable_math_sdp(enabled: bool) -> None:
     """Set whether attention may be computed by matrix products and a softmax.
 
-    If not, calls that the kernel cannot compute raise RuntimeError.
+    If `enabled` is False, calls that the kernel of FLASH_ATTENTION cannot compute raise RuntimeError.
 
     Example:
         >>> torch.backends.cuda.enable_math_sdp(True)
@@ -174,7 +174,7 @@ def enable_math_sdp(enabled: bool) -> None:
 
 
 def enable_cudnn_sdp(enabled: bool) -> None:
-    """Set the result of `cudnn_sdp_enabled`. This has no other effect.
+    """Set the value that `cudnn_sdp_enabled` returns. The setting has no other effect.
 
     Example:
         >>> torch.backends.cuda.enable_cudnn_sdp(True)
@@ -191,7 +191,7 @@ def sdp_kernel(
     enable_mem_efficient: bool = True,
     enable_cudnn: bool = True,
 ) -> Iterator[None]:
-    """Set the switches for attention within a block. Deprecated: use `nn.attention.sdpa_kernel`.
+    """Enable or disable implementations of attention within a block. Deprecated: use `nn.attention.sdpa_kernel`.
 
     Args:
         enable_flash, enable_math, enable_mem_efficient, enable_cudnn: values for the block; the previous values are

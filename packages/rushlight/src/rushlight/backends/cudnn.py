@@ -1,4 +1,4 @@
-"""Switches of convolutions on GPUs, under the name of NVIDIA's library for them.
+"""Switches for convolutions on GPUs, in a module named after NVIDIA's library cuDNN, as in PyTorch.
 
 Only the switch `allow_tf32` has an effect: it sets whether float32 convolutions may round to TF32. The other switches
 are only stored, because kernels are deterministic and are not selected by timing.
@@ -123,7 +123,7 @@ def flags(
 
 
 class _Switches(ModuleType):
-    """The class of this module. Assigning to the attribute `allow_tf32` also sets the switch in core."""
+    """The type of the module `backends.cudnn`. Assigning to the attribute `allow_tf32` also sets the switch in core."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "allow_tf32":

@@ -18,7 +18,7 @@ def is_available() -> bool:
 
 
 class verbose:  # noqa: N801
-    """Context manager without effect: MKL is not used, so there are no calls to print.
+    """Context manager without effect. In PyTorch it prints the calls of MKL, which is not used here.
 
     Args:
         enable: has no effect.

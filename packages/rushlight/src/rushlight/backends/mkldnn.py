@@ -79,7 +79,7 @@ def flags(
 
 
 class _Switches(ModuleType):
-    """The class of this module. Assigning to the attribute `enabled` also sets the switch in core."""
+    """The class of the module object `backends.mkldnn`. Assigning to `enabled` also sets the switch in core."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "enabled":

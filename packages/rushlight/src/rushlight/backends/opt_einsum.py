@@ -1,4 +1,4 @@
-"""The order in which `einsum` multiplies: from left to right."""
+"""Settings of opt_einsum, which have no effect: `einsum` multiplies its operands from left to right."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def is_available() -> bool:
 
 
 def device_count() -> int:
-    """Return the number of GPUs, which is 0 without the package for GPUs.
+    """Return the number of GPUs, or 0 if no GPU can be used.
 
     Example:
         >>> (torch.cuda.device_count() > 0) == torch.cuda.is_available()

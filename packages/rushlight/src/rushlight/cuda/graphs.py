@@ -1,4 +1,4 @@
-"""Work of a GPU that is recorded once and replayed."""
+"""CUDA graphs: sequences of GPU operations that are recorded once and can be replayed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = [
 
 
 class CUDAGraph(_graphs.Graph):
-    """Work of a GPU that is recorded once and replayed.
+    """A sequence of GPU operations that is recorded once and can be replayed.
 
     Args:
         keep_graph: must be False.
@@ -68,7 +68,7 @@ class graph(_graphs.Capture):  # noqa: N801
 
 
 def graph_pool_handle() -> tuple[int, int]:
-    """Return an identifier of memory that several graphs share.
+    """Return the identifier of a new memory pool, which several graphs can share.
 
     Example:
         >>> len(torch.cuda.graph_pool_handle())

@@ -1,4 +1,7 @@
-"""Placeholders for classes that programs check for, and for functions that create their instances."""
+"""Placeholders for classes that are not supported, and for functions that would create instances of these classes.
+
+Programs can import the classes and pass them to `isinstance`.
+"""
 
 from __future__ import annotations
 

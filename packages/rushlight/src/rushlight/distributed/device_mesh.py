@@ -1,6 +1,6 @@
 """Meshes of devices that belong to several processes. They are not supported.
 
-The classes exist for `isinstance`; creating an instance raises RuntimeError.
+The class exists so that programs can pass it to `isinstance`; creating an instance raises RuntimeError.
 """
 
 from rushlight.distributed._absent import Absent as _Absent
@@ -12,7 +12,7 @@ init_device_mesh = _refused("init_device_mesh")
 
 
 class DeviceMesh(_Absent):
-    """Grid of devices of several processes, for `isinstance`. Not supported: creating one raises RuntimeError.
+    """A grid of devices of several processes, which is not supported. Creating an instance raises RuntimeError.
 
     Example:
         >>> from rushlight.distributed.device_mesh import DeviceMesh

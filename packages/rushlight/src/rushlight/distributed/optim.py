@@ -1,6 +1,6 @@
 """Optimizers that work over several processes. They are not supported.
 
-The classes exist for `isinstance`; creating an instance raises RuntimeError.
+The class exists so that programs can pass it to `isinstance`; creating an instance raises RuntimeError.
 """
 
 from rushlight.distributed._absent import Absent as _Absent
@@ -9,7 +9,7 @@ __all__ = ["ZeroRedundancyOptimizer"]
 
 
 class ZeroRedundancyOptimizer(_Absent):
-    """Optimizer whose state is sharded over processes, for `isinstance`. Creating one raises RuntimeError.
+    """An optimizer whose state is sharded over processes. Not supported: creating an instance raises RuntimeError.
 
     Example:
         >>> optimizer = torch.optim.SGD(nn.Linear(2, 2).parameters())

@@ -32,10 +32,10 @@ _tracing = threading.RLock()
 
 
 def wrap(fn_or_name: str | Callable[..., Any]) -> Any:
-    """Register a function of the calling module. A trace records each call of the function as one node.
+    """Register a function of the calling module, so that a trace records each call of the function as one node.
 
-    The function itself is not traced. Call `wrap` at the top level of the module, with the function or its name, or use
-    `wrap` as a decorator.
+    The function itself is not traced. A call without a proxy among its arguments is not recorded. Call `wrap` at the top
+    level of the module, with the function or its name, or use `wrap` as a decorator.
 
     Args:
         fn_or_name: a function, or the name of a global function of the calling module.
@@ -96,8 +96,8 @@ class Tracer(TracerBase):
     """Traces a module or a function into a Graph. Subclasses override methods to change how nodes are created.
 
     Args:
-        autowrap_modules: modules whose functions become one node each.
-        autowrap_functions: functions that become one node each.
+        autowrap_modules: modules. Each call of one of their public functions with a proxy becomes one node.
+        autowrap_functions: functions. Each call of one of them with a proxy becomes one node.
         param_shapes_constant: must be False.
 
     Raises:
@@ -149,7 +149,7 @@ class Tracer(TracerBase):
     def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
         """Return whether a call of the module becomes one `call_module` node.
 
-        By default, this holds for all layers of nn except Sequential.
+        By default, return True for all layers of nn except Sequential.
         """
         home = type(m).__module__
         return home.split(".")[0] == "rushlight_nn" and type(m).__name__ != "Sequential"
@@ -166,7 +166,7 @@ class Tracer(TracerBase):
     def call_module(
         self, m: Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """Return the result of a call of a submodule: the result of `forward`, or a proxy."""
+        """Return the result of a call of a submodule: a proxy if it is a leaf module, else the result of `forward`."""
         path = self.path_of_module(m)
         if not self.is_leaf_module(m, path):
             return forward(*args, **kwargs)
@@ -223,8 +223,9 @@ class Tracer(TracerBase):
         Args:
             root: the module, whose method `traced_func_name` is called once, or a function. The tensors and modules that a
                 function uses are stored in a new Module, `self.root`.
-            concrete_args: values of arguments, by name, for which no proxies are created. The graph still has such an
-                argument, and checks that it has this value.
+            concrete_args: a dict from names of arguments to values that are passed to the program in place of proxies. The
+                graph still has a placeholder for each of these arguments. If the value is None, a bool, a number or a str,
+                the graph also checks that the argument equals the value.
         """
         self._enter(root if isinstance(root, Module) else Module())
         if isinstance(root, Module):
@@ -247,7 +248,7 @@ class Tracer(TracerBase):
     def create_args_for_root(
         self, root_fn: Callable[..., Any], is_module: bool, concrete_args: dict[str, Any] | None = None
     ) -> tuple[Callable[..., Any], list[Any]]:
-        """Return a function that takes all arguments of `root_fn` by position, and the proxies to call it with."""
+        """Return a variant of `root_fn` that takes all arguments by position, and a list of the proxies to pass to it."""
         analysed = inspect.unwrap(root_fn)
         if isinstance(analysed, functools.partial) or not hasattr(analysed, "__code__"):
             raise TypeError(
@@ -402,8 +403,10 @@ def symbolic_trace(root: Module | Callable[..., Any], concrete_args: dict[str, A
     """Trace a module or a function by calling it once with proxies for its arguments, and return a GraphModule.
 
     Args:
-        root: the module or function to trace. Layers of nn become one node each; other modules are entered.
-        concrete_args: values, by name, of arguments for which no proxy is created.
+        root: the module or function to trace. A call of a layer of nn other than Sequential becomes one node; the calls of
+            all other submodules are traced.
+        concrete_args: a dict from names of arguments to values that are passed in place of proxies; see
+            :meth:`Tracer.trace`.
 
     Raises:
         TraceError: the traced program needs the value of a proxy.

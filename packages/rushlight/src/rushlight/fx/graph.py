@@ -241,8 +241,8 @@ class Graph:
     ) -> Argument | tuple[Argument, Node] | None:
         """Copy the nodes of `g` that are not in `val_map`, and map each original to its copy in `val_map`.
 
-        Return the output of `g`, in which nodes are replaced by their copies, or None if `g` has no output. With
-        `return_output_node`, return a tuple of this output and the output node of `g`.
+        Return the value that `g` returns, with each node replaced by its copy, or None if `g` has no output node. With
+        `return_output_node`, return a tuple of the value and the output node of `g`.
         """
         for node in g.nodes:
             if node in val_map:

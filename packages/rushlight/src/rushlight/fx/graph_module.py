@@ -69,7 +69,7 @@ class GraphModule(Module):
 
     Args:
         root: a module, or a dict from paths to objects, with the parameters, buffers and submodules that the graph uses.
-        graph: the graph, which then belongs to this module.
+        graph: the graph. Its `owning_module` becomes this module.
         class_name: the name of the class.
 
     Raises:
@@ -117,7 +117,7 @@ class GraphModule(Module):
 
     @property
     def graph(self) -> Graph:
-        """The graph. Assigning another graph generates `forward` from this graph."""
+        """The graph from which `forward` is generated. Assigning another graph generates `forward` again."""
         return self._graph
 
     @graph.setter
@@ -145,7 +145,7 @@ class GraphModule(Module):
         return self._code
 
     def print_readable(self, print_output: bool = True, **options: Any) -> str:
-        """Print and return the source of a class with this code."""
+        """Return the source of a module class with this `forward`, and print it unless `print_output` is False."""
         lines = "".join(f"    {line}" if line.strip() else line for line in self._code.splitlines(True))
         text = f"class {type(self).__name__}(torch.nn.Module):\n{lines}"
         if print_output:
@@ -153,7 +153,10 @@ class GraphModule(Module):
         return text
 
     def add_submodule(self, target: str, m: Module) -> bool:
-        """Add a module at a path. Create modules for missing parts of the path. Return False if a part is not a module."""
+        """Add a module at a path. Create modules for missing parts of the path.
+
+        Return False if an existing part of the path is not a module.
+        """
         *folders, field = target.split(".")
         module: Module = self
         for folder in folders:

@@ -47,7 +47,7 @@ class Interpreter:
     def run(
         self, *args: Any, initial_env: dict[Node, Any] | None = None, enable_io_processing: bool = True
     ) -> Any:
-        """Run the graph and return its output. `initial_env` maps nodes that must not run to their results."""
+        """Run the graph and return its output. `initial_env` contains results of nodes; these nodes are not run."""
         self.env = dict(initial_env or {})
         self.args_iter = iter(args)
         last_users: dict[Node, list[Node]] = {}
@@ -72,7 +72,7 @@ class Interpreter:
         return None
 
     def boxed_run(self, args_list: list[Any]) -> Any:
-        """Run the graph with the arguments in a list, empty the list, and return the graph's output."""
+        """Empty the list of arguments, run the graph with these arguments, and return the graph's output."""
         args = tuple(args_list)
         args_list.clear()
         return self.run(*args)
@@ -94,20 +94,20 @@ class Interpreter:
             raise RuntimeError(f"fx.Interpreter.run(): the argument '{target}' is missing") from None
 
     def get_attr(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the attribute of the module at a path."""
+        """Return the attribute with the path `target`, such as "layer.weight", of the module."""
         return self.fetch_attr(str(target))
 
     def call_function(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
-        """Call the function."""
+        """Call the function `target`."""
         return target(*args, **kwargs)  # type: ignore[operator]
 
     def call_method(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
-        """Call the method of the first argument."""
+        """Call the method `target` of the first argument, with the remaining arguments."""
         owner, *rest = args
         return getattr(owner, str(target))(*rest, **kwargs)
 
     def call_module(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
-        """Call the submodule."""
+        """Call the submodule with the path `target`."""
         return self.fetch_attr(str(target))(*args, **kwargs)
 
     def output(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
@@ -115,7 +115,7 @@ class Interpreter:
         return args[0]
 
     def fetch_attr(self, target: str) -> Any:
-        """Return the attribute of the module at a path."""
+        """Return the attribute with the path `target`, such as "layer.weight", of the module."""
         value: Any = self.module
         parts = target.split(".")
         for i, part in enumerate(parts):

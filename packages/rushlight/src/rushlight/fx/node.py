@@ -94,7 +94,8 @@ class Node:
         name: the name of the variable in the graph's code.
         target: the function, the name of the method or the path of the module of a call; the name of a placeholder's
             argument.
-        args, kwargs: arguments, in which nodes represent their results. Assign to change them.
+        args, kwargs: the arguments, in which nodes represent their results. To change the arguments, assign a
+            new tuple or a new dict.
         users: the nodes that use the result of this node, as the keys of a dict.
         meta: a dict in which passes over the graph can store data.
 
@@ -203,7 +204,7 @@ class Node:
 
     @property
     def all_input_nodes(self) -> list[Node]:
-        """The nodes that the arguments contain, each once, in their order."""
+        """The nodes that occur in the arguments, each once, in the order of their first occurrences."""
         return list(self._input_nodes)
 
     def update_arg(self, idx: int, arg: Argument) -> None:

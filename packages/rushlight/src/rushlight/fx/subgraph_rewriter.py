@@ -38,9 +38,9 @@ def replace_pattern(
 ) -> list[Match]:
     """Find the parts of a graph that make the same calls as `pattern`, and replace them by the calls of `replacement`.
 
-    An argument of the pattern matches any node, and different arguments match different nodes. A part is not replaced if a
-    node that is not one of its results is used outside the part. If two matches overlap, only the match whose calls come
-    first is replaced.
+    An argument of the pattern matches any node, and different arguments match different nodes. A part is not replaced if
+    nodes outside the part use one of its intermediate values. If two matches overlap, only the match whose calls come first
+    is replaced.
 
     Args:
         gm: the module whose graph is changed. It is recompiled.
@@ -49,7 +49,7 @@ def replace_pattern(
             tensors are added to `gm` if `gm` has nothing at their paths.
 
     Returns:
-        the matches. The matched nodes have been erased from the graph, except the results of the matches.
+        the matches. The matched calls have been erased from the graph; nodes that matched arguments of the pattern remain.
 
     Raises:
         ValueError: `pattern` returns anything other than results of calls, or does not use an argument, or `replacement` has
@@ -132,7 +132,7 @@ def _choices(results: list[Node], gm: GraphModule) -> Any:
 
 
 def _same(pattern: GraphModule, gm: GraphModule, own: Any, value: Any, found: dict[Node, Node]) -> bool:
-    """Return whether a value of the graph matches the pattern's value `own`, and add the matched nodes to `found`."""
+    """Return whether `value`, from the graph, matches `own`, from the pattern, and add the matched nodes to `found`."""
     if not isinstance(own, Node):
         if isinstance(own, (tuple, list)):
             return (
@@ -187,7 +187,7 @@ def _has(module: Module, path: str) -> bool:
 
 
 def _is_closed(nodes: dict[Node, Node], results: list[Node]) -> bool:
-    """Return whether nodes of the match are used only in the match, except for its results, arguments and attributes."""
+    """Return whether only nodes of the match use its intermediate values: all but results, arguments and attributes."""
     inside = {node for own, node in nodes.items() if own.op != "placeholder"}
     return all(
         user in inside

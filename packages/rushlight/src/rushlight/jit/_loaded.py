@@ -19,7 +19,7 @@ File = str | os.PathLike[str] | IO[bytes]
 
 
 class _Bound(NamedTuple):
-    """A program with its tensors, and for each tensor its name in the module, or None if the module does not register it."""
+    """A program with its tensors. A tensor that the module does not register has the name None."""
 
     names: list[str | None]
     tensors: list[Tensor]
@@ -48,9 +48,9 @@ class LoadedModule(ScriptModule):
 
     `train()` does not change the results. The module has the parameters and buffers that the program uses, under their names
     in the original module. They are read from the file into memory, and calls use their current values, so the module can be
-    trained, and `load_state_dict` changes its results. The parameters of a program that computes gradients itself do not
+    trained, and `load_state_dict` changes its results. If the program includes a backward pass, its parameters do not
     require gradients. A call raises TypeError if the arguments have another structure than the example inputs, and
-    ValueError if a tensor that was assigned has another dtype or shape.
+    ValueError if a parameter or buffer was replaced by a tensor of another dtype or shape.
 
     Example:
         >>> torch.jit.save(torch.jit.trace(nn.Linear(2, 1), torch.ones(3, 2)), "linear.pt")
@@ -91,7 +91,7 @@ class LoadedModule(ScriptModule):
         return module
 
     def _bind(self) -> _Bound:
-        """Return the program with the tensors that the module currently has."""
+        """Return the program, bound to the current parameters and buffers of the module."""
         bound: _Bound | None = self._bound
         if bound is None:
             constants = self._read.program.constants()

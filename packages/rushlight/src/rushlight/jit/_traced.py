@@ -1,4 +1,4 @@
-"""Traced modules and functions, which run as Python in this process and are saved as programs."""
+"""Traced modules and functions, which run the original Python code in this process and are saved as programs."""
 
 from __future__ import annotations
 
@@ -190,12 +190,13 @@ def trace(
 ) -> Any:
     """Return `func` as a module or function that `save` can write as a program.
 
-    In this process the result runs as Python, for inputs of any sizes and values. The saved program requires the dtypes and
-    shapes of the example inputs; use `export(dynamic_shapes=...)` for sizes that change. If no program can be captured, for
-    example because branches depend on values, a TracerWarning gives the reason, and `save` raises.
+    In this process, a call of the result runs the Python code of `func`, for inputs of any sizes and values. The saved
+    program requires the dtypes and shapes of the example inputs; use `export(dynamic_shapes=...)` for sizes that change. If
+    no program can be captured, for example because branches depend on values, a TracerWarning gives the reason, and `save`
+    raises an error.
 
-    A program makes exactly the calls that the module makes, so `optimize`, `check_trace`, `check_inputs`, `check_tolerance`
-    and `strict` have no effect.
+    A program calls exactly the operators that the module calls, and its results are not compared with the module's results:
+    `optimize`, `check_trace`, `check_inputs`, `check_tolerance` and `strict` have no effect.
 
     Args:
         func: a module, or a function.
@@ -235,11 +236,11 @@ def trace_module(
 
     Args:
         mod: the module.
-        inputs: example inputs by the name of the method.
+        inputs: a dict that maps the name of each method to its example inputs.
         optimize, check_trace, check_inputs, check_tolerance, strict: have no effect.
 
     Raises:
-        AttributeError: `mod` is not a module, `inputs` is not a dict, or the module has no such method.
+        AttributeError: `mod` is not a module, `inputs` is not a dict, or the module has no method with a name in `inputs`.
 
     Example:
         >>> traced = torch.jit.trace_module(nn.ReLU(), {"forward": torch.ones(3)})
@@ -300,7 +301,7 @@ def save(m: Any, f: File, _extra_files: dict[str, str | bytes] | None = None) ->
 
     Raises:
         NotImplementedError: `m` was not traced, or cannot be captured yet.
-        RuntimeError: the module reads values of tensors.
+        RuntimeError: a branch of the module, or a conversion to a Python number, depends on the values of a tensor.
 
     Example:
         >>> torch.jit.save(torch.jit.trace(nn.ReLU(), torch.ones(3)), "relu.pt")

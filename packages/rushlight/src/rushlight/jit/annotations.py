@@ -1,4 +1,4 @@
-"""Types for annotations of compiled code: a value, or a list of values."""
+"""Types for annotations of TorchScript code. In rushlight, `BroadcastingListN[T]` equals `list[T]`."""
 
 from __future__ import annotations
 

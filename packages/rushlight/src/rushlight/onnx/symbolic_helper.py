@@ -1,4 +1,4 @@
-"""Decorators for functions that export operators. They have no effect; libraries use them when they are imported."""
+"""Decorators for functions that export operators. The decorators have no effect; some libraries apply them at import."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def parse_args(*arg_descriptors: str) -> Callable[[F], F]:
-    """Return a decorator that returns its function unchanged. Libraries use it when they are imported.
+    """Return a decorator that returns its function unchanged; some libraries apply it at import.
 
     Example:
         >>> @parse_args("v", "i")

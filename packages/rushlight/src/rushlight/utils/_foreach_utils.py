@@ -27,7 +27,8 @@ def _device_has_foreach_support(device: Any) -> bool:
 def _group_tensors_by_device_and_dtype(tensorlistlist: list[list[Any]], with_indices: bool = False) -> Groups:
     """Group corresponding items of several lists by the device and dtype of the tensor in the first list.
 
-    A group contains one list for each of the given lists and, if `with_indices` is true, the positions of its items.
+    A group consists of one list for each of the given lists, and a list of the positions that the items have in the given
+    lists, which is empty unless `with_indices` is true.
     """
     groups: Groups = {}
     for row, first in enumerate(tensorlistlist[0]):

@@ -12,7 +12,9 @@ _HINT = "hint: __torch_function__ of a class intercepts functions; utils.flop_co
 
 
 class TorchDispatchMode:
-    """The base class of PyTorch's modes. Programs may derive classes from it. Creating an instance raises an error.
+    """The base class of modes that intercept operators below autograd in PyTorch.
+
+    Programs may define subclasses, but creating an instance raises NotImplementedError.
 
     Example:
         >>> from rushlight.utils._python_dispatch import TorchDispatchMode
@@ -38,7 +40,7 @@ BaseTorchDispatchMode = TorchDispatchMode
 
 
 def is_traceable_wrapper_subclass(t: object) -> bool:
-    """Return False: there are no tensors that wrap other tensors below autograd.
+    """Return False: subclasses that wrap tensors and intercept operators below autograd are not supported.
 
     Example:
         >>> torch.utils._python_dispatch.is_traceable_wrapper_subclass(torch.ones(2))

@@ -8,7 +8,9 @@ __all__ = ["from_dlpack", "to_dlpack"]
 
 
 def to_dlpack(tensor: Tensor) -> Any:
-    """Return a capsule of the tensor's memory, for libraries that do not support `__dlpack__`. A capsule can be used once.
+    """Return a DLPack capsule that shares the tensor's memory, for libraries that do not support `__dlpack__`.
+
+    A capsule can be consumed only once.
 
     Shape:
         - `tensor`: (*), of any shape.

@@ -50,8 +50,8 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[_For
     """Decorator that registers a formula with which FlopCounterMode counts the operations of custom operators.
 
     The formula takes the operator's arguments, with shapes instead of tensors. Its argument `out_shape` is the shape of the
-    result, or a container of shapes if there are several results. It returns the number of operations. Operators that the
-    custom operator calls are then not counted.
+    result, or a container of shapes if there are several results. The formula returns the number of operations. Operators
+    that the custom operator calls are not counted in addition.
 
     Args:
         targets: a custom operator, such as `torch.ops.namespace.name`, or a list of them.
@@ -226,7 +226,7 @@ class FlopCounterMode:
                 break
 
     def _counted(self, operator: CustomOpDef, kernel: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a kernel that counts its operations and marks each call by a span with the number of the call.
+        """Return a kernel that counts the operations of each call, and records a span with the number of the call.
 
         Return the kernel unchanged if the operator has no formula.
         """
@@ -315,7 +315,7 @@ _shared = _Shared()
 
 
 def _is_in_call(event: Any, call: str) -> bool:
-    """Return whether an event lies inside the call `call` of an operator that a formula counts."""
+    """Return whether an event is, or lies inside, a span whose name begins with `call`."""
     while event is not None and not event.name.startswith(call):
         event = event.cpu_parent
     return event is not None

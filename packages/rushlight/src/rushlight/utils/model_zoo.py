@@ -1,4 +1,4 @@
-"""Download files of weights, under the older name of `rushlight.hub`."""
+"""The older name `load_url` of `rushlight.hub.load_state_dict_from_url`, which downloads a file of weights."""
 
 from typing import Any
 

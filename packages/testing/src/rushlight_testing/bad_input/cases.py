@@ -1,8 +1,8 @@
 """Generate invalid calls of an operator, such as programs make by mistake or attackers make on purpose.
 
-The calls are generated from the signature and the samples of the entry. Each argument in turn is replaced by values
-that have its type but may not be valid, while the other arguments remain unchanged. In further calls, the tensors that the
-operator writes, including `out`, share memory with inputs, or have elements that share memory.
+The calls are generated from the signature and the samples of the operator's YAML entry. Each argument in turn is replaced by
+values that have its type but may not be valid, while the other arguments remain unchanged. In further calls, the tensors
+that the operator writes, including `out`, share memory with inputs, or have elements that share memory.
 """
 
 # Lambdas that keep a loop variable as a default: their types are not inferred.
@@ -105,7 +105,10 @@ class _Maker:
     # --- the arguments from which cases are derived ---
 
     def starts(self) -> list[dict[str, Any]]:
-        """Return the arguments of two samples: the first whose tensors have elements, and that with the most arguments."""
+        """Return the arguments of one or two samples, from which the cases are derived.
+
+        They are the first sample whose tensors all have elements, and the sample with the most arguments.
+        """
         found: list[tuple[bool, int, int, dict[str, Any]]] = []
         for text in self.op.samples:
             for sample in samples_of(text.text, self.library):

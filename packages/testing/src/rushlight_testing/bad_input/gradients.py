@@ -71,7 +71,7 @@ def judge_gradients(op: Any, library: Any, gradient: Gradient, case: Case) -> st
 def _require_grad(op: Any, library: Any, given: Call) -> list[Any]:
     """Make tensors of differentiable dtypes require grad, and return the leaves.
 
-    A tensor that the call writes becomes a copy that is computed from a leaf, since a leaf cannot be written in place."""
+    A tensor that the call writes is replaced by a clone of a leaf, because the call cannot write to a leaf in place."""
     written = written_names(op, given)
     leaves: list[Any] = []
 
@@ -92,7 +92,7 @@ def _require_grad(op: Any, library: Any, given: Call) -> list[Any]:
 
 
 def _traces(leaves: list[Any], histories: list[tuple[Any, Any]]) -> str | None:
-    """Return how a call that raised an error has changed the graph of its tensors, or None if the graph is unchanged."""
+    """Describe how a call that raised an error has changed the graph of its tensors; return None if it is unchanged."""
     for t in leaves:
         if not t.is_leaf or t.grad_fn is not None or not t.requires_grad:
             return f"failed, but {_text(t)} is not a leaf any more: grad_fn is {t.grad_fn}"

@@ -1,4 +1,4 @@
-"""Try bad input in separate processes, and record the calls for which a process crashes or hangs."""
+"""Call operators with invalid arguments in separate processes, and record the calls in which a process crashes or hangs."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def hunt(ops: Sequence[Any], *, every: int = 1, memory: int = 0, patience: float
         patience: the time limit in seconds for the cases of one operator.
         slow: the time in seconds after which a case is listed as slow; 0 to list none.
         processes: the number of processes that run at once.
-        provider: a package that provides gradients, such as "rushlight_autograd". Arguments then require grad, and results
-            are differentiated. By default, gradients are not tested.
+        provider: a package that provides gradients, such as "rushlight_autograd". If a provider is given, arguments require
+            grad, and results are differentiated. By default, gradients are not tested.
         environment: environment variables of these processes, in addition to the variables of this process.
 
     Returns:
-        The reports by the names of the operators.
+        A dict that maps the names of the operators to their reports.
 
     Raises:
         RuntimeError: a process does not start.
@@ -124,7 +124,7 @@ def _share(
 
 
 def _note(line: str, reports: dict[str, Report]) -> bool:
-    """Add a message of the watched process to the reports. Return whether it reports the end of an operator's cases."""
+    """Add a message of the watched process to the reports. Return whether the message ends the cases of an operator."""
     try:
         message = json.loads(line)
     except ValueError:  # output of a library

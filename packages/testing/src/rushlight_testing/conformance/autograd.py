@@ -49,7 +49,7 @@ class AutogradContract(Contract):
     grad: ClassVar[Callable[..., tuple[Tensor | None, ...]]]
 
     def gradients(self, function: Callable[..., Tensor], *inputs: Tensor) -> None:
-        """Compare the first and second derivatives of the sum of `function` with finite differences."""
+        """Compare the first and second derivatives of `function` with finite differences; see `check_gradients`."""
         check_gradients(function, list(inputs), type(self).grad)
 
     # --- leaves ---
@@ -489,7 +489,10 @@ class AutogradContract(Contract):
 def check_gradients(
     function: Callable[..., Tensor], inputs: list[Tensor], grad: Callable[..., Any], second: bool = True
 ) -> None:
-    """Compare gradients of a weighted sum of `function`, and second derivatives if requested, with central differences."""
+    """Compare the gradients of a weighted sum of the elements that `function` returns with central differences.
+
+    If `second` is true, compare second derivatives, too.
+    """
 
     def numbers(*xs: Tensor) -> Tensor:
         y = function(*xs)

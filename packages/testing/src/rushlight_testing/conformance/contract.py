@@ -1,4 +1,4 @@
-"""The base class of the kits."""
+"""The base class of the conformance kits."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import Any
 
 
 class Contract:
-    """The base class of the kits. A subclass can add tests, but cannot replace the tests of a kit.
+    """The base class of the conformance kits, which are classes of tests.
 
-    If an implementation could replace the tests of a kit, the kit would check nothing.
+    An implementation is tested by a subclass of a kit. The subclass can add tests, but cannot override the tests of the kit;
+    otherwise, a kit would check nothing.
 
     Raises:
         TypeError: a subclass defines a test with the same name as a test of the kit.

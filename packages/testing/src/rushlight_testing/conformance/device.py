@@ -36,7 +36,7 @@ def moved(value: Any, device: str) -> Any:
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:
-    """Yield all tensors in a result, which may have any shape.
+    """Yield all tensors, of any shapes, in a result: a tensor, or nested tuples and lists.
 
     Example:
         >>> len(list(tensors_in((torch.ones(2), [torch.ones(3), 4]))))
@@ -192,7 +192,9 @@ class DeviceContract(Contract):
                 core.ones(2) + core.tensor(1.0, device=self.device)
 
     def test_every_operator_computes_or_says_that_it_cannot(self) -> None:
-        """Check that operators do not read device memory on the host: they return correct results or raise typed errors."""
+        """Check that each operator returns a correct result or raises an error that names a device.
+
+        An operator that reads device memory on the host would return a wrong result."""
         silent = []
         for op in operators():
             if "function" not in op.variants or op.random or op.is_inplace:
@@ -281,7 +283,7 @@ def moved_values(sample: Any, device: str) -> dict[str, Any]:
 
 
 def operators() -> list[Any]:
-    """Return core's operators, with their samples. Needs PyYAML.
+    """Return the definitions of core's operators, which contain samples of arguments. Needs PyYAML.
 
     Example:
         >>> [op.name for op in operators() if op.family == "ctc" and op.samples]

@@ -1,6 +1,6 @@
 """Evaluate the formulas of derivatives: expressions in Python's syntax over operators and a few helpers.
 
-`rushlight_core.codegen.formulas` defines the language, and translates the same expressions to C++.
+`rushlight_core.codegen.formulas` defines which expressions are allowed, and translates the formulas to C++.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
 
 
 class Operators:
-    """A table of core's operators, including hidden ones, by the names that formulas use."""
+    """A table from the names that formulas use to core's operators, including hidden operators."""
 
     def __init__(self, ops: Sequence[Op]) -> None:
         self._overloads: dict[str, list[Op]] = {}
@@ -188,7 +188,9 @@ class Evaluator(ast.NodeVisitor):
 
 
 def fit(grad: Tensor | None, shape: Sequence[int], dtype: Any, device: Any = None) -> Tensor | None:
-    """Sum a gradient over broadcast dimensions, and convert it to the dtype and the device of its argument."""
+    """Sum a gradient over the dimensions along which an argument of shape `shape` was broadcast.
+
+    Convert the sum to `dtype` and `device`, the dtype and the device of the argument."""
     if grad is None or dtype is None:
         return grad
     lead = grad.dim() - len(shape)

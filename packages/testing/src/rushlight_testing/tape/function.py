@@ -54,7 +54,7 @@ class FunctionCtx:
         self._to_save = tensors
 
     def mark_dirty(self, *tensors: Tensor) -> None:
-        """Declare the arguments that `forward` has written in place. `forward` must return them."""
+        """Declare the arguments that `forward` has modified in place. `forward` must return them."""
         self._dirty = tensors
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
@@ -167,7 +167,7 @@ class Function:
 
 
 def _result(value: Any, args: tuple[Any, ...], context: FunctionCtx) -> Any:
-    """Return `value` or, if it is an argument that was not written, a new tensor that shares its memory."""
+    """Return `value` or, if it is an argument that is not marked as dirty, a new tensor that shares its memory."""
     if isinstance(value, Tensor) and _is_in(value, args) and not _is_in(value, context._dirty):
         alias = value.detach()
         if _is_in(value, context._non_differentiable):

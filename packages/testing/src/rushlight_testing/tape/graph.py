@@ -103,7 +103,7 @@ def state_of(t: Tensor) -> State:
 
 
 class Accumulate(Node):
-    """The node of a leaf, which adds gradients to its `grad`."""
+    """The node of a leaf, which adds gradients to the leaf's `grad`."""
 
     __slots__ = ("variable",)
 
@@ -135,7 +135,7 @@ class NotDifferentiable(Node):
 
 
 class Overwritten(Node):
-    """The node of an in-place operator that writes truth values. The gradient of such an operator is zero."""
+    """The node of an in-place operator that overwrites a tensor with truth values, such as `eq_`. Its gradient is zero."""
 
     __slots__ = ()
 
@@ -182,8 +182,9 @@ class Saved:
 class Window:
     """The positions of the elements of a view in its root.
 
-    `fresh` allocates new memory. `whole` and `part` return tensors in this memory that have the geometry of the root and of
-    the view. If only one of root and view is complex, the new memory holds real numbers.
+    `fresh` allocates a 1-d tensor. On this tensor, `whole` returns a view with the shape and strides of the root, and `part`
+    returns a view with the shape and strides of the view, at its position in the root. If only one of root and view is
+    complex, the 1-d tensor is real.
     """
 
     root: tuple[tuple[int, ...], tuple[int, ...]]
@@ -279,7 +280,7 @@ class WriteThroughView(Node):
 
 
 def history_of(t: Tensor) -> State | None:
-    """Return the state of a computed tensor, which contains its node, or None for a leaf.
+    """Return the state of a computed tensor, or None for a leaf. The state contains the node that computed the tensor.
 
     If the root of a view was written after the view's history was created, the view gets a new node."""
     if not t.requires_grad:
@@ -350,7 +351,7 @@ def _replace_history(t: Tensor, node: Node, index: int, generation: int) -> None
 
 
 def retain(state: State, keep: Keep) -> None:
-    """Call `keep` with the gradient of a computed tensor when all of its hooks have run."""
+    """Call `keep` in the backward pass with the gradient of a computed tensor, after all hooks of this tensor."""
     assert state.node is not None
     state.retained = keep
     state.node.retained.append((state.index, keep))

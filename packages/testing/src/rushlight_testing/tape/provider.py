@@ -224,7 +224,7 @@ def _seed(i: int, output: Tensor, grad: Tensor | None) -> Tensor:
 
 
 def _leading_to(roots: list[Node], ends: list[Edge | None]) -> set[Node]:
-    """Return the nodes on paths from the roots to the ends."""
+    """Return the nodes that can be reached from `roots` and have a path to an edge in `ends`."""
     seen, waiting = set(roots), list(roots)
     while waiting:
         for edge in waiting.pop().edges:

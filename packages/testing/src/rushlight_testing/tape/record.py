@@ -90,7 +90,7 @@ class FormulaNode(Node):
             self.shapes.setdefault("fit " + name, Shape.of(bound[name]))
 
     def uses(self) -> set[Use]:
-        """Return the uses of values in the formulas of the required gradients."""
+        """Return the values that the formulas of the required gradients use."""
         return {
             use
             for names, formula in self.derivative.grads.items()

@@ -1,4 +1,4 @@
-"""Element-wise operators that depend on the dtype, and conversions."""
+"""Export element-wise operators whose ONNX nodes depend on the dtype or on options, and conversions of dtypes."""
 
 from __future__ import annotations
 

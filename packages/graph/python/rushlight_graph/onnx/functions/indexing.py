@@ -67,7 +67,7 @@ def _scattered(
     reduction: str,
     into: Val | None = None,
 ) -> Val:
-    """Return the input, or `into` if it is given, after elements of the source are written or added at the index."""
+    """Return the input, or `into` if it is given, after `source` is scattered into it at the positions in `index`."""
     x, index = _with_dimension(b, call, "input", "index")
     if into is not None:
         x = into if call.rank("input") else b.unsqueeze(into, [0])
@@ -114,13 +114,13 @@ def scatter_reduce(b: Builder, call: Call) -> Val:
     call["caller"]
     reduction, dtype, sizes = reductions[reduce], call.result.dtype, call.value("src").sizes
     if reduction in ("max", "min") and b.opset < 18:
-        raise UnsupportedError(f"the reduction {reduce} needs opset_version 18")
+        raise UnsupportedError(f"the reduction {reduce!r} needs opset_version 18")
     if reduce == "mean" and dtype not in FLOATING:
-        raise UnsupportedError(f"the reduction mean of dtype {dtype} is not supported")
+        raise UnsupportedError(f"the reduction 'mean' is not supported for dtype {dtype}")
     if not include:
         if reduction in ("max", "min") and dtype not in FLOATING:
             raise UnsupportedError(
-                f"the reduction {reduce} of dtype {dtype} with include_self=False is not supported"
+                f"the reduction {reduce!r} with include_self=False is not supported for dtype {dtype}"
             )
         neutral = {"add": 0, "mul": 1, "max": -math.inf, "min": math.inf}[reduction]
         cleared = b.expand(b.scalar(neutral, dtype), sizes or (1,))
@@ -144,7 +144,7 @@ def scatter_reduce(b: Builder, call: Call) -> Val:
 
 
 def _along(b: Builder, call: Call, sizes: tuple[int | Size, ...]) -> Val:
-    """Return the index argument of an operator such as index_add_, expanded to these sizes."""
+    """Return the index argument of an operator such as index_add_, expanded to `sizes`."""
     dim, rank = call.dim("dim"), len(sizes)
     index = b.cast(call.tensor("index"), "int64")
     if not call.rank("index"):

@@ -12,7 +12,7 @@ from rushlight_graph.onnx.graph import Size, UnsupportedError
 
 
 def _windows(call: Call, spatial: int) -> tuple[dict[str, Any], list[int]]:
-    """Return the attributes of a pool, and the padding that `ceil_mode` adds at the end of each dimension."""
+    """Return the attributes of a pooling node, and the padding that `ceil_mode` adds at the end of each dimension."""
     kernel = call["kernel_size"]
     stride, padding = call["stride"] or kernel, call["padding"]
     dilation = call["dilation"] if "dilation" in call.rule.arguments else [1] * spatial

@@ -89,7 +89,7 @@ def _smallest(b: Builder, x: Val, dim: int, count: int | Size) -> list[Val]:
 
 
 def _nan_where(b: Builder, x: Val, value: Val, dims: list[int], keep: bool) -> Val:
-    """Replace an element of a reduction's result by NaN if one of the elements that it was computed from is NaN."""
+    """Return `value`, a reduction of `x` over `dims`, with NaN in each element whose slice of `x` contains NaN."""
     if x.dtype not in FLOATING:
         return value
     missing = b.reduce("ReduceSum", b.cast(b.op("IsNaN", x), "int64"), dims, keep)

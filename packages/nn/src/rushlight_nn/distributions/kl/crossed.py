@@ -1,4 +1,4 @@
-"""Divergences between different families, computed as the cross-entropy of p and q minus the entropy of p."""
+"""KL divergences of p and q from different families, computed as the cross-entropy of p and q minus the entropy of p."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ class CatTransform(_Joined):
 
 
 class StackTransform(_Joined):
-    """Apply one transform to each slice of a tensor along a dimension, and stack the results.
+    """Apply `tseq[i]` to slice i of a tensor along a dimension, and stack the results.
 
     Args:
         tseq: the transforms, one for each part.

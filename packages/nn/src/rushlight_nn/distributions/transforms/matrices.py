@@ -84,8 +84,8 @@ class CorrCholeskyTransform(_Plain):
         - Input: (*, n · (n - 1) / 2). Output: (*, n, n).
 
     Raises:
-        ValueError: vectors have a length other than n · (n - 1) / 2, or matrices are not square (raised when shapes are
-            computed).
+        ValueError: vectors have a length other than n · (n - 1) / 2, or matrices are not square (raised by `forward_shape`
+            and `inverse_shape`).
 
     Example:
         >>> from rushlight.distributions import CorrCholeskyTransform

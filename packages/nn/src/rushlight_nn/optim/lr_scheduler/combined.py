@@ -42,7 +42,7 @@ class _Combined(LRScheduler):
     _schedulers: list[Any]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return a dictionary of all attributes except for the optimizer, with the states of the schedulers."""
+        """Return a dictionary of the attributes, without the optimizer, and with a state dictionary for each scheduler."""
         return {
             **super().state_dict(),
             "_schedulers": [scheduler.state_dict() for scheduler in self._schedulers],

@@ -34,7 +34,7 @@ class OneCycleLR(LRScheduler):
         final_div_factor: the first rate divided by the last rate.
         three_phase: use three phases. The rate rises, falls to the first rate in the same number of steps, and then falls
             to the last rate.
-        last_epoch: the last completed epoch, from which the schedule continues; -1 starts a new schedule.
+        last_epoch: the last completed step, from which the schedule continues; -1 starts a new schedule.
 
     Raises:
         ValueError: an argument is out of range, `cycle_momentum` is set but the optimizer has no momentum, or `step` is

@@ -18,8 +18,10 @@ class ReduceLROnPlateau(LRScheduler):
         optimizer: the optimizer whose learning rates are set.
         mode: "min" if a smaller metric is better, "max" if a larger metric is better.
         factor: the factor, below 1.
-        patience: number of epochs without an improvement that do not yet reduce the rate.
-        threshold: the smallest change of the best metric that counts as an improvement.
+        patience: number of consecutive epochs without an improvement that leave the rate unchanged. The next
+            epoch without an improvement reduces the rate.
+        threshold: a metric counts as an improvement if it is better than the best metric by more than this
+            threshold.
         threshold_mode: "rel" if the threshold is a fraction of the best metric, "abs" if it is a difference.
         cooldown: number of epochs after a reduction that do not count towards `patience`.
         min_lr: the lowest rate, one number for all groups or a list with one for each group.

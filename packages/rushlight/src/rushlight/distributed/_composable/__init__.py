@@ -1,1 +1,1 @@
-"""Placeholders for functions that prepare modules in place for several processes. They are not supported."""
+"""Placeholder for `torch.distributed._composable`, whose functions are not supported."""

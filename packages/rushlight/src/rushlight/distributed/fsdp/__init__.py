@@ -1,6 +1,6 @@
 """Modules that are sharded over processes. They are not supported.
 
-The classes exist for `isinstance`; creating an instance raises RuntimeError.
+The classes exist so that programs can pass them to `isinstance`; creating an instance raises RuntimeError.
 """
 
 from rushlight.distributed._absent import Absent as _Absent
@@ -21,7 +21,7 @@ fully_shard = _refused("fsdp.fully_shard")
 
 
 class FullyShardedDataParallel(_Absent):
-    """Module whose parameters are sharded over processes, for `isinstance`. Creating one raises RuntimeError.
+    """A module whose parameters are sharded over processes. Not supported: creating an instance raises RuntimeError.
 
     Example:
         >>> from rushlight.distributed.fsdp import FullyShardedDataParallel
@@ -31,7 +31,9 @@ class FullyShardedDataParallel(_Absent):
 
 
 class FSDPModule(_Absent):
-    """Module whose parameters `fully_shard` has sharded over processes, for `isinstance`. Creating one raises RuntimeError.
+    """A module whose parameters `fully_shard` has sharded over processes.
+
+    Not supported: creating an instance raises RuntimeError.
 
     Example:
         >>> from rushlight.distributed.fsdp import FSDPModule
@@ -41,7 +43,7 @@ class FSDPModule(_Absent):
 
 
 class CPUOffload(_Absent):
-    """Setting that keeps sharded parameters on the CPU, for `isinstance`. Creating one raises RuntimeError.
+    """A setting that keeps sharded parameters on the CPU. Not supported: creating an instance raises RuntimeError.
 
     Example:
         >>> from rushlight.distributed.fsdp import CPUOffload
@@ -51,7 +53,7 @@ class CPUOffload(_Absent):
 
 
 class MixedPrecision(_Absent):
-    """Setting of the dtypes of sharded parameters, for `isinstance`. Creating one raises RuntimeError.
+    """A setting of the dtypes of sharded parameters. Not supported: creating an instance raises RuntimeError.
 
     Example:
         >>> from rushlight.distributed.fsdp import MixedPrecision
@@ -61,9 +63,9 @@ class MixedPrecision(_Absent):
 
 
 class OffloadPolicy(_Absent):
-    """Base class of settings that select where sharded parameters are kept, for `isinstance`.
+    """The base class of settings that select where sharded parameters are kept.
 
-    Creating one raises RuntimeError.
+    Not supported: creating an instance raises RuntimeError.
 
     Example:
         >>> from rushlight.distributed.fsdp import OffloadPolicy
@@ -73,7 +75,7 @@ class OffloadPolicy(_Absent):
 
 
 class CPUOffloadPolicy(OffloadPolicy):
-    """Setting that keeps sharded parameters on the CPU, for `isinstance`. Creating one raises RuntimeError.
+    """A setting that keeps sharded parameters on the CPU. Not supported: creating an instance raises RuntimeError.
 
     Example:
         >>> from rushlight.distributed.fsdp import CPUOffloadPolicy, OffloadPolicy
@@ -83,7 +85,7 @@ class CPUOffloadPolicy(OffloadPolicy):
 
 
 class MixedPrecisionPolicy(_Absent):
-    """Setting of the dtypes of sharded parameters, for `isinstance`. Creating one raises RuntimeError.
+    """A setting of the dtypes of sharded parameters. Not supported: creating an instance raises RuntimeError.
 
     Example:
         >>> from rushlight.distributed.fsdp import MixedPrecisionPolicy

@@ -1,7 +1,7 @@
 """Tensors that are sharded over processes. They are not supported.
 
-`DTensor` exists for `isinstance`, and creating one raises RuntimeError. Placements describe how such a tensor would be
-distributed. They can be created, because libraries store them in tables.
+`DTensor` exists only for `isinstance` checks; creating one raises RuntimeError. Placements describe how such a tensor would
+be distributed. Unlike a `DTensor`, a placement can be created, because libraries define tables of placements.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ compute_local_shape_and_global_offset = _refused("tensor.compute_local_shape_and
 
 
 class DTensor(_Absent):
-    """Tensor that is distributed over processes, for `isinstance`. Creating one raises RuntimeError.
+    """A type for `isinstance` checks: tensors distributed over processes. Creating one raises RuntimeError.
 
     Example:
         >>> isinstance(torch.ones(2), torch.distributed.tensor.DTensor)
@@ -37,7 +37,7 @@ class Placement:
     """
 
     def is_shard(self, dim: int | None = None) -> bool:
-        """Return whether the tensor is divided along a dimension, or along `dim` if it is given."""
+        """Return whether the tensor is divided along dimension `dim`, or along any dimension if `dim` is None."""
         return isinstance(self, Shard) and dim in (None, self.dim)
 
     def is_replicate(self) -> bool:
@@ -45,7 +45,7 @@ class Placement:
         return isinstance(self, Replicate)
 
     def is_partial(self, reduce_op: str | None = None) -> bool:
-        """Return whether each process has a term of a reduction, which must be `reduce_op` if that is given."""
+        """Return whether each process has a partial result and, if `reduce_op` is given, whether it combines them."""
         return isinstance(self, Partial) and reduce_op in (None, self.reduce_op)
 
 
@@ -63,7 +63,7 @@ class Shard(Placement):
 
 @dataclass(frozen=True, kw_only=True)
 class _StridedShard(Shard):
-    """Placement in which the part of each process is not contiguous in the divided dimension."""
+    """Placement that divides a tensor along dimension `dim` so that the part of each process is not contiguous."""
 
     split_factor: int
 
@@ -80,7 +80,7 @@ class Replicate(Placement):
 
 @dataclass(frozen=True)
 class Partial(Placement):
-    """Placement in which each process has a term of a reduction that `reduce_op` names.
+    """Placement in which each process has a partial result; the tensor is the reduction of all parts by `reduce_op`.
 
     Example:
         >>> torch.distributed.tensor.Partial().is_partial("sum")

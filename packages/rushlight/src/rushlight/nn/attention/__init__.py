@@ -1,4 +1,4 @@
-"""Selection of the implementation of `scaled_dot_product_attention`: a kernel that stores no score matrix, or operators."""
+"""Select how `scaled_dot_product_attention` is computed: by a fused kernel that stores no scores, or by operators."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class SDPBackend(IntEnum):
     """Implementations of attention, for `sdpa_kernel`.
 
     FLASH_ATTENTION and EFFICIENT_ATTENTION select the same kernel here. MATH computes attention by matrix products and a
-    softmax. CUDNN_ATTENTION and OVERRIDEABLE have no implementation on the CPU.
+    softmax. CUDNN_ATTENTION and OVERRIDEABLE are accepted, but have no implementation.
 
     Example:
         >>> torch.nn.attention.SDPBackend.MATH.name
@@ -35,9 +35,10 @@ def sdpa_kernel(backends: SDPBackend | Iterable[SDPBackend], set_priority: bool 
     """Context manager or decorator that restricts the implementations of attention in the whole process.
 
     Args:
-        backends: one or several implementations. If the kernel and MATH can both compute a call, the kernel is used.
-        set_priority: whether the order of `backends` matters: the first implementation that can compute a call is used.
-            MATH can compute all calls.
+        backends: one or several implementations. If a call can be computed both by the fused kernel and by MATH, it is
+            computed by the fused kernel.
+        set_priority: whether to use the first of the `backends` that can compute a call. Implementations after MATH are then
+            never used, because MATH can compute all calls.
 
     Raises:
         TypeError: `backends` contains something other than members of SDPBackend.

@@ -1,8 +1,8 @@
 """Attention whose scores are changed by a user-defined function: `flex_attention(q, k, v, score_mod, block_mask)`.
 
 The function computes one score, and `vmap` applies it to all scores, which form one tensor (B, H, Q_LEN, KV_LEN). A mask is
-stored as one tensor, too. A call without `score_mod` that requests no additional result uses the blocked kernel of
-`scaled_dot_product_attention`.
+also stored as one tensor of all its elements. A call without `score_mod` that requests no additional result uses the blocked
+kernel of `scaled_dot_product_attention`.
 """
 
 from __future__ import annotations

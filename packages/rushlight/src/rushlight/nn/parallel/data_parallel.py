@@ -1,4 +1,4 @@
-"""`DataParallel` and its function, under PyTorch's module path."""
+"""The class `DataParallel` and the function `data_parallel`, under PyTorch's module path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that would divide a batch over several devices. Only one device is supported, and it gets the whole batch."""
+"""PyTorch's functions that split a batch over devices. Only one device is supported, and it gets the whole batch."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> list[Any]:
         dim: has no effect.
 
     Raises:
-        NotImplementedError: there are several devices.
+        NotImplementedError: `target_gpus` does not contain exactly one device.
 
     Example:
         >>> torch.nn.parallel.scatter_gather.scatter((torch.ones(2), 3), ["cpu"])
@@ -56,7 +56,7 @@ def scatter_kwargs(
     """Apply `scatter` to the positional and the named arguments of a call.
 
     Raises:
-        NotImplementedError: there are several devices.
+        NotImplementedError: `target_gpus` does not contain exactly one device.
 
     Example:
         >>> torch.nn.parallel.scatter_gather.scatter_kwargs((torch.ones(2),), {"k": 1}, ["cpu"])
@@ -73,7 +73,7 @@ def gather(outputs: Sequence[Any], target_device: Any, dim: int = 0) -> Any:
         target_device, dim: have no effect.
 
     Raises:
-        NotImplementedError: there are several results.
+        NotImplementedError: `outputs` does not contain exactly one result.
 
     Example:
         >>> torch.nn.parallel.scatter_gather.gather([torch.ones(2)], "cpu")

@@ -1,5 +1,5 @@
 # ruff: noqa: N801, PT009
-"""The base class of PyTorch's own tests and its helpers, for libraries whose tests use them."""
+"""PyTorch's base class for tests, `TestCase`, and PyTorch's helpers for tests, for libraries whose tests use them."""
 
 from __future__ import annotations
 
@@ -110,8 +110,8 @@ def skipIfNoLapack(fn: Callable[..., Any]) -> Callable[..., Any]:
 class TestCase(unittest.TestCase):
     """A test case whose `assertEqual` compares tensors. Each test starts with the same seed.
 
-    The tolerances of all comparisons are at least the attributes `precision` (absolute) and `rel_tol` (relative).
-    `assertEqual` raises AssertionError if values differ.
+    `assertEqual` raises AssertionError if values differ. In all comparisons of tensors and numbers, the absolute tolerance
+    is at least the attribute `precision`, and the relative tolerance is at least the attribute `rel_tol`.
 
     Example:
         >>> class TestAdd(TestCase):
@@ -149,7 +149,8 @@ class TestCase(unittest.TestCase):
 
         Args:
             x, y: the values to compare. A tensor may be compared with a list, tuple or range of numbers, and a tensor of one
-                element with a number. The dtype of the tensor is then ignored. Numbers are compared by value, not by type.
+                element with a number; the dtype of the tensor is ignored in these comparisons. Numbers are compared by
+                value, not by type.
             msg: a text that is added to the error's text, or a function that receives the error's text and returns another.
             atol, rtol: tolerances; pass both or neither. By default, the dtypes determine the tolerances.
             equal_nan: whether NaN equals NaN.
@@ -238,7 +239,9 @@ class TestCase(unittest.TestCase):
 
     @contextmanager
     def assertWarnsOnceRegex(self, category: type[Warning], regex: str = "") -> Iterator[None]:
-        """Context manager that checks that its block issues a warning of this class and a warning that `regex` matches.
+        """Context manager that fails unless its block issues a warning of `category` and a warning that matches `regex`.
+
+        One warning can meet both conditions.
 
         Args:
             category: the class of the warning.
@@ -262,7 +265,7 @@ class TestCase(unittest.TestCase):
         self.assertEqual([str(one.message) for one in caught], [], msg or None)
 
     def assertAtenOp(self, onnx_model: Any, operator: str, overload_name: str = "") -> None:
-        """Fail unless an ONNX model contains PyTorch's operator as a node of the type `ATen`.
+        """Fail unless an ONNX model contains a node of the type `ATen` that calls a given operator of PyTorch.
 
         Args:
             onnx_model: the model.
@@ -360,7 +363,7 @@ class subtest:
 
 
 class parametrize:
-    """Decorator that makes a test for each of `arg_values`; `instantiate_parametrized_tests` creates the tests.
+    """Decorator that stores arguments for a test. `instantiate_parametrized_tests` makes a test for each of `arg_values`.
 
     Args:
         arg_str: the names of the arguments, separated by commas.

@@ -24,8 +24,8 @@ class FuzzedParameter:
         minval, maxval: the bounds, which are included. Values are integers if both bounds are integers.
         distribution: "loguniform" or "uniform", both of which need bounds, or a dictionary from values to their
             probabilities, for which there are no bounds.
-        strict: whether to keep the value when parameters are drawn again because they violate a constraint. If False, the
-            value is drawn again, too, so that limits on the sizes of tensors make large values rarer.
+        strict: whether to keep the value when parameters are drawn again because they violate a constraint or a limit of a
+            tensor. If False, the value is also drawn again; limits on the sizes of tensors then make large values rarer.
 
     Raises:
         ValueError: the distribution is unknown, bounds are missing or superfluous, or probabilities do not sum to 1.
@@ -113,9 +113,9 @@ class FuzzedTensor:
         probability_contiguous: the probability that the dimensions are laid out in memory in their order. Otherwise, they
             are laid out in another, random order.
         min_elements, max_elements: limits on the number of elements.
-        max_allocation_bytes: a limit on the memory, including the elements that `steps` leave out.
-        dim_parameter: the name of the parameter that is the number of dimensions. The tensor has this many of the first
-            sizes in `size`; missing sizes are 1.
+        max_allocation_bytes: the largest memory of the tensor in bytes, including the elements that `steps` leave out.
+        dim_parameter: the name of the parameter whose value is the number of dimensions, n. The sizes of the tensor are the
+            first n sizes in `size`; if `size` is shorter, the other sizes are 1.
         roll_parameter: has no effect, as in PyTorch.
         dtype: the dtype.
         cuda: whether to create the tensor on a GPU.
@@ -226,9 +226,9 @@ class FuzzedSparseTensor(FuzzedTensor):
         size: the sizes, as integers or names of parameters.
         min_elements, max_elements: limits on the number of elements, zeros included.
         dim_parameter: as for :class:`FuzzedTensor`.
-        sparse_dim: the name of the parameter that is the number of sparse dimensions.
+        sparse_dim: the name of the parameter whose value is the number of sparse dimensions.
         nnz: has no effect, as in PyTorch, because `density` determines the number of values.
-        density: the name of the parameter that is the fraction of positions with a value.
+        density: the name of the parameter whose value is the fraction of positions that have a value.
         coalesced: the name of the parameter that says whether positions are sorted and distinct.
         dtype: the dtype.
         cuda: whether to create the tensor on a GPU.
@@ -264,7 +264,10 @@ class FuzzedSparseTensor(FuzzedTensor):
     def sparse_tensor_constructor(
         size: Sequence[int], dtype: dtype, sparse_dim: int, nnz: int, is_coalesced: bool
     ) -> Tensor:
-        """Make a sparse tensor with `nnz` random positions. If `is_coalesced`, add values at the same position."""
+        """Make a sparse tensor with values at `nnz` random positions, some of which may be equal.
+
+        If `is_coalesced` is true, coalesce the tensor: sort the positions, and add up the values of equal positions.
+        """
         values = FuzzedTensor.default_tensor_constructor([nnz, *size[sparse_dim:]], dtype)
         sizes = rushlight.tensor(size[:sparse_dim], dtype=rushlight.float64)
         indices = (rushlight.rand(sparse_dim, nnz, dtype=rushlight.float64) * sizes.unsqueeze(1)).long()

@@ -150,7 +150,7 @@ class Measurement:
 
     @property
     def as_row_name(self) -> str:
-        """The name of a row of a table."""
+        """The name of this measurement in a table: its sub-label or, without a sub-label, the statement."""
         return self.task_spec.sub_label or self.task_spec.stmt or "[Unknown]"
 
     def __repr__(self) -> str:

@@ -104,7 +104,7 @@ class Timer:
         """Measure blocks of runs until they have taken `min_run_time` seconds in total.
 
         Args:
-            callback: called with the runs and the seconds of each block.
+            callback: a function that is called with the number of runs and the seconds of each block.
             min_run_time: the total time of the blocks, in seconds.
         """
         with self._threads():
@@ -129,7 +129,7 @@ class Timer:
         Args:
             threshold: the largest interquartile range, divided by the median.
             min_run_time, max_run_time: the smallest and the largest total time of the blocks, in seconds.
-            callback: called with the runs and the seconds of each block.
+            callback: a function that is called with the number of runs and the seconds of each block.
         """
         with self._threads():
             number = self._block_size(min_run_time)

@@ -1,4 +1,4 @@
-"""The messages and the writer of event files, from the installed package `tensorboard` or `tensorboardX`.
+"""The protobuf messages and the event-file writer of the installed package `tensorboard` or `tensorboardX`.
 
 Both packages define the same messages, in modules with different names.
 """

@@ -154,7 +154,7 @@ def histogram(name: str, values: Any, bins: Any, max_bins: int | None = None) ->
     """Return a summary of the histogram of values.
 
     Args:
-        name: the tag.
+        name: the tag, which names the chart.
         values: a tensor, an array or a number.
         bins: limits of the buckets, or a value that `numpy.histogram` accepts.
         max_bins: largest number of buckets, approximately; neighbouring buckets are merged.
@@ -343,7 +343,7 @@ def pr_curve_raw(
     """Return a summary of a precision-recall curve from the counts and ratios for each threshold.
 
     Args:
-        tag: the tag.
+        tag: the tag, which names the chart.
         tp, fp, tn, fn: true and false positives and negatives.
         precision, recall: the ratios that follow from the counts.
         num_thresholds: number of thresholds, at most 127.
@@ -365,7 +365,7 @@ def pr_curve(tag: str, labels: Any, predictions: Any, num_thresholds: int = 127,
     """Return a summary of the precision-recall curve of probabilities, for thresholds from 0 to 1.
 
     Args:
-        tag: the tag.
+        tag: the tag, which names the chart.
         labels: whether each example is positive.
         predictions: the probability that each example is positive.
         num_thresholds: number of thresholds, at most 127.

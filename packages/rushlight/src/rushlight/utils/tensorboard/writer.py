@@ -129,7 +129,7 @@ class SummaryWriter:
         self._get_file_writer()
 
     def _get_file_writer(self) -> FileWriter:
-        """Return the writer of the folder, or a new writer after `close`."""
+        """Return the writer of `log_dir`, which is created if there is none, for example after `close`."""
         if self.file_writer is None:
             self.file_writer = self._open(self.log_dir)
             self.all_writers = {self.file_writer.get_logdir(): self.file_writer}
@@ -159,7 +159,7 @@ class SummaryWriter:
 
         Args:
             hparam_dict: values of the hyperparameters: numbers, strings, bools, tensors of one element.
-            metric_dict: the metrics by their tags, which differ from the tags of other scalars.
+            metric_dict: the metrics by their tags. The tags should differ from the tags of other scalars.
             hparam_domain_discrete: lists of the possible values of some hyperparameters, by their names.
             run_name: the folder of the run, inside the writer's folder; the time by default.
             global_step: the step.
@@ -188,7 +188,7 @@ class SummaryWriter:
         """Add a number.
 
         Args:
-            tag: the chart.
+            tag: the name of the chart.
             scalar_value: the number.
             global_step: the step.
             walltime: the time.
@@ -239,7 +239,7 @@ class SummaryWriter:
         """Add the histogram of values.
 
         Args:
-            tag: the chart.
+            tag: the name of the chart.
             values: a tensor or an array, of any shape.
             global_step: the step.
             bins: "tensorflow" for buckets whose limits grow by a factor of 1.1, or a value that `numpy.histogram` accepts.
@@ -269,7 +269,7 @@ class SummaryWriter:
         """Add a histogram whose buckets have been counted.
 
         Args:
-            tag: the chart.
+            tag: the name of the chart.
             min, max, num, sum, sum_squares: statistics of the values.
             bucket_limits: the upper limit of each bucket.
             bucket_counts: number of values in each bucket.
@@ -292,7 +292,8 @@ class SummaryWriter:
     ) -> None:
         """Add an image, whose pixels are bytes, or numbers from 0 to 1.
 
-        `dataformats` names the dimensions: an order of CHW, HW or NCHW. Raises ValueError if it does not match the shape.
+        `dataformats` is the order of the dimensions: the letters of "HW", "CHW" or "NCHW" in any order, such as "HWC".
+        Raises ValueError if `dataformats` does not match the shape.
         """
         made = summary.image(tag, img_tensor, dataformats=dataformats)
         self._get_file_writer().add_summary(made, global_step, walltime)
@@ -307,8 +308,8 @@ class SummaryWriter:
     ) -> None:
         """Add images as a grid of eight columns.
 
-        Pixels are bytes, or numbers from 0 to 1. `dataformats` names the dimensions. Raises ValueError if `dataformats` does
-        not match the shape.
+        Pixels are bytes, or numbers from 0 to 1. `dataformats` is the order of the dimensions, such as "NCHW" or "NHWC".
+        Raises ValueError if `dataformats` does not match the shape.
         """
         self.add_image(tag, img_tensor, global_step, walltime, dataformats)
 
@@ -326,13 +327,13 @@ class SummaryWriter:
         """Add an image with boxes drawn on it.
 
         Args:
-            tag: the chart.
+            tag: the name of the chart.
             img_tensor: the image, whose pixels are bytes, or numbers from 0 to 1.
             box_tensor: boxes (N, 4): x and y of one corner and of the opposite corner.
             global_step: the step.
             walltime: the time.
             rescale: the factor by which the image is enlarged.
-            dataformats: the dimensions of the image.
+            dataformats: the order of the dimensions of the image, such as "CHW" or "HWC".
             labels: a text for each box, or a single text if there is one box.
 
         Raises:
@@ -386,7 +387,7 @@ class SummaryWriter:
         sample_rate: int = 44100,
         walltime: float | None = None,
     ) -> None:
-        """Add a sound (L) or (1, L) of samples from -1 to 1, with `sample_rate` samples per second."""
+        """Add a sound of shape (L) or (1, L): samples from -1 to 1, with `sample_rate` samples per second."""
         made = summary.audio(tag, snd_tensor, sample_rate)
         self._get_file_writer().add_summary(made, global_step, walltime)
 
@@ -415,7 +416,7 @@ class SummaryWriter:
             model: the module.
             input_to_model: example arguments: a tensor, or a tuple or a list of them.
             verbose: print the captured program, too.
-            use_strict_trace: has no effect. The module may return lists and dictionaries in any case.
+            use_strict_trace: has no effect; a module that returns lists or dictionaries is always accepted.
         """
         from rushlight.utils.tensorboard import _graph
 
@@ -466,7 +467,7 @@ class SummaryWriter:
         """Add a precision-recall curve.
 
         Args:
-            tag: the chart.
+            tag: the name of the chart.
             labels: whether each example is positive.
             predictions: the probability that each example is positive.
             global_step: the step.
@@ -542,7 +543,7 @@ class SummaryWriter:
         """Add meshes or clouds of points.
 
         Args:
-            tag: the chart.
+            tag: the name of the chart.
             vertices: points (B, N, 3).
             colors: the colors of the points (B, N, 3), from 0 to 255.
             faces: triangles (B, M, 3), as indices of points.

@@ -171,7 +171,7 @@ def _hook(state: PowerSGDState, bucket: GradBucket, gradients: Any) -> Future[Te
 
 
 def _approximate(state: PowerSGDState, index: int, tensors: list[Tensor]) -> None:
-    """Replace tensors in place by their means over the ranks, or by approximations of low rank where these are smaller."""
+    """Replace each tensor in place by its mean over the ranks, or by an approximation of the mean if `_rank` is not 0."""
     whole: list[Tensor] = []
     matrices: list[Tensor] = []
     right: list[Tensor] = []
@@ -195,7 +195,7 @@ def _approximate(state: PowerSGDState, index: int, tensors: list[Tensor]) -> Non
 
 
 def _rank(state: PowerSGDState, matrix: Tensor) -> int:
-    """Return the rank of the approximation, or 0 if the compression rate would be too low."""
+    """Return the rank with which to approximate a matrix, or 0 if the compression rate would be too low."""
     n, m = matrix.shape
     rank = min(n, m, state.matrix_approximation_rank)
     return rank if (n + m) * rank * state.min_compression_rate < n * m else 0

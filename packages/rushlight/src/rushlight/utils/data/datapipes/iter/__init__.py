@@ -1,6 +1,6 @@
 """Placeholders for iterable data pipes. Data pipes are not supported.
 
-The class exists for `isinstance`; creating an instance raises NotImplementedError.
+The class exists only for `isinstance` checks; creating an instance raises NotImplementedError.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ __all__ = ["ShufflerIterDataPipe"]
 
 
 class ShufflerIterDataPipe:
-    """Data pipe that shuffles samples, for `isinstance`. Creating an instance raises NotImplementedError.
+    """A type for `isinstance` checks: data pipes that shuffle samples. Creating an instance raises NotImplementedError.
 
     Use `DataLoader(shuffle=True)` to shuffle a dataset.
 
