@@ -355,3 +355,17 @@ def test_skip_init():
         skip_init(nn.ReLU)
     with pytest.raises(RuntimeError, match="class of modules"):
         skip_init(dict)
+
+
+def test_removal_keeps_the_tensors_of_an_earlier_state_dict():
+    layer = nn.Linear(2, 2)
+    parametrize.register_parametrization(layer, "weight", Symmetric())
+    state = layer.state_dict()
+    original = state["parametrizations.weight.original"].clone()
+    with core.no_grad():
+        layer.weight = core.tensor([[1.0, 2.0], [2.0, 3.0]])
+    assert core.equal(state["parametrizations.weight.original"], original)
+    state = layer.state_dict()
+    parametrize.remove_parametrizations(layer, "weight")
+    assert layer.weight[1, 0].item() == 2
+    assert state["parametrizations.weight.original"][1, 0].item() == 0

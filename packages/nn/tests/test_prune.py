@@ -145,3 +145,15 @@ def test_the_mask_of_a_container_has_the_dtype_of_the_tensor():
     assert mask.dtype == core.float32
     assert mask.tolist() == [[0, 0, 1, 0], [1, 1, 0, 1]]
     assert before[0].tolist() == [1, 1, 1, 0]
+
+
+def test_removal_keeps_the_tensors_of_an_earlier_state_dict():
+    layer = conv()
+    values = layer.weight.detach().clone()
+    weight = layer.weight
+    prune.l1_unstructured(layer, "weight", 5)
+    state = layer.state_dict()
+    prune.remove(layer, "weight")
+    assert layer.weight is weight
+    assert zeros(weight) == 5
+    assert core.equal(state["weight_orig"], values)

@@ -128,13 +128,15 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
 
 
 def is_storage(obj: object) -> bool:
-    """Return whether `obj` is an `UntypedStorage`, the storage of a tensor.
+    """Return whether `obj` is the storage of a tensor, untyped or typed.
 
     Example:
         >>> torch.is_storage(torch.ones(1).untyped_storage()), torch.is_storage(torch.ones(1))
         (True, False)
     """
-    return isinstance(obj, UntypedStorage)
+    from ._typed_storage import TypedStorage
+
+    return isinstance(obj, (UntypedStorage, TypedStorage))
 
 
 @overridable

@@ -139,10 +139,9 @@ def _sparse_repr(t: Tensor, prefix: str, parts: Any, contents: str | None) -> st
         size = f", size={tuple(part.shape)}" if part.numel() == 0 else ""
         lines.append(f"{start}{_contents(part, indent + len(start))}{size})")
     suffixes = [f"size={tuple(t.shape)}", f"nnz={values.shape[0]}"]
-    obvious = (_C.get_default_dtype(), _C.int64, _C.bool)
     if t.device.type != "cpu":
         suffixes.insert(0, f"device='{t.device}'")
-    if t.dtype not in obvious:
+    if t.dtype is not _C.get_default_dtype() and t.dtype not in _obvious_dtypes():
         suffixes.append(f"dtype={t.dtype}")
     suffixes += [f"layout={layout}", *_gradient_suffixes(t)]
     text = prefix + ((",\n" + " " * indent).join(lines) if contents is None else contents)
@@ -173,18 +172,19 @@ def tensor_format(self: Tensor, format_spec: str) -> str:
 
 def _suffixes(t: Tensor) -> Iterator[str]:
     """Yield the parts of the text that follow the numbers: device, size, dtype, and `grad_fn` or `requires_grad`."""
-    default = _C.get_default_dtype()
     if t.device.type != "cpu":
         yield f"device='{t.device}'"
     if t.is_meta or (t.numel() == 0 and t.dim() != 1) or (t.numel() and not _options.edgeitems):
         yield f"size={tuple(t.shape)}"
-    # Dtypes that are obvious from the printed numbers, if there are numbers.
-    obvious: tuple[object, ...] = ()
-    if not t.is_meta and t.numel():
-        obvious = (_C.int64, _C.bool, _C.complex128 if default is _C.float64 else _C.complex64)
-    if t.dtype is not default and t.dtype not in obvious:
+    obvious = () if t.is_meta or not t.numel() else _obvious_dtypes()
+    if t.dtype is not _C.get_default_dtype() and t.dtype not in obvious:
         yield f"dtype={t.dtype}"
     yield from _gradient_suffixes(t)
+
+
+def _obvious_dtypes() -> tuple[object, ...]:
+    """Return the dtypes, besides the default dtype, that a reader recognises by the printed numbers."""
+    return (_C.int64, _C.bool, _C.complex128 if _C.get_default_dtype() is _C.float64 else _C.complex64)
 
 
 def _gradient_suffixes(t: Tensor) -> Iterator[str]:

@@ -367,3 +367,13 @@ def test_small_complex_systems_of_very_small_numbers(scale: float, n: int, left:
         inverse = rl.linalg.inv(a).to(rl.complex128)
         exact = rl.linalg.inv(a.to(rl.complex128))
         assert float((inverse - exact).abs().max() / exact.abs().max()) < 1e-4
+
+
+@pytest.mark.parametrize("dtype", [rl.float32, rl.float64, rl.complex64, rl.complex128], ids=str)
+def test_qr_does_not_depend_on_the_sign_of_a_zero(dtype):
+    for first in (0.0, 0.5j) if dtype.is_complex else (0.0,):
+        a = rl.tensor([[first, 2.0], [1.0, 3.0]], dtype=dtype)
+        b = a.clone()
+        rl.view_as_real(b)[0, 0, 0].neg_() if dtype.is_complex else b[0, 0].neg_()
+        assert all(rl.equal(x, y) for x, y in zip(rl.linalg.qr(a), rl.linalg.qr(b), strict=True))
+        assert all(rl.equal(x, y) for x, y in zip(rl.geqrf(a), rl.geqrf(b), strict=True))

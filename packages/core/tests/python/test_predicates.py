@@ -205,3 +205,10 @@ def test_a_view_is_known() -> None:
     assert x[1:]._is_view()
     assert x.t()._is_view()
     assert not x.clone()._is_view()
+
+
+def test_storages_are_recognised() -> None:
+    x = core.ones(2)
+    assert core.is_storage(x.untyped_storage())
+    assert core.is_storage(x.storage())
+    assert not core.is_storage(x)

@@ -117,8 +117,14 @@ def test_the_default_dtype_is_not_shown() -> None:
     try:
         assert repr(core.tensor([1.0])) == "tensor([1.])"
         assert repr(core.tensor([1.0], dtype=core.float32)) == "tensor([1.], dtype=torch.float32)"
+        assert "dtype" not in repr(core.tensor([1j], dtype=core.complex128).to_sparse())
     finally:
         core.set_default_dtype(core.float32)
+
+
+def test_obvious_dtypes_of_sparse_tensors_are_not_shown() -> None:
+    assert "dtype" not in repr(core.tensor([1j]).to_sparse())
+    assert "dtype=torch.complex128" in repr(core.tensor([1j], dtype=core.complex128).to_sparse())
 
 
 def test_subclasses_show_their_name() -> None:

@@ -19,6 +19,12 @@ void identity(T* q, int64_t rows, int64_t columns) {
     for (int64_t i = 0; i < std::min(rows, columns); ++i) q[i * columns + i] = T(1);
 }
 
+// Replaces -0.0 by 0.0. LAPACK reads the sign of a real part of zero, so -0.0 would change the signs of Q and R.
+template <class T>
+void remove_negative_zeros(T* a, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) a[i] = a[i] + T(0);
+}
+
 }  // namespace
 
 void linalg_qr(KernelContext&, const View& q, const View& r, const View& a) {
@@ -43,6 +49,7 @@ void linalg_qr(KernelContext&, const View& q, const View& r, const View& a) {
             });
             for (int64_t b = begin; b < end; ++b) {
                 in.to_rows(b, rows.data(), n);
+                remove_negative_zeros(rows.data(), m * n);
                 lapack::Int info;
                 Lapack<T>::gelqf(n, m, rows.data(), n, tau.data(), work.data(), work.size(), info.out());
                 std::copy_n(rows.data(), r_out.rows * n, r_out.at(b));
@@ -70,6 +77,7 @@ void geqrf(KernelContext&, const View& reflectors, const View& tau, const View& 
             for (int64_t b = begin; b < end; ++b) {
                 T* scale = tau.as<T>() + b * k;
                 in.to_rows(b, out.at(b), n);
+                remove_negative_zeros(out.at(b), m * n);
                 Lapack<T>::gelqf(n, m, out.at(b), n, scale, work.data(), work.size(), info.out());
                 for (int64_t i = 0; i < k; ++i) scale[i] = conjugate(scale[i]);
             }

@@ -183,13 +183,8 @@ class ParametrizationList(ModuleList):
 
 
 def _replace(tensor: Tensor, value: Tensor) -> None:
-    """Replace the values of `tensor`, in new memory if the shape or dtype differs."""
-    value = value.detach()
-    with core.no_grad():
-        if tensor.shape == value.shape and tensor.dtype == value.dtype:
-            tensor.copy_(value)
-        else:
-            tensor.data = value.clone()
+    """Replace the values of `tensor`, in new memory, so that tensors of an earlier `state_dict` keep their values."""
+    tensor.data = value.detach().clone()
 
 
 def _register(module: Module, name: str, tensor: Tensor) -> None:

@@ -123,8 +123,7 @@ class BasePruningMethod(ABC):
         name = self._tensor_name
         original = module._parameters[f"{name}_orig"]
         assert original is not None
-        with core.no_grad():
-            original.copy_(self.apply_mask(module))
+        original.data = self.apply_mask(module).detach()
         delattr(module, name)
         del module._parameters[f"{name}_orig"], module._buffers[f"{name}_mask"]
         module.register_parameter(name, original)
