@@ -1,4 +1,4 @@
-"""The module of rushlight_graph with the rules that export operators to ONNX."""
+"""Emit the module of rushlight_graph that contains the rules for the export of operators to ONNX."""
 
 from __future__ import annotations
 

@@ -232,7 +232,7 @@ def capture_module(
         )
     if not isinstance(args, tuple):
         raise TypeError(
-            f"export(args): must be a tuple, got {type(args).__name__}\nhint: (x,) has one element"
+            f"export(args): must be a tuple, got {type(args).__name__}\nhint: write (x,) for one argument"
         )
     named = dict(kwargs or {})
     state = [(name, "parameter", tensor) for name, tensor in mod.named_parameters()]

@@ -175,7 +175,7 @@ class Heap:
     def allocate(self, nbytes: int, solo: bool) -> tuple[Block, memoryview]:
         """Allocate an uninitialized block of at least `nbytes` bytes. Return the block, and a view that keeps it allocated.
 
-        Raises OutOfMemoryError for a large block that exceeds a memory limit.
+        Raises OutOfMemoryError if a large block would exceed a memory limit; only large blocks are checked.
 
         If `solo` is true, the block is shared individually rather than as one of a sequence of batches. When
         the last process drops the block, its pages are always returned to the system in two cases:

@@ -21,15 +21,15 @@ class LBFGS(Optimizer):
 
     Args:
         params: tensors, or one parameter group.
-        lr: the length of a step relative to the quasi-Newton step.
-        max_iter: the largest number of iterations in a step.
-        max_eval: the largest number of evaluations in a step; 1.25 · max_iter by default.
+        lr: the factor by which each quasi-Newton update is multiplied.
+        max_iter: the largest number of iterations in one call of `step`.
+        max_eval: the largest number of evaluations of the closure in one call of `step`; 1.25 · max_iter by default.
         tolerance_grad: stop if no element of the gradient has a magnitude above this number.
         tolerance_change: stop if the change of the loss is below this number, or no element of a parameter changes by
             more than this number.
-        history_size: number of past steps from which the curvature is estimated.
-        line_search_fn: "strong_wolfe" selects a line search along the direction. With None, the step length is `lr`; in the
-            first iteration it is at most `lr` divided by the sum of the magnitudes of the gradient's elements.
+        history_size: the number of past iterations from which the curvature is estimated.
+        line_search_fn: "strong_wolfe" selects a line search along the update. With None, the factor is `lr`; in the first
+            iteration, it is at most `lr` divided by the sum of the magnitudes of the gradient's elements.
 
     Shape:
         - Parameters: (*), any shapes; the state is one vector of all their elements.
