@@ -6,8 +6,9 @@ module with values and records the operators, so that the program can run withou
 
 from __future__ import annotations
 
-from rushlight.fx._symbolic_trace import Tracer, symbolic_trace, wrap
-from rushlight.fx.graph import Graph, PythonCode
+from rushlight.fx._symbolic_trace import PH as PH
+from rushlight.fx._symbolic_trace import ProxyableClassMeta, Tracer, symbolic_trace, wrap
+from rushlight.fx.graph import CodeGen, Graph, PythonCode
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.interpreter import Interpreter, Transformer
 from rushlight.fx.node import Node, has_side_effect, map_arg
@@ -15,11 +16,13 @@ from rushlight.fx.proxy import Proxy
 from rushlight.fx.subgraph_rewriter import replace_pattern
 
 __all__ = [
+    "CodeGen",
     "Graph",
     "GraphModule",
     "Interpreter",
     "Node",
     "Proxy",
+    "ProxyableClassMeta",
     "PythonCode",
     "Tracer",
     "Transformer",

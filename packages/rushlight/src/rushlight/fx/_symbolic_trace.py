@@ -7,21 +7,22 @@ import functools
 import inspect
 import math
 import threading
+import warnings
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, contextmanager
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from rushlight.fx.graph import GENERATED, Graph
+from rushlight.fx.graph import GENERATED, Graph, _PyTreeCodeGen, _PyTreeInfo
 from rushlight.fx.node import Argument
-from rushlight.fx.proxy import Proxy, TracerBase
-from rushlight_core import Tensor
+from rushlight.fx.proxy import ParameterProxy, Proxy, TracerBase
+from rushlight_core import Tensor, pytree
 from rushlight_core._sym import _assert
 from rushlight_nn import Module, Parameter
 from rushlight_nn.module import _GetattrFromTables
 
-__all__ = ["Tracer", "symbolic_trace", "wrap"]
+__all__ = ["PH", "ProxyableClassMeta", "Tracer", "is_fx_tracing", "symbolic_trace", "wrap"]
 
 # Functions that become one node, by the id of the dictionary of globals that contains them and by their name.
 _wrapped: dict[tuple[int, str], dict[str, Any]] = {}
@@ -29,6 +30,69 @@ _MISSING = object()
 # A trace replaces methods of Module and globals of other modules, so only one trace runs at a time. Other threads are
 # not affected.
 _tracing = threading.RLock()
+# The thread of the trace that runs, or None.
+_thread_of_trace: int | None = None
+
+
+class PHBase:
+    """An argument, or a part of an argument, that remains an argument of the traced graph.
+
+    The attributes of an object of a subclass become attributes of the placeholder's node.
+
+    Example:
+        >>> traced = torch.fx.symbolic_trace(lambda x: x["a"] + x["b"], {"x": {"a": torch.fx.PH, "b": torch.fx.PH}})
+        >>> traced({"a": 1, "b": 2})
+        3
+    """
+
+    def __repr__(self) -> str:
+        return "PH"
+
+
+class PHWithMeta(PHBase):
+    """A PHBase with a key, by which a program finds the placeholder's node.
+
+    Example:
+        >>> traced = torch.fx.symbolic_trace(lambda x: x[0], {"x": (PHWithMeta("image"),)})
+        >>> [node.ph_key for node in traced.graph.find_nodes(op="placeholder")]
+        ['image']
+    """
+
+    def __init__(self, ph_key: str | None = None) -> None:
+        self.ph_key = ph_key
+
+
+#: Marks, in `concrete_args`, the parts of containers that remain arguments of the graph.
+PH = PHBase()
+
+
+def is_fx_tracing() -> bool:
+    """Return whether the calling thread traces a program.
+
+    Example:
+        >>> is_fx_tracing()
+        False
+    """
+    return threading.get_ident() == _thread_of_trace
+
+
+class ProxyableClassMeta(type):
+    """A metaclass of classes whose construction a trace records as one node, if an argument is a proxy.
+
+    Example:
+        >>> class Pair(metaclass=torch.fx.ProxyableClassMeta):
+        ...     def __init__(self, left, right):
+        ...         self.left, self.right = left, right
+        >>> traced = torch.fx.symbolic_trace(lambda x: Pair(x, x + 1))
+        >>> traced(3).right
+        4
+    """
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        proxy = _proxy_in((args, kwargs)) if is_fx_tracing() else None
+        if proxy is None:
+            return super().__call__(*args, **kwargs)
+        return proxy.tracer.create_proxy("call_function", cls, args, kwargs)
 
 
 def wrap(fn_or_name: str | Callable[..., Any]) -> Any:
@@ -98,10 +162,10 @@ class Tracer(TracerBase):
     Args:
         autowrap_modules: modules. Each call of one of their public functions with a proxy becomes one node.
         autowrap_functions: functions. Each call of one of them with a proxy becomes one node.
-        param_shapes_constant: must be False.
+        param_shapes_constant: whether `shape`, `size()`, `dim()`, `ndim`, `numel()` and `nelement()` of parameters have
+            their values during the trace.
 
     Raises:
-        NotImplementedError: `param_shapes_constant` is true.
         TraceError: the traced program needs the value of a proxy.
 
     Example:
@@ -119,8 +183,7 @@ class Tracer(TracerBase):
         autowrap_functions: tuple[Callable[..., Any], ...] = (),
         param_shapes_constant: bool = False,
     ) -> None:
-        if param_shapes_constant:
-            raise NotImplementedError("fx.Tracer(param_shapes_constant): must be False")
+        self.param_shapes_constant = param_shapes_constant
         self._autowrapped_modules = tuple(autowrap_modules)
         functions = [
             value
@@ -133,6 +196,8 @@ class Tracer(TracerBase):
 
     def _enter(self, root: Module) -> None:
         self.root = root
+        self.module_stack.clear()
+        self._calls: dict[str, int] = {}
         self._paths = {module: path for path, module in root.named_modules()}
         self._parameters = {id(p): path for path, p in root.named_parameters()}
         self._buffers = {id(b): path for path, b in root.named_buffers()}
@@ -168,9 +233,15 @@ class Tracer(TracerBase):
     ) -> Any:
         """Return the result of a call of a submodule: a proxy if it is a leaf module, else the result of `forward`."""
         path = self.path_of_module(m)
-        if not self.is_leaf_module(m, path):
-            return forward(*args, **kwargs)
-        return self.create_proxy("call_module", path, args, kwargs)
+        calls = self._calls[path] = self._calls.get(path, 0) + 1
+        key = path if calls == 1 else f"{path}@{calls - 1}"
+        self.module_stack[key] = (path, type(m))
+        try:
+            if not self.is_leaf_module(m, path):
+                return forward(*args, **kwargs)
+            return self.create_proxy("call_module", path, args, kwargs)
+        finally:
+            del self.module_stack[key]
 
     def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Any]) -> Any:
         """Return the value of a module's attribute, or a proxy if the attribute is a parameter of the root.
@@ -187,7 +258,12 @@ class Tracer(TracerBase):
         if path is None:
             return attr_val
         if path not in parameter_proxy_cache:
-            parameter_proxy_cache[path] = self.create_proxy("get_attr", path, (), {})
+            constant = self.param_shapes_constant and isinstance(attr_val, Parameter)
+
+            def proxy(node: Any) -> Proxy:
+                return ParameterProxy(self, node, path, attr_val) if constant else self.proxy(node)
+
+            parameter_proxy_cache[path] = self.create_proxy("get_attr", path, (), {}, proxy_factory_fn=proxy)
         return parameter_proxy_cache[path]
 
     def _argument(self, a: Any) -> Argument:
@@ -205,28 +281,42 @@ class Tracer(TracerBase):
             if path is None:
                 path = self._constants.get(id(a))
             if path is None:
-                number = 0
-                while hasattr(self.root, f"_tensor_constant{number}"):
-                    number += 1
-                path = self._constants[id(a)] = f"_tensor_constant{number}"
+                path = self._constants[id(a)] = self.get_fresh_qualname("_tensor_constant")
+                setattr(self.root, path, a)
+            return self.create_node("get_attr", path, (), {})
+        if isinstance(type(a), ProxyableClassMeta):  # an object that the trace did not construct
+            path = self._constants.get(id(a))
+            if path is None:
+                path = self._constants[id(a)] = self.get_fresh_qualname(f"_{type(a).__name__}_constant_")
                 setattr(self.root, path, a)
             return self.create_node("get_attr", path, (), {})
         if isinstance(a, Module):
             return self.create_node("get_attr", self.path_of_module(a), (), {})
         return super()._argument(a)
 
+    def get_fresh_qualname(self, prefix: str) -> str:
+        """Return `prefix` with the first number that makes it the name of no attribute of the root."""
+        number = 0
+        while hasattr(self.root, f"{prefix}{number}"):
+            number += 1
+        return f"{prefix}{number}"
+
     # The trace -----------------------------------------------------------------------------------------------
 
-    def trace(self, root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None) -> Graph:
+    def trace(
+        self,
+        root: Module | Callable[..., Any],
+        concrete_args: dict[str, Any] | tuple[Any, ...] | None = None,
+    ) -> Graph:
         """Return the graph of a module or a function.
 
         Args:
             root: the module, whose method `traced_func_name` is called once, or a function. The tensors and modules that a
                 function uses are stored in a new Module, `self.root`.
-            concrete_args: a dict from names of arguments to values that are passed to the program in place of proxies. The
-                graph still has a placeholder for each of these arguments. If the value is None, a bool, a number or a str,
-                the graph also checks that the argument equals the value.
+            concrete_args: values of arguments for which no proxies are created: a dict by name, or a tuple. A value may be
+                or contain `PH`, which becomes a proxy. See `symbolic_trace`.
         """
+        global _thread_of_trace
         self._enter(root if isinstance(root, Module) else Module())
         if isinstance(root, Module):
             function = getattr(type(root), self.traced_func_name, None)
@@ -240,15 +330,26 @@ class Tracer(TracerBase):
         with _tracing, ExitStack() as stack:
             function, args = self.create_args_for_root(function, isinstance(root, Module), concrete_args)
             self._patch(stack, function)
-            result = function(*args)
+            outer, _thread_of_trace = _thread_of_trace, threading.get_ident()
+            try:
+                result = function(*args)
+            finally:
+                _thread_of_trace = outer
             returned = self.create_arg(result)
         self.create_node("output", "output", (returned,), {})
         return self.graph
 
     def create_args_for_root(
-        self, root_fn: Callable[..., Any], is_module: bool, concrete_args: dict[str, Any] | None = None
+        self,
+        root_fn: Callable[..., Any],
+        is_module: bool,
+        concrete_args: dict[str, Any] | tuple[Any, ...] | None = None,
     ) -> tuple[Callable[..., Any], list[Any]]:
-        """Return a variant of `root_fn` that takes all arguments by position, and a list of the proxies to pass to it."""
+        """Return a function that takes all arguments by position, and the arguments to call it with.
+
+        If an argument is a container by `concrete_args`, the function takes the leaves of all arguments of `root_fn`, and
+        returns the leaves of its result.
+        """
         analysed = inspect.unwrap(root_fn)
         if isinstance(analysed, functools.partial) or not hasattr(analysed, "__code__"):
             raise TypeError(
@@ -256,7 +357,6 @@ class Tracer(TracerBase):
             )
         bound = inspect.ismethod(analysed)
         code: CodeType = analysed.__code__
-        concrete = dict(concrete_args or {})
         parameters = list(inspect.signature(analysed).parameters.values())
         if bound:
             args: list[Any] = []
@@ -266,44 +366,102 @@ class Tracer(TracerBase):
             args, parameters = [self.root], parameters[1:]
         else:
             args = []
-        unknown = set(concrete) - {parameter.name for parameter in parameters}
-        if unknown:
-            raise ValueError(f"fx.Tracer.trace(concrete_args): there is no argument {sorted(unknown)[0]!r}")
         stars: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
         # Sort parameters in the order of the code's variables, in which keyword-only arguments precede *args.
         parameters.sort(
             key=lambda parameter: (parameter.kind in stars, parameter.kind == inspect.Parameter.VAR_KEYWORD)
         )
+        plain = [parameter.name for parameter in parameters if parameter.kind not in stars]
+        if isinstance(concrete_args, tuple) and concrete_args and parameters and not plain:
+            for number, value in enumerate(concrete_args):
+                args.append(self._placeholder(f"input_{number}", (), f"input_{number}", value))
+            return root_fn, args
+        if isinstance(concrete_args, tuple):
+            if len(plain) != len(concrete_args):
+                raise RuntimeError(
+                    f"Tracing expected {len(plain)} arguments but got {len(concrete_args)} concrete arguments"
+                )
+            concrete = dict(zip(plain, concrete_args, strict=True))
+        else:
+            concrete = dict(concrete_args or {})
+        unknown = set(concrete) - {parameter.name for parameter in parameters}
+        if unknown:
+            raise ValueError(f"fx.Tracer.trace(concrete_args): there is no argument {sorted(unknown)[0]!r}")
+        first = len(args)
         for parameter in parameters:
             target = stars.get(parameter.kind, "") + parameter.name
             default = () if parameter.default is inspect.Parameter.empty else (parameter.default,)
-            proxy = self.create_proxy("placeholder", target, default, {})
-            if parameter.name not in concrete:
-                args.append(proxy)
+            leaves, spec = pytree.tree_flatten(concrete.get(parameter.name, PH))
+            if spec.is_leaf():
+                args.append(self._placeholder(target, default, parameter.name, leaves[0]))
                 continue
-            value = concrete[parameter.name]
-            same = (
-                proxy == value
-                if value is not None
-                else self.create_proxy("call_function", _is_none, (proxy,), {})
-            )
-            if value is None or isinstance(value, (bool, int, float, str)):
-                message = f"{parameter.name} has been specialized to have value {value} but got another value"
-                self.create_proxy("call_function", _assert, (same, message), {})
-            args.append(value)
+            made = [
+                self._placeholder(f"{parameter.name}_{number}", (), f"{parameter.name} (leaf {number})", leaf)
+                for number, leaf in enumerate(leaves, 1)
+            ]
+            args.append(spec.unflatten(made))
+        called = root_fn
+        given = analysed.__func__ if bound else analysed
         variable = code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
         if variable or code.co_kwonlyargcount:
             # Create the same function with ordinary arguments in place of *args and **kwargs.
-            plain = code.replace(
+            ordinary = code.replace(
                 co_flags=code.co_flags & ~variable,
                 co_argcount=len(args) + bound,
                 co_posonlyargcount=0,
                 co_kwonlyargcount=0,
             )
-            given = analysed.__func__ if bound else analysed
-            made = FunctionType(plain, given.__globals__, given.__name__, None, given.__closure__)
-            return (functools.partial(made, analysed.__self__) if bound else made), args
-        return root_fn, args
+            called = FunctionType(ordinary, given.__globals__, given.__name__, None, given.__closure__)
+            if bound:
+                called = functools.partial(called, analysed.__self__)
+        _, spec = pytree.tree_flatten(tuple(args[first:]))
+        if all(child.is_leaf() for child in spec.children_specs):
+            return called, args
+        names = [stars.get(parameter.kind, "") + parameter.name for parameter in parameters]
+        defaults = {
+            parameter.name: parameter.default
+            for parameter in parameters
+            if parameter.default is not inspect.Parameter.empty
+        }
+        info = _PyTreeInfo(names, spec, None)
+        codegen = _PyTreeCodeGen(info, defaults)
+        self.graph.set_codegen(codegen)
+        for node in self.graph.find_nodes(op="placeholder"):
+            node.target = str(node.target).lstrip("*")
+        owner, leaves = args[:first], pytree.tree_leaves(tuple(args[first:]))
+
+        @functools.wraps(given if bound else root_fn)
+        def flattened(*leaves: Any) -> Any:
+            result = called(*owner, *spec.unflatten(leaves))
+            results, out_spec = pytree.tree_flatten(result)
+            codegen.pytree_info = info._replace(out_spec=out_spec)
+            return results
+
+        return flattened, leaves
+
+    def _placeholder(self, target: str, default: tuple[Any, ...], name: str, value: Any) -> Any:
+        """Create a placeholder. Return its proxy if `value` is a PHBase, and otherwise `value`, which the graph checks."""
+        proxy = self.create_proxy("placeholder", target, default, {})
+        if isinstance(value, PHBase):
+            for attribute, content in vars(value).items():
+                if not hasattr(proxy.node, attribute):
+                    setattr(proxy.node, attribute, content)
+            return proxy
+        if value is not None and not isinstance(value, (bool, int, float, str)):
+            warnings.warn(
+                f"fx: the graph does not check that the argument {name} is the value of type {type(value).__name__} that "
+                "the trace used",
+                stacklevel=4,
+            )
+            return value
+        same = (
+            proxy == value
+            if value is not None
+            else self.create_proxy("call_function", _is_none, (proxy,), {})
+        )
+        message = f"{name} has been specialized to have value {value} but got another value"
+        self.create_proxy("call_function", _assert, (same, message), {})
+        return value
 
     def _patch(self, stack: ExitStack, function: Callable[..., Any]) -> None:
         """Intercept calls and attributes of modules, and calls of wrapped functions, until the exit stack is closed."""
@@ -399,22 +557,35 @@ def _replaced(cls: type, name: str, value: Any) -> Any:
             setattr(cls, name, own)
 
 
-def symbolic_trace(root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None) -> Any:
+def symbolic_trace(
+    root: Module | Callable[..., Any], concrete_args: dict[str, Any] | tuple[Any, ...] | None = None
+) -> Any:
     """Trace a module or a function by calling it once with proxies for its arguments, and return a GraphModule.
 
     Args:
         root: the module or function to trace. A call of a layer of nn other than Sequential becomes one node; the calls of
             all other submodules are traced.
-        concrete_args: a dict from names of arguments to values that are passed in place of proxies; see
-            :meth:`Tracer.trace`.
+        concrete_args: values of arguments for which no proxies are created: a dict by name, or a tuple with a value for each
+            argument. The GraphModule still has these arguments. It raises AssertionError if a number, a string, a bool or
+            None differs from the value of the trace; for other values, the trace warns that they are not checked. `PH` in a
+            value stands for a proxy: if a value is a container, each leaf becomes a placeholder, and the GraphModule takes
+            containers of the same structure.
 
     Raises:
         TraceError: the traced program needs the value of a proxy.
+        ValueError: `concrete_args` has a name that is not an argument.
+        RuntimeError: `concrete_args` is a tuple of another length than the number of arguments.
+
+    A call of the GraphModule raises ValueError if an argument has another structure than in `concrete_args`.
 
     Example:
         >>> traced = torch.fx.symbolic_trace(nn.Sequential(nn.Linear(2, 2), nn.ReLU()))
         >>> [node.name for node in traced.graph.nodes]
         ['input_1', '_0', '_1', 'output']
+        >>> PH = torch.fx.PH
+        >>> traced = torch.fx.symbolic_trace(lambda x, n: [x["a"] * n, x["b"]], {"x": {"a": PH, "b": PH}, "n": 3})
+        >>> traced({"b": 1, "a": 2}, 3)
+        [6, 1]
     """
     from rushlight.fx.graph_module import GraphModule
 

@@ -10,15 +10,17 @@ import keyword
 import math
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import rushlight as torch
+from rushlight.fx import _pytree as fx_pytree
 from rushlight.fx._names import name_of
 from rushlight.fx.node import Argument, Node, Target, map_aggregate, map_arg
+from rushlight_core import pytree
 
-__all__ = ["Graph", "PythonCode"]
+__all__ = ["CodeGen", "Graph", "PythonCode"]
 
 # The beginning of the names of generated files, which tracebacks show.
 GENERATED = "<fx graph "
@@ -45,7 +47,8 @@ _INFIX = {
     "xor": "^",
 }
 _PREFIX = {"invert": "~", "neg": "-", "pos": "+"}
-_TAKEN = frozenset((*keyword.kwlist, *dir(builtins), "self", "torch", "inf", "nan", "device", "math"))
+_OWN_NAMES = ("self", "torch", "inf", "nan", "device", "math", "pytree", "fx_pytree")
+_TAKEN = frozenset((*keyword.kwlist, *dir(builtins), *_OWN_NAMES))
 _NUMBERED = re.compile(r"^([a-zA-Z_][0-9a-zA-Z_]*?)(?:_(\d+))?$")
 
 
@@ -90,6 +93,134 @@ class PythonCode:
     globals: dict[str, Any]
 
 
+TransformCodeFunc = Callable[[list[str]], list[str]]
+
+
+class CodeGen:
+    r"""Writes the first and the last line of the code of a graph. `Graph.set_codegen` sets it.
+
+    A subclass can give the code other arguments and results than the graph has. It then also overrides `process_inputs` and
+    `process_outputs`, which Interpreter calls.
+
+    Example:
+        >>> class OneList(torch.fx.graph.CodeGen):
+        ...     def gen_fn_def(self, free_vars, maybe_return_annotation):
+        ...         return f"def forward(self, values):\n    {', '.join(free_vars)}, = values"
+        ...     def process_inputs(self, values):
+        ...         return values
+        >>> traced = torch.fx.symbolic_trace(lambda x, y: x - y)
+        >>> traced.graph.set_codegen(OneList())
+        >>> _ = traced.recompile()
+        >>> traced([torch.tensor(3.0), torch.tensor(1.0)])
+        tensor(2.)
+    """
+
+    def __init__(self) -> None:
+        self._body_transformer: TransformCodeFunc | None = None
+        self._func_name: str = "forward"
+        self._root: str = "self"
+
+    def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str) -> str:
+        """Return the beginning of the function, up to the colon and any lines that define `free_vars`.
+
+        Args:
+            free_vars: the placeholders, as they are written in a list of parameters: "x", "*args", "y = 3".
+            maybe_return_annotation: an annotation of the result with its arrow, or an empty string.
+        """
+        parameters = free_vars if free_vars[:1] == [self._root] else [self._root, *free_vars]
+        return f"def {self._func_name}({', '.join(parameters)}){maybe_return_annotation}:"
+
+    def generate_output(self, output_args: Argument, *, repr_fn: Callable[[Any], str] = repr) -> str:
+        """Return the statement that returns `output_args`. `repr_fn` writes nodes and values as code."""
+        return f"return {repr_fn(output_args)}"
+
+    def process_inputs(self, *args: Any) -> Any:
+        """Return the values of the graph's placeholders if the code is called with `args`."""
+        return args
+
+    def process_outputs(self, outputs: Any) -> Any:
+        """Return what the code returns if `outputs` is the output of the graph."""
+        return outputs
+
+    def additional_globals(self) -> list[tuple[str, Any]]:
+        """Return the global names that the lines of this object use, with their values."""
+        return []
+
+
+class _PyTreeInfo(NamedTuple):
+    """The containers among the arguments and results of a traced function.
+
+    `orig_args` are the names of its parameters, with the stars of `*args` and `**kwargs`.
+    """
+
+    orig_args: list[str]
+    in_spec: pytree.TreeSpec
+    out_spec: pytree.TreeSpec | None
+
+
+class _PyTreeCodeGen(CodeGen):
+    """Code that takes containers and returns a container, for a graph whose placeholders and results are their leaves."""
+
+    def __init__(self, pytree_info: _PyTreeInfo, defaults: dict[str, Any] | None = None) -> None:
+        super().__init__()
+        self.pytree_info = pytree_info
+        self._defaults = dict(defaults or {})
+
+    def _default(self, name: str) -> str:
+        if name not in self._defaults:
+            return ""
+        value = self._defaults[name]
+        plain = value is None or type(value) in (bool, int, str)
+        return f" = {value!r}" if plain else f" = _default_{name}"
+
+    def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str) -> str:
+        """Return a definition with the parameters of the traced function, and a line that flattens them."""
+        names = self.pytree_info.orig_args
+        plain = [name.lstrip("*") for name in names]
+        parameters = [name + self._default(name) for name in names]
+        definition = super().gen_fn_def(parameters, maybe_return_annotation)
+        variables = "".join(f"{variable.partition(' = ')[0].lstrip('*')}, " for variable in free_vars)
+        values = f"({', '.join(plain)}{',' * (len(plain) == 1)})"
+        call = f"fx_pytree.flatten_arguments({plain}, {values}, {self._root}._in_spec)"
+        return f"{definition}\n    {f'{variables}= ' * bool(variables)}{call}"
+
+    def generate_output(self, output_args: Argument, *, repr_fn: Callable[[Any], str] = repr) -> str:
+        """Return a statement that returns a container of the results."""
+        if self.pytree_info.out_spec is None:
+            return super().generate_output(output_args, repr_fn=repr_fn)
+        return f"return pytree.tree_unflatten({repr_fn(output_args)}, {self._root}._out_spec)"
+
+    def process_inputs(self, *args: Any) -> Any:
+        """Return the leaves of the arguments of the traced function."""
+        kinds = {0: inspect.Parameter.POSITIONAL_OR_KEYWORD, 1: inspect.Parameter.VAR_POSITIONAL}
+        parameters = [
+            inspect.Parameter(
+                name.lstrip("*"),
+                kinds.get(name.count("*"), inspect.Parameter.VAR_KEYWORD),
+                default=self._defaults.get(name, inspect.Parameter.empty),
+            )
+            for name in self.pytree_info.orig_args
+        ]
+        bound = inspect.Signature(parameters).bind(*args)
+        bound.apply_defaults()
+        values = tuple(bound.arguments.values())
+        return fx_pytree.flatten_arguments(list(bound.arguments), values, self.pytree_info.in_spec)
+
+    def process_outputs(self, outputs: Any) -> Any:
+        """Return the container of the results."""
+        spec = self.pytree_info.out_spec
+        return outputs if spec is None else pytree.tree_unflatten(outputs, spec)
+
+    def additional_globals(self) -> list[tuple[str, Any]]:
+        """Return the modules that the generated lines use, and default values that cannot be written as literals."""
+        defaults = [
+            (f"_default_{name}", value)
+            for name, value in self._defaults.items()
+            if self._default(name) == f" = _default_{name}"
+        ]
+        return [("fx_pytree", fx_pytree), ("pytree", pytree), *defaults]
+
+
 class Graph:
     """A program as a list of nodes that ends with the "output" node.
 
@@ -118,6 +249,7 @@ class Graph:
         self._owner = owning_module
         self._tracer_cls = tracer_cls
         self._tracer_extras = tracer_extras
+        self._codegen = CodeGen()
 
     @property
     def owning_module(self) -> Any:
@@ -308,6 +440,52 @@ class Graph:
 
         return self._inserting(insert)
 
+    # Arguments and results of the code -------------------------------------------------------------------------
+
+    def set_codegen(self, codegen: CodeGen) -> None:
+        """Set the object that writes the first and the last line of the graph's code."""
+        self._codegen = codegen
+
+    def process_inputs(self, *args: Any) -> Any:
+        """Return the values of the placeholders if the code of the graph is called with `args`."""
+        return self._codegen.process_inputs(*args)
+
+    def process_outputs(self, out: Any) -> Any:
+        """Return what the code of the graph returns if `out` is the output of the graph."""
+        return self._codegen.process_outputs(out)
+
+    def on_generate_code(
+        self, make_transformer: Callable[[TransformCodeFunc | None], TransformCodeFunc | None]
+    ) -> AbstractContextManager[None]:
+        r"""Set a function that changes the lines of the generated code.
+
+        Args:
+            make_transformer: a function that receives the function that is set, or None, and returns the function to set.
+                That function receives the lines of the body, each with its line break, and returns lines.
+
+        Returns:
+            a context manager, at whose end the previous function is set again. `GraphModule.recompile` generates new code.
+
+        Example:
+            >>> traced = torch.fx.symbolic_trace(lambda x: x.relu())
+            >>> with traced.graph.on_generate_code(lambda _: lambda body: ["print('called')\n", *body]):
+            ...     _ = traced.recompile()
+            >>> traced(torch.tensor(2.0))
+            called
+            tensor(2.)
+        """
+        codegen, before = self._codegen, self._codegen._body_transformer
+        codegen._body_transformer = make_transformer(before)
+
+        @contextmanager
+        def restore() -> Iterator[None]:
+            try:
+                yield
+            finally:
+                codegen._body_transformer = before
+
+        return restore()
+
     # Passes --------------------------------------------------------------------------------------------------
 
     def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
@@ -369,6 +547,7 @@ class Graph:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Graph:
         copied = Graph(tracer_cls=self._tracer_cls)
+        copied._codegen = copy.deepcopy(self._codegen, memo)
         memo[id(self)] = copied
         values: dict[Node, Node] = {}
         for node in self.nodes:
@@ -392,7 +571,7 @@ class Graph:
         ]
         # A class that is defined in a function cannot be pickled.
         local = "<locals>" in getattr(self._tracer_cls, "__qualname__", "")
-        return _unpickled, (nodes, None if local else self._tracer_cls)
+        return _unpickled, (nodes, None if local else self._tracer_cls, self._codegen)
 
 
 @dataclass(frozen=True)
@@ -402,8 +581,9 @@ class _NodeNumber:
     number: int
 
 
-def _unpickled(nodes: list[Any], tracer_cls: Any) -> Graph:
+def _unpickled(nodes: list[Any], tracer_cls: Any, codegen: CodeGen | None = None) -> Graph:
     graph = Graph(tracer_cls=tracer_cls)
+    graph._codegen = codegen or CodeGen()
     made: list[Node] = []
 
     def found(value: Any) -> Any:
@@ -457,7 +637,10 @@ class _Writer:
         for node, user in last_user.items():
             if node.op != "output" and (node.op != "placeholder" or user is not node):
                 freed.setdefault(user, []).append(self._variables[node])
-        parameters, lines = [self._root], []
+        codegen = self._graph._codegen
+        codegen._root = self._root
+        parameters: list[str] = []
+        lines: list[str] = []
         returned = False
         for node in self._graph.nodes:
             if node.op == "placeholder":
@@ -468,7 +651,7 @@ class _Writer:
                 if plain != self._variables[node]:
                     lines.append(f"{self._variables[node]} = {plain}")
             elif node.op == "output":
-                lines.append(f"return {self._value(node.args[0])}")
+                lines.append(self._output(codegen, node.args[0]))
                 returned = True
                 break
             else:
@@ -478,8 +661,19 @@ class _Writer:
                 lines.append(line)
         if not returned:
             lines.append("return None")
-        body = "".join(f"    {line}\n" for line in lines)
-        return PythonCode(f"def forward({', '.join(parameters)}):\n{body}", self._globals)
+        for name, value in codegen.additional_globals():
+            self._globals[name] = value
+        body = [f"{line}\n" for line in lines]
+        if codegen._body_transformer is not None:
+            body = codegen._body_transformer(body)
+        indented = "".join(f"    {line}" if line.strip() else line for line in "".join(body).splitlines(True))
+        return PythonCode(f"{codegen.gen_fn_def(parameters, '')}\n{indented}", self._globals)
+
+    def _output(self, codegen: CodeGen, result: Argument) -> str:
+        # A subclass may define generate_output without the argument `repr_fn`.
+        accepted = inspect.signature(codegen.generate_output).parameters
+        options = {"repr_fn": self._value} if "repr_fn" in accepted else {}
+        return codegen.generate_output(result, **options)
 
     def _call(self, node: Node) -> str:
         if node.op == "get_attr":

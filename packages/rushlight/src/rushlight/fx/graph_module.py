@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import linecache
+import os
 from typing import Any
 
 from rushlight.fx.graph import GENERATED, Graph, PythonCode
@@ -98,8 +99,10 @@ class GraphModule(Module):
                 if node.op in ("get_attr", "call_module"):
                     _copy_attr(root, self, str(node.target))
         elif isinstance(root, dict):
-            wanted = {str(node.target) for node in graph.nodes if node.op in ("get_attr", "call_module")}
-            if missing := sorted(wanted - set(root)):
+            wanted = dict.fromkeys(
+                str(node.target) for node in graph.nodes if node.op in ("get_attr", "call_module")
+            )
+            if missing := [path for path in wanted if path not in root]:
                 raise RuntimeError(f"fx.GraphModule(root): has no '{missing[0]}', which the graph uses")
             for path in sorted(wanted, key=lambda path: path.count(".")):
                 *folders, field = path.split(".")
@@ -131,6 +134,10 @@ class GraphModule(Module):
     def recompile(self) -> PythonCode:
         """Generate `forward` from the current state of the graph."""
         code = self._graph.python_code("self")
+        containers = getattr(self._graph._codegen, "pytree_info", None)
+        if containers is not None:
+            object.__setattr__(self, "_in_spec", containers.in_spec)
+            object.__setattr__(self, "_out_spec", containers.out_spec)
         file = f"{GENERATED}{next(_numbers)}>"
         linecache.cache[file] = (len(code.src), None, code.src.splitlines(True), file)  # for tracebacks
         names = dict(code.globals)
@@ -151,6 +158,35 @@ class GraphModule(Module):
         if print_output:
             print(text)
         return text
+
+    def to_folder(self, folder: str | os.PathLike[str], module_name: str = "FxModule") -> None:
+        """Write the module as a Python package: `from <folder> import <module_name>` imports its class.
+
+        `module.py` contains the class with the code of `forward`, which can be edited. The constructor has no arguments and
+        creates linear layers, convolutions and batch norms by their constructors. Tensors are in `state_dict.pt`. All other
+        attributes are in `objects.pkl`, a pickle, so only import a folder from a source that you trust. The folder can be
+        moved.
+
+        Args:
+            folder: the folder. It is created if it does not exist, but its parent must exist. Existing files of these names
+                are replaced.
+            module_name: the name of the class.
+
+        Raises:
+            ValueError: `module_name` is not an identifier, or the graph calls a function that cannot be imported.
+            TypeError: an attribute cannot be pickled.
+
+        Example:
+            >>> import tempfile
+            >>> traced = torch.fx.symbolic_trace(nn.Sequential(nn.Linear(2, 3), nn.ReLU()))
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     traced.to_folder(folder, "Small")
+            ...     sorted(os.listdir(folder))
+            ['__init__.py', 'module.py', 'objects.pkl', 'state_dict.pt']
+        """
+        from rushlight.fx._folder import write_folder
+
+        write_folder(self, folder, module_name)
 
     def add_submodule(self, target: str, m: Module) -> bool:
         """Add a module at a path. Create modules for missing parts of the path.

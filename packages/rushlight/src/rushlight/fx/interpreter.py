@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -47,9 +48,16 @@ class Interpreter:
     def run(
         self, *args: Any, initial_env: dict[Node, Any] | None = None, enable_io_processing: bool = True
     ) -> Any:
-        """Run the graph and return its output. `initial_env` contains results of nodes; these nodes are not run."""
+        """Run the graph and return its output.
+
+        Args:
+            args: the arguments of the graph's code.
+            initial_env: the results of nodes that must not run.
+            enable_io_processing: whether `args` and the result are containers as in the graph's code. If False, `args` are
+                the values of the placeholders, and the result is the output of the graph.
+        """
         self.env = dict(initial_env or {})
-        self.args_iter = iter(args)
+        self.args_iter = iter(self.graph.process_inputs(*args) if enable_io_processing else args)
         last_users: dict[Node, list[Node]] = {}
         if self.garbage_collect_values:
             seen: set[Node] = set()
@@ -66,16 +74,17 @@ class Interpreter:
                     error.add_note(f"while fx.Interpreter ran {node.format_node()}")
                     raise
             if node.op == "output":
-                return self.env[node]
+                result = self.env[node]
+                return self.graph.process_outputs(result) if enable_io_processing else result
             for used in last_users.get(node, ()):
                 del self.env[used]
         return None
 
     def boxed_run(self, args_list: list[Any]) -> Any:
-        """Empty the list of arguments, run the graph with these arguments, and return the graph's output."""
+        """Empty a list of the values of the placeholders, run the graph with them, and return the graph's output."""
         args = tuple(args_list)
         args_list.clear()
-        return self.run(*args)
+        return self.run(*args, enable_io_processing=False)
 
     def run_node(self, n: Node) -> Any:
         """Return the result of one node."""
@@ -189,7 +198,8 @@ class Transformer(Interpreter):
 
     def transform(self) -> GraphModule:
         """Run the graph with proxies, and return a module with the recorded graph."""
-        result = self.run()
+        self.new_graph.set_codegen(copy.deepcopy(self.graph._codegen))
+        result = self.run(enable_io_processing=False)
         if result is not None:
 
             def node_of(a: Any) -> Any:

@@ -322,6 +322,12 @@ class Node:
     def __gt__(self, other: Node) -> bool:
         return other < self
 
+    def __le__(self, other: Node) -> bool:
+        return self is other or self < other
+
+    def __ge__(self, other: Node) -> bool:
+        return self is other or other < self
+
     def format_node(self) -> str | None:
         """Return the node as a line of text."""
         if self.op == "placeholder":

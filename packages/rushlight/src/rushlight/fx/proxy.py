@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import dis
 import enum
+import functools
 import inspect
 import operator
 from collections.abc import Callable, Iterator
-from types import MethodDescriptorType, WrapperDescriptorType
+from types import FrameType, MethodDescriptorType, WrapperDescriptorType
 from typing import Any
 
 import rushlight_core as core
 from rushlight.fx.graph import Graph
 from rushlight.fx.node import Argument, Node, Target, map_aggregate
 
-__all__ = ["Attribute", "GraphAppendingTracer", "Proxy", "TraceError", "TracerBase"]
+__all__ = [
+    "Attribute",
+    "GraphAppendingTracer",
+    "ParameterProxy",
+    "Proxy",
+    "TraceError",
+    "TracerBase",
+    "assert_fn",
+]
 
 _LITERALS = (
     bool,
@@ -42,12 +51,29 @@ class TraceError(ValueError):
     """
 
 
+def assert_fn(x: object) -> None:
+    """Raise AssertionError if `x` is false. A tracer with `trace_asserts` records `assert` as calls of this function.
+
+    Raises:
+        AssertionError: `x` is false.
+
+    Example:
+        >>> assert_fn(2 > 1)
+    """
+    if not x:
+        raise AssertionError("Assertion failed")
+
+
 class TracerBase:
     """Base class of tracers: creates nodes, and proxies for their results.
 
     Attributes:
         graph: the graph to which nodes are added.
         record_stack_traces: whether `node.stack_trace` names the source line that created the node.
+        trace_asserts: whether `assert proxy` and `assert not proxy` become calls of `assert_fn`, without the message. If
+            False, they raise TraceError.
+        module_stack: the modules whose calls are traced, the outermost first: a dict from paths to tuples of a path and a
+            class. A new node has a copy as `node.meta["nn_module_stack"]`, unless it is empty.
 
     Methods raise NotImplementedError for arguments that a graph cannot hold, and TraceError where a value of a proxy is
     needed.
@@ -63,6 +89,10 @@ class TracerBase:
     record_stack_traces: bool = False
     trace_asserts: bool = False
     proxy_buffer_attributes: bool = False
+
+    @functools.cached_property
+    def module_stack(self) -> dict[str, tuple[str, Any]]:
+        return {}
 
     def create_node(
         self,
@@ -93,6 +123,8 @@ class TracerBase:
         """Add a node with arguments that may be or contain proxies, and return a proxy for its result."""
         node_args, node_kwargs = self.create_arg(args), self.create_arg(kwargs)
         node = self.create_node(kind, target, node_args, node_kwargs, name, type_expr)
+        if self.module_stack:
+            node.meta["nn_module_stack"] = dict(self.module_stack)
         if self.record_stack_traces:
             node.stack_trace = _line_of_the_program()
         return proxy_factory_fn(node) if proxy_factory_fn else self.proxy(node)
@@ -205,6 +237,17 @@ class Proxy:
         return self.tracer.iter(self)
 
     def __bool__(self) -> bool:
+        frame = inspect.currentframe()
+        if self.tracer.trace_asserts and frame is not None and frame.f_back is not None:
+            expected = _asserted(frame.f_back)
+            if expected is not None:
+                condition = (
+                    self
+                    if expected
+                    else self.tracer.create_proxy("call_function", operator.not_, (self,), {})
+                )
+                self.tracer.create_proxy("call_function", assert_fn, (condition,), {})
+                return expected
         return self.tracer.to_bool(self)
 
     def __len__(self) -> int:
@@ -239,6 +282,19 @@ class Proxy:
         return found[0].create_proxy("call_function", func, args, kwargs or {})
 
 
+def _asserted(frame: FrameType) -> bool | None:
+    """Return the value that an `assert` requires if the frame evaluates its condition, and otherwise None."""
+    following = [
+        instruction
+        for instruction in dis.get_instructions(frame.f_code)
+        if instruction.offset >= frame.f_lasti
+    ]
+    names = [instruction.opname for instruction in following[:3] if instruction.opname != "TO_BOOL"]
+    if len(names) < 2 or names[1] != "LOAD_ASSERTION_ERROR" or not names[0].startswith("POP_JUMP"):
+        return None
+    return names[0].endswith("IF_TRUE")
+
+
 class Attribute(Proxy):
     """An attribute `proxy.name`. Using it adds a node for the attribute, and calling it adds a call of the method.
 
@@ -262,6 +318,56 @@ class Attribute(Proxy):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Proxy:
         return self.tracer.create_proxy("call_method", self.attr, (self.root, *args), kwargs)
+
+
+class ParameterProxy(Proxy):
+    """A proxy of a parameter, whose shape is known during the trace.
+
+    Args:
+        tracer: the tracer that creates nodes.
+        node: the node that reads the parameter.
+        name: the path of the parameter.
+        param: the parameter.
+
+    Example:
+        >>> class Halves(nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.weight = nn.Parameter(torch.ones(4))
+        ...     def forward(self, x):
+        ...         return x * self.weight if self.weight.shape[0] == 4 else x
+        >>> tracer = torch.fx.Tracer(param_shapes_constant=True)
+        >>> [node.name for node in tracer.trace(Halves()).nodes]
+        ['x', 'weight', 'mul', 'output']
+    """
+
+    def __init__(self, tracer: TracerBase, node: Node, name: str, param: core.Tensor) -> None:
+        super().__init__(node, tracer)
+        self.param = param
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"ParameterProxy({self.name})"
+
+    @property
+    def shape(self) -> Any:
+        return self.param.shape
+
+    def size(self, *dims: int) -> Any:
+        return self.param.size(*dims)
+
+    def dim(self) -> int:
+        return self.param.dim()
+
+    @property
+    def ndim(self) -> int:
+        return self.param.ndim
+
+    def numel(self) -> int:
+        return self.param.numel()
+
+    def nelement(self) -> int:
+        return self.param.numel()
 
 
 _BOTH_SIDES = [
