@@ -6,6 +6,8 @@ module with values and records the operators, so that the program can run withou
 
 from __future__ import annotations
 
+from rushlight.fx import passes as passes
+from rushlight.fx import subgraph_rewriter as subgraph_rewriter
 from rushlight.fx._symbolic_trace import PH as PH
 from rushlight.fx._symbolic_trace import ProxyableClassMeta, Tracer, symbolic_trace, wrap
 from rushlight.fx.graph import CodeGen, Graph, PythonCode

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from rushlight.fx._symbolic_trace import symbolic_trace
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule, _copy_attr
-from rushlight.fx.node import Node
-from rushlight_core import Tensor
+from rushlight.fx.node import Node, map_arg
+from rushlight.fx.passes.utils.matcher_utils import InternalMatch, SubgraphMatcher
 from rushlight_nn import Module
 
-__all__ = ["Match", "replace_pattern"]
+__all__ = ["Match", "ReplacedPatterns", "replace_pattern", "replace_pattern_with_filters"]
 
 
 class Match(NamedTuple):
@@ -27,8 +28,30 @@ class Match(NamedTuple):
 
     #: The node of the graph that matched the last node of the pattern.
     anchor: Node
-    #: The node of the graph for each node of the pattern.
-    nodes_map: dict[Node, Node]
+    #: The node of the graph for each node of the pattern. An argument of the pattern may map to a value that is not a node.
+    nodes_map: dict[Node, Any]
+
+
+@dataclass
+class ReplacedPatterns:
+    """A part of a graph that was replaced.
+
+    Attributes:
+        anchor: the node of the graph that matched the last result of the pattern.
+        nodes_map: the node of the graph for each node of the pattern.
+        replacements: the nodes that were added to the graph.
+
+    Example:
+        >>> traced = torch.fx.symbolic_trace(lambda x: x.relu() + 1)
+        >>> replace = torch.fx.subgraph_rewriter.replace_pattern_with_filters
+        >>> (replaced,) = replace(traced, lambda x: x.relu(), lambda x: x.tanh().exp())
+        >>> replaced.replacements
+        [tanh, exp]
+    """
+
+    anchor: Node
+    nodes_map: dict[Node, Any]
+    replacements: list[Node]
 
 
 def replace_pattern(
@@ -38,9 +61,9 @@ def replace_pattern(
 ) -> list[Match]:
     """Find the parts of a graph that make the same calls as `pattern`, and replace them by the calls of `replacement`.
 
-    An argument of the pattern matches any node, and different arguments match different nodes. A part is not replaced if
-    nodes outside the part use one of its intermediate values. If two matches overlap, only the match whose calls come first
-    is replaced.
+    An argument of the pattern matches any node, number or other value, and different arguments match different nodes. A part
+    is not replaced if a node that is not one of its results is used outside the part, or if a result is used before an
+    argument is computed. If two matches overlap, only the match whose calls come first is replaced.
 
     Args:
         gm: the module whose graph is changed. It is recompiled.
@@ -61,123 +84,102 @@ def replace_pattern(
         >>> len(matches), traced(torch.zeros(2), torch.zeros(2))
         (1, tensor([0., 0.]))
     """
-    searched, made = _traced(pattern), _traced(replacement)
-    arguments, results = _arguments(searched.graph), _results(searched.graph)
-    if not results or any(node.op == "placeholder" for node in results):
-        raise ValueError(
-            "fx.replace_pattern(pattern): must return the results of calls, but returns an argument "
-            "or no result"
-        )
-    if unused := [node.name for node in arguments if not node.users]:
-        raise ValueError(f"fx.replace_pattern(pattern): does not use its argument '{unused[0]}'")
-    if len(_arguments(made.graph)) != len(arguments) or len(_results(made.graph)) != len(results):
-        raise ValueError(
-            f"fx.replace_pattern(replacement): must have {len(arguments)} arguments and {len(results)} results like the"
-            f" pattern, got {len(_arguments(made.graph))} and {len(_results(made.graph))}"
-        )
-    matches: list[Match] = []
-    taken: set[Node] = set()
-    for anchor in gm.graph.nodes:
-        nodes = _match(searched, gm, results, anchor)
-        inner = {node for own, node in nodes.items() if own.op != "placeholder"}
-        if inner and not inner & taken and _is_closed(nodes, results):
-            taken |= inner
-            matches.append(Match(anchor, nodes))
+    replaced = replace_pattern_with_filters(gm, pattern, replacement)
+    return [Match(found.anchor, found.nodes_map) for found in replaced]
+
+
+Pattern = Callable[..., Any] | Graph | GraphModule
+
+
+def replace_pattern_with_filters(
+    gm: GraphModule,
+    pattern: Pattern,
+    replacement: Pattern | None = None,
+    match_filters: list[Callable[[InternalMatch, Graph, Graph], bool]] | None = None,
+    ignore_literals: bool = False,
+    replacement_callback: Callable[[InternalMatch, Graph, Graph], Graph] | None = None,
+    node_name_match: str = "",
+) -> list[ReplacedPatterns]:
+    """Replace the parts of a graph that match a pattern and pass filters. See `replace_pattern`.
+
+    Args:
+        gm: the module whose graph is changed. It is recompiled.
+        pattern: a function, which is traced, a traced module or a graph.
+        replacement: a function, a traced module or a graph. It is not used if `replacement_callback` is given.
+        match_filters: functions that receive a match, the graph of `gm` and the graph of the pattern. A match is replaced
+            only if all of them return True. The matches overlap neither before nor after filtering.
+        ignore_literals: whether numbers, strings and other values of the pattern match any such values.
+        replacement_callback: a function with the same arguments, which returns the graph that replaces the match.
+        node_name_match: a text. A result of the pattern also matches calls with another operation if the names of their
+            nodes contain this text.
+
+    Raises:
+        ValueError: `pattern` returns anything other than results of calls, or does not use an argument, or a replacement has
+            another number of arguments or results.
+        TypeError: neither `replacement` nor `replacement_callback` is given.
+
+    Example:
+        >>> traced = torch.fx.symbolic_trace(lambda x: x.relu() + 1 + x.sin().relu())
+        >>> of_argument = lambda match, graph, pattern: match.placeholder_nodes[0].op == "placeholder"
+        >>> replace = torch.fx.subgraph_rewriter.replace_pattern_with_filters
+        >>> len(replace(traced, lambda a: a.relu(), lambda a: a.tanh(), [of_argument]))
+        1
+    """
+    if replacement is None and replacement_callback is None:
+        raise TypeError("fx.replace_pattern_with_filters(): needs replacement or replacement_callback")
+    searched, common = _graph(pattern), None if replacement is None else _graph(replacement)
+    matcher = SubgraphMatcher(searched, ignore_literals=ignore_literals)
+    if replacement_callback is None and common is not None:
+        _check(common, searched)
+    matches = [
+        match
+        for match in matcher.match(gm.graph, node_name_match)
+        if all(passes(match, gm.graph, searched) for passes in match_filters or ())
+    ]
+    replaced: list[ReplacedPatterns] = []
     # The arguments of a later match may be results of an earlier one, which have been replaced.
-    now: dict[Node, Node] = {}
+    now: dict[Node, Any] = {}
     for match in matches:
-        _replace(gm, match.nodes_map, arguments, results, made, now)
-    for node in made.graph.nodes:
-        if node.op in ("call_module", "get_attr") and not _has(gm, str(node.target)):
-            _copy_attr(made, gm, str(node.target))
+        made = common if replacement_callback is None else replacement_callback(match, gm.graph, searched)
+        assert made is not None
+        _check(made, searched)
+        added = _replace(gm.graph, match, matcher, made, now)
+        if added is None:
+            continue
+        replaced.append(ReplacedPatterns(match.returning_nodes[-1], match.nodes_map, added))
+        for node in made.nodes:
+            if node.op in ("call_module", "get_attr") and not _has(gm, str(node.target)):
+                if not _has(made.owning_module, str(node.target)):
+                    raise RuntimeError(
+                        f"fx.replace_pattern(replacement): uses '{node.target}', which neither module has"
+                    )
+                _copy_attr(made.owning_module, gm, str(node.target))
     gm.graph.lint()
     gm.recompile()
-    return matches
+    return replaced
 
 
-def _traced(given: Callable[..., Any] | GraphModule) -> GraphModule:
-    made: GraphModule = given if isinstance(given, GraphModule) else symbolic_trace(given)
-    return made
+def _graph(given: Pattern) -> Graph:
+    if isinstance(given, Graph):
+        return given
+    made = given if isinstance(given, GraphModule) else symbolic_trace(given)
+    graph: Graph = made.graph
+    return graph
 
 
-def _arguments(graph: Graph) -> list[Node]:
-    return [node for node in graph.nodes if node.op == "placeholder"]
+def _check(made: Graph, pattern: Graph) -> None:
+    sizes = [
+        (len(graph.find_nodes(op="placeholder")), len(graph.output_node().all_input_nodes))
+        for graph in (pattern, made)
+    ]
+    if sizes[0] != sizes[1]:
+        raise ValueError(
+            f"fx.replace_pattern(replacement): must have {sizes[0][0]} arguments and {sizes[0][1]} results like the"
+            f" pattern, got {sizes[1][0]} and {sizes[1][1]}"
+        )
 
 
-def _results(graph: Graph) -> list[Node]:
-    return graph.output_node().all_input_nodes
-
-
-def _match(pattern: GraphModule, gm: GraphModule, results: list[Node], anchor: Node) -> dict[Node, Node]:
-    """Return the nodes of the match in which the last result is `anchor`, or an empty dict if there is none."""
-    for chosen in _choices(results[:-1], gm):
-        found: dict[Node, Node] = {}
-        if all(
-            _same(pattern, gm, own, node, found)
-            for own, node in zip([results[-1], *results[:-1]], [anchor, *chosen], strict=True)
-        ):
-            return found
-    return {}
-
-
-def _choices(results: list[Node], gm: GraphModule) -> Any:
-    """Yield lists of nodes of the graph that may match these results of a pattern, one node for each result."""
-    if not results:
-        yield []
-        return
-    for node in gm.graph.nodes:
-        if node.op == results[0].op:
-            for others in _choices(results[1:], gm):
-                yield [node, *others]
-
-
-def _same(pattern: GraphModule, gm: GraphModule, own: Any, value: Any, found: dict[Node, Node]) -> bool:
-    """Return whether `value`, from the graph, matches `own`, from the pattern, and add the matched nodes to `found`."""
-    if not isinstance(own, Node):
-        if isinstance(own, (tuple, list)):
-            return (
-                isinstance(value, (tuple, list))
-                and len(own) == len(value)
-                and all(_same(pattern, gm, a, b, found) for a, b in zip(own, value, strict=True))
-            )
-        if isinstance(own, dict):
-            return (
-                isinstance(value, dict)
-                and own.keys() == value.keys()
-                and all(_same(pattern, gm, own[key], value[key], found) for key in own)
-            )
-        if isinstance(own, slice):
-            return isinstance(value, slice) and _same(
-                pattern, gm, (own.start, own.stop, own.step), (value.start, value.stop, value.step), found
-            )
-        return type(own) is type(value) and bool(own == value)
-    if not isinstance(value, Node):
-        return False
-    if own in found or value in found.values():
-        return found.get(own) is value
-    if own.op != "placeholder":
-        if own.op != value.op or not _same_target(pattern, gm, own, value):
-            return False
-        if not _same(pattern, gm, (own.args, own.kwargs), (value.args, value.kwargs), found):
-            return False
-    found[own] = value
-    return True
-
-
-def _same_target(pattern: GraphModule, gm: GraphModule, own: Node, node: Node) -> bool:
-    if own.op != "get_attr" or own.target == node.target:
-        return own.target == node.target
-    # As in PyTorch, any tensor matches a tensor of the pattern.
-    return isinstance(_find(pattern, own), Tensor) and isinstance(_find(gm, node), Tensor)
-
-
-def _find(module: Any, node: Node) -> Any:
-    for part in str(node.target).split("."):
-        module = getattr(module, part)
-    return module
-
-
-def _has(module: Module, path: str) -> bool:
+def _has(module: Module | None, path: str) -> bool:
     value: Any = module
     for part in path.split("."):
         if not hasattr(value, part):
@@ -186,36 +188,33 @@ def _has(module: Module, path: str) -> bool:
     return True
 
 
-def _is_closed(nodes: dict[Node, Node], results: list[Node]) -> bool:
-    """Return whether only nodes of the match use its intermediate values: all but results, arguments and attributes."""
-    inside = {node for own, node in nodes.items() if own.op != "placeholder"}
-    return all(
-        user in inside
-        for own, node in nodes.items()
-        if own not in results and own.op not in ("placeholder", "get_attr")
-        for user in node.users
-    )
-
-
 def _replace(
-    gm: GraphModule,
-    nodes: dict[Node, Node],
-    arguments: list[Node],
-    results: list[Node],
-    made: GraphModule,
-    now: dict[Node, Node],
-) -> None:
-    values = {
-        own: now.get(nodes[argument], nodes[argument])
-        for own, argument in zip(_arguments(made.graph), arguments, strict=True)
-    }
-    inside = {node for own, node in nodes.items() if own.op != "placeholder"}
-    ordered = [node for node in gm.graph.nodes if node in inside]
-    with gm.graph.inserting_before(ordered[-1]):
-        gm.graph.graph_copy(made.graph, values)
-    for own, result in zip(results, _results(made.graph), strict=True):
-        now[nodes[own]] = values[result]
-        nodes[own].replace_all_uses_with(values[result], lambda user: user not in inside)
+    graph: Graph, match: InternalMatch, matcher: SubgraphMatcher, made: Graph, now: dict[Node, Any]
+) -> list[Node] | None:
+    """Replace a match by the nodes of `made`, and return the new nodes, or None if the order of the graph prevents this."""
+    arguments = [
+        now.get(value, value) if isinstance(value, Node) else value for value in match.placeholder_nodes
+    ]
+    inside = {node for own, node in match.nodes_map.items() if own.op != "placeholder"}
+    outside = {user for node in match.returning_nodes for user in node.users if user not in inside}
+    ordered = [node for node in graph.nodes if node in inside]
+    place = next(node for node in graph.nodes if node in outside or node is ordered[-1])
+    if any(isinstance(value, Node) and not value < place for value in arguments):
+        return None
+    values: dict[Node, Any] = dict(zip(made.find_nodes(op="placeholder"), arguments, strict=True))
+    before = set(graph.nodes)
+    with graph.inserting_before(place):
+        graph.graph_copy(made, values)
+    added = [node for node in graph.nodes if node not in before]
+    for node, result in zip(match.returning_nodes, made.output_node().all_input_nodes, strict=True):
+        now[node] = values[result]
+
+        def changed(used: Node, old: Node = node, new: Any = values[result]) -> Any:
+            return new if used is old else used
+
+        for user in [user for user in node.users if user not in inside]:
+            user.args, user.kwargs = map_arg(user.args, changed), map_arg(user.kwargs, changed)
     for node in reversed(ordered):
         if not node.users:
-            gm.graph.erase_node(node)
+            graph.erase_node(node)
+    return added
