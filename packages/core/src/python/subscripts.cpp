@@ -47,14 +47,16 @@ int64_t wrap_index(int64_t index, int64_t size, int dim) {
 struct Range {
     int64_t start, step, length;
     bool backwards;  // whether the elements are taken from the last to the first
+    bool whole;  // whether the slice is `:`, which takes all elements of any dimension
 };
 Range read_slice(PyObject* slice, int64_t size) {
     Py_ssize_t start, stop, step;
     if (PySlice_Unpack(slice, &start, &stop, &step) < 0) throw PythonError();
+    const bool whole = start == 0 && stop == PY_SSIZE_T_MAX && step == 1;
     Py_ssize_t length = PySlice_AdjustIndices(size, &start, &stop, step);
-    if (step > 0) return {start, step, length, false};
-    if (length < 2) return {length ? start : 0, 1, length, false};
-    return {start + (length - 1) * step, -step, length, true};
+    if (step > 0) return {start, step, length, false, whole};
+    if (length < 2) return {length ? start : 0, 1, length, false, false};
+    return {start + (length - 1) * step, -step, length, true, false};
 }
 
 // A view under construction, as a geometry.
@@ -89,9 +91,10 @@ class RecordedView {
     int64_t ndim() const { return t_.dim(); }
     int64_t size(int d) const { return t_.sizes()[static_cast<size_t>(d)]; }
     void select(int d, int64_t i) { step(ops::select(t_, d, i)); }
+    // Whether a slice is recorded depends on its form and not on the size of the tensor, so that captures with several sizes
+    // record the same operators.
     void slice(int d, const Range& r) {
-        if (r.step != 1 || r.length != size(d))
-            step(ops::slice(t_, d, r.start, r.start + r.length * r.step, r.step));
+        if (!r.whole) step(ops::slice(t_, d, r.start, r.start + r.length * r.step, r.step));
     }
     void unsqueeze(int d) { step(ops::unsqueeze(t_, d)); }
     // x[...] must be a new tensor.
