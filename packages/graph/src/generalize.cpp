@@ -5,6 +5,7 @@
 #include "rushlight/graph/graph.h"
 #include "rushlight/schema.h"
 #include "text.h"
+#include "walk.h"
 
 namespace rushlight::graph {
 namespace {
@@ -114,6 +115,18 @@ class Generalizer {
                            other.size() > both ? b.describe(other[both], both) : "no further operator");
     }
 
+    // Whether the values of both graphs share memory alike, except that a call such as `reshape` or `contiguous` may return a
+    // view in one graph and a copy in the other, because tensors with sizes of 0 or 1 are contiguous in many orders.
+    static bool shares_memory_alike(const Graph& a, const Graph& b) {
+        const auto same = [](const ValueInfo& x, const ValueInfo& y) { return x.memory == y.memory; };
+        if (std::ranges::equal(a.values, b.values, same)) return true;
+        if (a.values.size() != b.values.size()) return false;
+        const SharedMemory x(a), y(b);
+        for (ValueId id = 0; id < a.values.size(); ++id)
+            if (x.of(id) != y.of(id)) return false;
+        return true;
+    }
+
     void check_structure(size_t run) const {
         const Graph &a = graphs_[0], &b = graphs_[run];
         check_nodes(run, a.nodes, b.nodes);
@@ -124,9 +137,8 @@ class Generalizer {
         const auto same_constant = [](const Constant& x, const Constant& y) {
             return x.name == y.name && x.value == y.value && x.kind == y.kind && x.written == y.written;
         };
-        const auto same_value = [](const ValueInfo& x, const ValueInfo& y) { return x.memory == y.memory; };
         if (!std::ranges::equal(a.constants, b.constants, same_constant) || a.outputs != b.outputs ||
-            !std::ranges::equal(a.values, b.values, same_value))
+            !shares_memory_alike(a, b))
             fail_structure(run, count(a), count(b) + ", whose names or shared memory differ");
         if (a.metadata != b.metadata)
             fail_structure(run, "one structure of results", "another structure of results");

@@ -154,6 +154,42 @@ def test_quotients_are_right_for_every_size(
         assert program(core.ones(n)).shape[0] == length(n), n
 
 
+def swapped(x: Any) -> Any:
+    return x.transpose(0, 1).reshape(x.shape[1], x.shape[0] * 4)
+
+
+def attention(x: Any) -> Any:
+    b, t, c = x.shape
+    q = x.view(b, t, 2, c // 2).transpose(1, 2)
+    y = (q @ q.transpose(-2, -1)).softmax(-1) @ q
+    return y.transpose(1, 2).contiguous().view(b, t, c)
+
+
+EMPTY = {
+    "view": lambda x: x.view(x.shape[0] * x.shape[1], 4),
+    "view with -1": lambda x: x.view(-1, 4),
+    "flatten": lambda x: x.flatten(0, 1),
+    "copied": swapped,
+    "repeated": lambda x: x[:, :, None].expand(-1, -1, 3, -1).reshape(x.shape[0], x.shape[1] * 3, 4),
+    "heads": attention,
+    "slice": lambda x: x[:, 1:] + 1,
+    "written": lambda x: x.transpose(0, 1).contiguous().add_(1),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+@pytest.mark.parametrize(("b", "t"), [(0, 2), (2, 0), (0, 0)])
+def test_reshaping_of_empty_tensors(name: str, b: int, t: int, function_module: Any, tmp_path: Path) -> None:
+    # With sizes of 0 and 1, `reshape` and `contiguous` return views of tensors that they copy with other sizes.
+    forward = EMPTY[name]
+    shapes = {"x": {0: Dim("b", min=b), 1: Dim("t", min=t)}}
+    program = exported(function_module, lambda x: forward(x.clone()), core.randn(3, 5, 4), shapes=shapes)
+    save(program, tmp_path / "m")
+    for one in (program, load(tmp_path / "m"), program.simplify()):
+        for shape in [(i, j, 4) for i in range(b, 4) for j in range(t, 4)]:
+            check(one, lambda x: forward(x.clone()), shape)
+
+
 def test_numbers_that_nothing_explains_are_refused(function_module: Any) -> None:
     n = {"x": {0: Dim("n")}}
     with pytest.raises(
