@@ -12,6 +12,11 @@ namespace {
 
 using Numbers = std::vector<int64_t>;
 
+// Sizes that decide between expressions are at most this number above the examples.
+constexpr int64_t kFarthest = 133;
+// An error shows the values of an integer in this number of graphs.
+constexpr size_t kMostShown = 8;
+
 class Generalizer {
   public:
     Generalizer(const std::vector<Graph>& graphs, std::vector<Symbol> symbols,
@@ -21,7 +26,7 @@ class Generalizer {
           out_(with_symbols(graphs[0], std::move(symbols))),
           fitting_(out_, values) {}
 
-    Graph run() {
+    void run() {
         for (size_t i = 1; i < graphs_.size(); ++i) check_structure(i);
         // Proceed in the order of the program, so that the sizes of a result have expressions before they are used.
         std::vector<bool> done(out_.values.size(), false);
@@ -45,8 +50,14 @@ class Generalizer {
         std::vector<const std::vector<Node>*> lists;
         for (const Graph& graph : graphs_) lists.push_back(&graph.nodes);
         generalize_nodes(out_.nodes, lists, take);
-        return std::move(out_);
     }
+
+    Numbers undecided(const std::vector<Numbers>& tried) const {
+        std::vector<Numbers> all = values_;
+        all.insert(all.end(), tried.begin(), tried.end());
+        return fitting_.undecided(all, kFarthest).value_or(Numbers());
+    }
+    Graph take() { return std::move(out_); }
 
   private:
     // `lists` contains the list of nodes of each graph.
@@ -149,8 +160,9 @@ class Generalizer {
         if (std::ranges::all_of(seen, [&](int64_t v) { return v == seen[0]; })) return std::nullopt;
         if (auto found = fitting_.explain(seen)) return found;
         std::string all;
-        for (size_t i = 0; i < seen.size(); ++i)
+        for (size_t i = 0; i < std::min(seen.size(), kMostShown); ++i)
             all += (i ? "; " : "") + std::to_string(seen[i]) + " with " + sizes_of(i);
+        if (seen.size() > kMostShown) all += "; ...";
         throw_runtime("capture: no expression of the input sizes gives the values of %s: %s", what.c_str(),
                       all.c_str());
     }
@@ -232,14 +244,18 @@ class Generalizer {
 }  // namespace
 
 Graph generalize(const std::vector<Graph>& graphs, std::vector<Symbol> symbols,
-                 const std::vector<std::vector<int64_t>>& values) {
+                 const std::vector<std::vector<int64_t>>& values, std::vector<int64_t>* undecided,
+                 const std::vector<std::vector<int64_t>>& tried) {
     RL_CHECK(graphs.size() >= 5 && values.size() == graphs.size(), throw_value,
              "generalize: needs at least five graphs, with the values of their symbols, got %zu",
              graphs.size());
     for (const auto& run : values)
         RL_CHECK(run.size() == symbols.size(), throw_value,
                  "generalize: got %zu values for the %zu symbols of a graph", run.size(), symbols.size());
-    return Generalizer(graphs, std::move(symbols), values).run();
+    Generalizer generalizer(graphs, std::move(symbols), values);
+    generalizer.run();
+    if (undecided) *undecided = generalizer.undecided(tried);
+    return generalizer.take();
 }
 
 }  // namespace rushlight::graph

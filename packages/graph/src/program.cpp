@@ -338,10 +338,12 @@ Program::Program(Graph graph, std::vector<Tensor> constants) {
 Program::Program(std::shared_ptr<const State> state) : state_(std::move(state)) {}
 
 Program Program::generalize(const std::vector<Program>& programs, std::vector<Symbol> symbols,
-                            const std::vector<std::vector<int64_t>>& values) {
+                            const std::vector<std::vector<int64_t>>& values,
+                            std::vector<int64_t>* undecided,
+                            const std::vector<std::vector<int64_t>>& tried) {
     std::vector<Graph> graphs;
     for (const Program& program : programs) graphs.push_back(program.graph());
-    Graph graph = graph::generalize(graphs, std::move(symbols), values);
+    Graph graph = graph::generalize(graphs, std::move(symbols), values, undecided, tried);
     StagesOff untraced(kAllStages);
     for (size_t i = 0; i < graph.constants.size(); ++i)
         for (const Program& program : programs) {

@@ -154,6 +154,113 @@ def test_quotients_are_right_for_every_size(
         assert program(core.ones(n)).shape[0] == length(n), n
 
 
+def rows_of_windows(x: Any) -> Any:
+    n = x.shape[1]
+    padded = core.constant_pad_nd(x, [0, -n % 8])
+    return padded.view(x.shape[0], -1, 8).sum(2)
+
+
+def windows(x: Any) -> Any:
+    b, h, w, c = x.shape
+    high, wide = h + -h % 7, w + -w % 7
+    x = core.constant_pad_nd(x, [0, 0, 0, wide - w, 0, high - h])
+    x = x.view(b, high // 7, 7, wide // 7, 7, c).permute(0, 1, 3, 2, 4, 5).reshape(-1, 49, c) * 2
+    x = x.view(b, high // 7, wide // 7, 7, 7, c).permute(0, 1, 3, 2, 4, 5).reshape(b, high, wide, c)
+    return x[:, :h, :w].contiguous()
+
+
+# Lengths that a program computes in Python from the sizes n and m.
+COMPUTED: dict[str, Callable[[int, int], int]] = {
+    "remainder": lambda n, m: n % 3 + 1,
+    "remainder of a larger divisor": lambda n, m: n % 32,
+    "padding": lambda n, m: -n % 7,
+    "padding to a multiple of 32": lambda n, m: (n + 31) // 32 * 32 - n,
+    "padding to a multiple of 100": lambda n, m: -n % 100,
+    "rounded up to a multiple": lambda n, m: -(-n // 32) * 32,
+    "a large divisor": lambda n, m: (n + 99) // 100,
+    "a large power of two": lambda n, m: n // 128 + 1,
+    "half of a product": lambda n, m: n * (n - 1) // 2,
+    "a polynomial": lambda n, m: n * n + 3 * n + 1,
+    "a polynomial of two sizes": lambda n, m: 2 * n * m + 3 * n - m + 5,
+    "a quotient of a product": lambda n, m: (n * m + 7) // 8,
+    "the mean": lambda n, m: (n + m) // 2,
+    "three quarters": lambda n, m: 3 * n // 4,
+    "a grid": lambda n, m: (n // 2) * (m // 2 + 1),
+    "a grid of windows": lambda n, m: ((n + 31) // 32) * ((m + 31) // 32) + 1,
+    "a grid of patches": lambda n, m: ((n + 2 - 3) // 2 + 1) * ((m + 2 - 3) // 2 + 1),
+    "a quotient of sizes": lambda n, m: n // m,
+    "a quotient of sizes, rounded up": lambda n, m: -(-n // m) + 1,
+    "a quotient of a quotient": lambda n, m: (n + 1) // 2 // 5,
+}
+
+
+@pytest.mark.parametrize("example", [(20, 13), (70, 130)])
+@pytest.mark.parametrize("name", COMPUTED)
+def test_lengths_that_programs_compute(name: str, example: tuple[int, int], function_module: Any) -> None:
+    length = COMPUTED[name]
+
+    def forward(x: Any) -> Any:
+        return core.zeros(length(*x.shape)) + x[0, 0]
+
+    shapes = {"x": {0: Dim("n"), 1: Dim("m")}}
+    run = exported(function_module, forward, core.ones(example), shapes=shapes).module()
+    for n in range(2, 160):
+        for m in (2, 3, n, 2 * n - 1, 97):
+            if m >= 2:
+                assert run(core.ones(n, m)).shape[0] == length(n, m), (n, m)
+
+
+@pytest.mark.parametrize(
+    ("forward", "example", "dims"), [(rows_of_windows, (2, 10), (1,)), (windows, (1, 15, 20, 2), (1, 2))]
+)
+def test_windows_of_padded_tensors(
+    forward: Any, example: tuple[int, ...], dims: tuple[int, ...], function_module: Any
+) -> None:
+    shapes = {"x": {dim: Dim(f"n{dim}") for dim in dims}}
+    program = exported(function_module, forward, core.randn(example), shapes=shapes)
+    for step in range(70):
+        shape = list(example)
+        for dim in dims:
+            shape[dim] = 2 + step * dim % 61
+        check(program, forward, tuple(shape))
+
+
+def test_padding_that_is_linear_near_the_example(function_module: Any) -> None:
+    def forward(x: Any) -> Any:
+        return core.constant_pad_nd(x, [0, -x.shape[0] % 128])  # 384 - n for all n from 257 to 384
+
+    program = exported(function_module, forward, core.ones(300), shapes={"x": {0: Dim("n")}})
+    check(program, forward, (2,), (127,), (128,), (129,), (256,), (257,), (385,), (1000,))
+
+
+def test_a_function_that_fails_for_small_and_for_large_sizes(function_module: Any) -> None:
+    def forward(x: Any) -> Any:
+        if not 4 <= x.shape[0] <= 100:
+            raise IndexError("no such position")
+        return x[1:] * 2
+
+    program = exported(function_module, forward, core.ones(30), shapes={"x": {0: Dim("n")}})
+    check(program, forward, (4,), (30,), (100,))
+
+    def reads(x: Any) -> Any:
+        return x * 2 if x.shape[0] < 100 else x * x[0].item()
+
+    with pytest.raises(RuntimeError, match="reads the values of a tensor"):
+        exported(function_module, reads, core.ones(30), shapes={"x": {0: Dim("n")}})
+
+
+def test_slices_up_to_the_end_are_slices(function_module: Any) -> None:
+    table = core.randn(16, 3)
+
+    def forward(x: Any) -> Any:
+        return x + table[: x.shape[0]] + x[0:]
+
+    for example in (16, 5):  # the first slice takes all elements of the table if the size is 16
+        shapes = {"x": {0: Dim("n", max=16)}}
+        program = exported(function_module, forward, core.randn(example, 3), shapes=shapes)
+        check(program, forward, *((n, 3) for n in range(2, 17)))
+
+
 def swapped(x: Any) -> Any:
     return x.transpose(0, 1).reshape(x.shape[1], x.shape[0] * 4)
 

@@ -41,29 +41,51 @@ def capture_sizes(
         with dynamic.capturing_sizes():
             return capture(function, arguments, named, state, module, expanded, below, around)
 
-    def generalize() -> Program:
+    def generalize() -> tuple[Program, tuple[int, ...] | None]:
         symbols = [
             (size.dim.name, size.dim.min, size.dim.max, size.occurrences, list(numbers))
             for size, numbers in zip(sizes, zip(*runs, strict=True), strict=True)
         ]
-        return Program.generalize(programs, symbols)
+        return Program.generalize(programs, symbols, failed)
 
+    failed: list[tuple[int, ...]] = []
     runs = list(zip(*values, strict=True))
     programs = [capture_at(found) for found in runs]
-    program = generalize()
-    if "//" not in program.text():
-        return program
-    # With few sizes, different quotients may agree: Note [Sizes of captures].
-    for found in zip(*(size.further_values(number) for number, size in enumerate(sizes)), strict=True):
+
+    def add(found: tuple[int, ...], must_run: bool) -> bool:
+        """Capture the function with these sizes. Return False if the function fails with them."""
+        if found in runs:
+            return True
         try:
-            programs.append(capture_at(found))
-        except Exception:
-            # The function may need sizes larger than the minimum of the range, which is 2 by default.
-            if all(value >= size.example for value, size in zip(found, sizes, strict=True)):
+            made = capture_at(found)
+        except Exception as error:
+            if must_run or "capture" in str(error):
                 raise
-            continue
+            failed.append(found)
+            return False
+        programs.append(made)
         runs.append(found)
-    return generalize()
+        return True
+
+    # Note [Sizes of captures]. The function may fail with sizes that are much larger than the example or smaller, although
+    # the ranges include them, because 2 is the default of the minimum.
+    for group in dynamic.far_captures(sizes):
+        any(add(found, False) for found in group)
+    try:
+        program, _ = generalize()
+        if "//" not in program.text():
+            return program
+    except RuntimeError:
+        pass  # with more captures, expressions of more forms are tried
+    for found in zip(*(size.further_values(number) for number, size in enumerate(sizes)), strict=True):
+        add(found, all(value >= size.example for value, size in zip(found, sizes, strict=True)))
+    program, undecided = generalize()
+    for _ in range(dynamic.DECIDING_CAPTURES):
+        if undecided is None:
+            break
+        add(undecided, False)
+        program, undecided = generalize()
+    return program
 
 
 def capture(

@@ -24,9 +24,19 @@ _MOST = 2**31 - 1
 # Quotients of sizes such as n // 4 + 1, -(-n // 4) and (n - 1) // 4 + 1 are equal for most n. They differ next to multiples
 # of the divisor. So the sizes of the captures include a multiple of a power of two and its neighbours, and a multiple of 15
 # and its successor. The power of two is larger for larger examples. In a narrow range, the captures have the next sizes.
-# If a program contains quotients, `_FURTHER` captures with random sizes follow, because six captures do not determine a
-# divisor, a shift, a factor and an offset. Random sizes may be smaller than the example.
-_FURTHER = 16
+#
+# These sizes are near the example, and expressions of another form can be equal there: the padding to a multiple of 128 is
+# 384 - n for all n from 257 to 384. So `far_values` follow, with a smaller size of every dimension, and with a larger size of
+# one dimension at a time, which limits the memory that they need.
+#
+# If a program contains quotients, or no expression explains an integer, `_FURTHER` captures follow, because a few captures do
+# not determine a divisor, a shift, a factor and an offset. Their sizes are `_EDGES`, which are multiples of common divisors
+# and their neighbours, and random sizes, which may be smaller than the example. While several quotients still agree for all
+# captures, captures with sizes for which they differ follow, at most `DECIDING_CAPTURES`.
+DECIDING_CAPTURES = 24
+_FURTHER = 18
+_EDGES = (32, 33, 31, 28, 29, 27, 64, 63)
+_FAR = 133
 _FURTHER_RANGE = 70
 _POWERS = ((64, 64), (32, 32), (0, 16))  # the smallest example, and the power of two
 # The largest size of captures is at least this, so that quotients of small sizes by larger divisors are not constant.
@@ -182,10 +192,33 @@ class Size:
         low, high = max(self.dim.min, 2), min(self.dim.max, self.example + max(_FURTHER_RANGE, self.example))
         sizes = list(range(low, high + 1))
         chance = random.Random(self.example + number)
+        edges = [size for size in _EDGES if low <= size <= high]
+        edges = edges[number:] + edges[:number]  # dimensions must not have the same sizes in all captures
+        others = _FURTHER - len(edges)
         return [
-            *chance.sample(sizes, min(_FURTHER, len(sizes))),
-            *chance.choices(sizes, k=max(0, _FURTHER - len(sizes))),
+            *edges,
+            *chance.sample(sizes, min(others, len(sizes))),
+            *chance.choices(sizes, k=max(0, others - len(sizes))),
         ]
+
+    def far_values(self) -> tuple[int, int]:
+        """Return a size that is smaller and a size that is larger than the other sizes, if the range allows this."""
+        return max(self.dim.min, min(self.example, 2), self.example // 3), min(self.dim.max, self.example + _FAR)
+
+
+def far_captures(sizes: Sequence[Size]) -> list[list[tuple[int, ...]]]:
+    """Return groups of sizes of captures that are far from the example. One capture of each group is enough.
+
+    In the first group, all sizes are small. In each other group, one size is large, and the others are small or, if the
+    function fails for small sizes, the sizes of the example.
+    """
+    small = tuple(size.far_values()[0] for size in sizes)
+    example = tuple(size.example for size in sizes)
+    groups = [[small]]
+    for number, size in enumerate(sizes):
+        large = size.far_values()[1]
+        groups.append([(*others[:number], large, *others[number + 1 :]) for others in (small, example)])
+    return groups
 
 
 _NARROW = (1, 2, 3, 4, 5)

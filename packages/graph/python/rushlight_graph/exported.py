@@ -184,8 +184,8 @@ def export(
         dynamic_shapes: sizes of the arguments that change from call to call. Pass a dict from the names of arguments to
             entries, or a sequence with an entry for each argument in their order. An entry for a tensor is a dict from
             dimensions to `Dim`, or a sequence with an entry for each dimension; None marks a size that does not change. If
-            `dynamic_shapes` is given, the module is called at least six times, with inputs of different sizes that are made
-            from the examples. Integers that differ between the calls become expressions of these sizes.
+            `dynamic_shapes` is given, the module is called at least eight times, with inputs of different sizes that are
+            made from the examples. Integers that differ between the calls become expressions of these sizes.
         strict: has no effect. The module is always run, as with `strict=False` in PyTorch, where `strict=True` analyzes
             Python's bytecode.
         preserve_module_call_signature: must be empty, because a program does not contain calls of submodules.

@@ -98,12 +98,14 @@ PyObject* program_from_bytes(PyObject*, PyObject* bytes) {
         return wrap_program(Program::from_bytes({data, static_cast<size_t>(size)}));
     });
 }
-// generalize(programs, symbols): `symbols` has a tuple (name, least, most, occurrences, values in the programs) for each
-// symbol, where an occurrence is a tuple (input, dimension, scale, offset).
+// generalize(programs, symbols, tried): `symbols` has a tuple (name, least, most, occurrences, values in the programs) for each
+// symbol, where an occurrence is a tuple (input, dimension, scale, offset). Returns the program, and the sizes for which
+// another program is needed, or None.
 PyObject* program_generalize(PyObject*, PyObject* args) {
     return guarded([&]() -> PyObject* {
-        PyObject *given, *symbols;
-        if (!PyArg_ParseTuple(args, "O!O!:generalize", &PyList_Type, &given, &PyList_Type, &symbols))
+        PyObject *given, *symbols, *sizes_tried;
+        if (!PyArg_ParseTuple(args, "O!O!O!:generalize", &PyList_Type, &given, &PyList_Type, &symbols,
+                              &PyList_Type, &sizes_tried))
             throw PythonError();
         std::vector<Program> programs;
         for (Py_ssize_t i = 0; i < PyList_GET_SIZE(given); ++i) {
@@ -139,7 +141,25 @@ PyObject* program_generalize(PyObject*, PyObject* args) {
             }
             all.push_back(std::move(symbol));
         }
-        return wrap_program(Program::generalize(programs, std::move(all), values));
+        std::vector<std::vector<int64_t>> tried;
+        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(sizes_tried); ++i) {
+            PyObject* sizes = PyList_GET_ITEM(sizes_tried, i);
+            RL_CHECK(PyTuple_Check(sizes), throw_type, "generalize(tried): needs tuples, got %s",
+                     Py_TYPE(sizes)->tp_name);
+            tried.emplace_back();
+            for (Py_ssize_t s = 0; s < PyTuple_GET_SIZE(sizes); ++s)
+                tried.back().push_back(PyLong_AsLongLong(PyTuple_GET_ITEM(sizes, s)));
+        }
+        if (PyErr_Occurred()) throw PythonError();
+        std::vector<int64_t> undecided;
+        const Object program =
+            checked(wrap_program(Program::generalize(programs, std::move(all), values, &undecided, tried)));
+        if (undecided.empty()) return Py_BuildValue("(OO)", program.get(), Py_None);
+        const Object sizes = checked(PyTuple_New(static_cast<Py_ssize_t>(undecided.size())));
+        for (size_t s = 0; s < undecided.size(); ++s)
+            PyTuple_SET_ITEM(sizes.get(), static_cast<Py_ssize_t>(s),
+                             checked(PyLong_FromLongLong(undecided[s])).release());
+        return Py_BuildValue("(OO)", program.get(), sizes.get());
     });
 }
 PyObject* program_save(PyObject* self, PyObject* path) {
@@ -236,7 +256,8 @@ PyMethodDef program_methods[] = {
     {"from_bytes", program_from_bytes, METH_O | METH_STATIC,
      "from_bytes(bytes): Read a program from the content of a file."},
     {"generalize", program_generalize, METH_VARARGS | METH_STATIC,
-     "generalize(programs, symbols): Build one program with dynamic sizes from captures that differ in sizes."},
+     "generalize(programs, symbols, tried): Build one program from captures with several sizes. Return it, and the sizes for\n"
+     "which another capture is needed, or None."},
     {"save", program_save, METH_O, "save(path): Write the program to a file."},
     {"to_bytes", program_to_bytes, METH_NOARGS, "Return the content of the file that `save` would write."},
     {"with_metadata", program_with_metadata, METH_O,

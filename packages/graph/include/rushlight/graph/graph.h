@@ -173,8 +173,14 @@ RL_API std::vector<int64_t> evaluate(const Graph& graph, const std::vector<int64
 /// `values` has the value of each symbol for each graph. The values for the first graph become the examples of the
 /// symbols. If the graphs call different operators or no expression fits an integer, raises a RuntimeError that names
 /// the lines.
+///
+/// Several expressions may fit an integer. If `undecided` is not null, it is set to values of the symbols for which such
+/// expressions have different values, so that a further graph with these sizes decides between them. It is set to an empty
+/// list if there are no such values near the examples that are not in `values` or `tried`.
 RL_API Graph generalize(const std::vector<Graph>& graphs, std::vector<Symbol> symbols,
-                        const std::vector<std::vector<int64_t>>& values);
+                        const std::vector<std::vector<int64_t>>& values,
+                        std::vector<int64_t>* undecided = nullptr,
+                        const std::vector<std::vector<int64_t>>& tried = {});
 
 /// The number of bytes that the results of a run need, without inputs, constants and the operators' scratch memory.
 /// The memory of a result is live from the node that allocates it to the last node that uses it.

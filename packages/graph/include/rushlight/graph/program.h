@@ -18,7 +18,9 @@ class RL_API Program {
     /// Combines several captures of a program into one program, like the function `generalize` of graphs. Raises
     /// RuntimeError if constants that are not state have different elements.
     static Program generalize(const std::vector<Program>& programs, std::vector<Symbol> symbols,
-                              const std::vector<std::vector<int64_t>>& values);
+                              const std::vector<std::vector<int64_t>>& values,
+                              std::vector<int64_t>* undecided = nullptr,
+                              const std::vector<std::vector<int64_t>>& tried = {});
 
     /// Reads a file that `save` wrote. Constants are memory-mapped, not copied. If the program writes to them, the
     ///file does not change.
