@@ -117,3 +117,40 @@ def test_a_batch_in_training() -> None:
     for n in (2, 7, 4):
         x = torch.randn(n, 3, 40, 40)
         assert torch.equal(run(x), twin(x))
+
+
+class UNet(nn.Module):
+    """Two levels, whose results are resized to the size of the level above or are padded to it."""
+
+    def __init__(self, pads: bool) -> None:
+        super().__init__()
+        self.pads = pads
+        self.layers = nn.ModuleList(nn.Conv2d(i, 2, 3, padding=1) for i in (1, 2, 2, 4))
+
+    def up(self, x: Any, above: Any) -> Any:
+        if not self.pads:
+            return F.interpolate(x, size=above.shape[-2:], mode="bilinear")
+        x = F.interpolate(x, scale_factor=2)
+        rows, columns = (above.shape[d] - x.shape[d] for d in (2, 3))
+        return F.pad(x, [columns // 2, columns - columns // 2, rows // 2, rows - rows // 2])
+
+    def forward(self, x: Any) -> Any:
+        a = self.layers[0](x)
+        b = self.layers[1](F.max_pool2d(a, 2))
+        c = self.layers[2](F.max_pool2d(b, 2))
+        d = self.layers[3](torch.cat([self.up(c, b), b], 1))
+        return torch.cat([self.up(d, a), a], 1)
+
+
+@pytest.mark.parametrize("pads", [False, True])
+def test_a_unet_with_odd_sizes(pads: bool) -> None:
+    shapes = {"x": {2: Dim("h", min=12), 3: Dim("w", min=12)}}
+    others = [torch.randn(1, 1, h, w) for h, w in ((12, 12), (13, 35), (64, 31), (95, 18), (18, 95))]
+    check(UNet(pads).eval(), shapes, torch.randn(1, 1, 37, 29), others)
+
+
+def test_images_that_are_enlarged_by_a_fraction() -> None:
+    shapes = {"input": {2: Dim("h"), 3: Dim("w")}}
+    model = nn.Upsample(scale_factor=1.5, mode="bilinear")
+    others = [torch.randn(1, 1, h, w) for h, w in ((2, 3), (13, 20), (20, 13), (40, 39))]
+    check(model, shapes, torch.randn(1, 1, 20, 13), others)

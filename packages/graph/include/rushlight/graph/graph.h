@@ -183,7 +183,8 @@ RL_API Graph generalize(const std::vector<Graph>& graphs, std::vector<Symbol> sy
                         const std::vector<std::vector<int64_t>>& tried = {});
 
 /// The number of bytes that the results of a run need, without inputs, constants and the operators' scratch memory.
-/// The memory of a result is live from the node that allocates it to the last node that uses it.
+/// The memory of a result is live from the node that allocates it to the last node that uses it. A plan is an estimate for
+/// programs that must know the memory of a run before it. Runs allocate each result separately (decision 0083).
 struct MemoryPlan {
     int64_t peak = 0;  // the largest number of bytes that are live at the same time
     int64_t block = 0;  // the size of one block that holds all results
