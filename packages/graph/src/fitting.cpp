@@ -179,7 +179,9 @@ uint32_t Fitting::combine(const std::vector<std::pair<int64_t, uint32_t>>& terms
         for (const auto& [factor, expression] : terms) {
             if (factor == 0 || (factor > 0) != positive) continue;
             if (!sum) sum = linear(expression, factor, 0);
-            else sum = join(positive ? Kind::Add : Kind::Subtract, *sum, linear(expression, std::abs(factor), 0));
+            else
+                sum = join(positive ? Kind::Add : Kind::Subtract, *sum,
+                           linear(expression, std::abs(factor), 0));
         }
     return sum ? linear(*sum, 1, offset) : constant(offset);
 }
@@ -245,7 +247,8 @@ std::optional<uint32_t> Fitting::choose(std::vector<Quotient> candidates) {
     }
     const uint32_t found = combine({{chosen.x, chosen.of}, {chosen.q, part}}, chosen.offset);
     candidates.erase(best);
-    std::erase_if(candidates, [&](const Quotient& other) { return other.cost > chosen.cost + kMostMoreCost; });
+    std::erase_if(candidates,
+                  [&](const Quotient& other) { return other.cost > chosen.cost + kMostMoreCost; });
     if (!candidates.empty()) alternatives_.emplace_back(found, std::move(candidates));
     return found;
 }
@@ -267,8 +270,7 @@ std::optional<uint32_t> Fitting::find_quotient(const Numbers& seen) {
                     cost_of(divisor, shift) + (line->scale == 1 ? 0 : 8) + 2 * std::abs(line->offset);
                 if (cost > least + kMostMoreCost || candidates.size() == kMostCandidates) return false;
                 least = std::min(least, cost);
-                candidates.push_back(
-                    {cost, known.expression, shift, divisor, 0, line->scale, line->offset});
+                candidates.push_back({cost, known.expression, shift, divisor, 0, line->scale, line->offset});
                 return false;
             });
     }
@@ -454,7 +456,8 @@ std::optional<uint32_t> Fitting::find_divided(const Numbers& seen) {
     for (size_t a = 0; a < count; ++a)
         for (size_t b = 0; b < count; ++b) {
             const Numbers &x = known_[a].seen, &y = known_[b].seen;
-            if (!fits(x) || !fits(y) || std::ranges::any_of(y, [](int64_t value) { return value <= 0; })) continue;
+            if (!fits(x) || !fits(y) || std::ranges::any_of(y, [](int64_t value) { return value <= 0; }))
+                continue;
             for (const bool up : {false, true}) {
                 for (size_t i = 0; i < seen.size(); ++i)
                     quotients[i] = floor_divide(x[i] + (up ? y[i] - 1 : 0), y[i]);
@@ -477,7 +480,8 @@ std::optional<uint32_t> Fitting::find_grid(const Numbers& seen) {
     const auto fit = [&](int64_t divisor, int64_t shift) {
         std::vector<size_t> usable;
         for (size_t k = 0; k < count; ++k)
-            if (fits(known_[k].seen) && divide(known_[k].seen, shift, divisor, quotients[k])) usable.push_back(k);
+            if (fits(known_[k].seen) && divide(known_[k].seen, shift, divisor, quotients[k]))
+                usable.push_back(k);
         for (size_t i = 0; i < usable.size(); ++i)
             for (size_t j = i; j < usable.size(); ++j) {
                 const size_t a = usable[i], b = usable[j];
@@ -495,7 +499,8 @@ std::optional<uint32_t> Fitting::find_grid(const Numbers& seen) {
                 const Known first = known_[a], second = known_[b];
                 const uint32_t rows = quotient(first, shift, divisor);
                 const uint32_t columns = a == b ? rows : quotient(second, shift, divisor);
-                found = combine({{c[0], join(Kind::Multiply, rows, columns)}, {c[1], rows}, {c[2], columns}}, c[3]);
+                found = combine({{c[0], join(Kind::Multiply, rows, columns)}, {c[1], rows}, {c[2], columns}},
+                                c[3]);
                 return true;
             }
         return false;

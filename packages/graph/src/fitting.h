@@ -85,7 +85,8 @@ class Fitting {
 
     Graph& graph_;
     std::vector<Known> known_;
-    std::vector<std::pair<uint32_t, std::vector<Quotient>>> alternatives_;  // the expressions that were chosen, and others
+    std::vector<std::pair<uint32_t, std::vector<Quotient>>>
+        alternatives_;  // the expressions that were chosen, and others
     std::map<int64_t, uint32_t> constants_;
 };
 

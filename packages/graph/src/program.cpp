@@ -338,8 +338,7 @@ Program::Program(Graph graph, std::vector<Tensor> constants) {
 Program::Program(std::shared_ptr<const State> state) : state_(std::move(state)) {}
 
 Program Program::generalize(const std::vector<Program>& programs, std::vector<Symbol> symbols,
-                            const std::vector<std::vector<int64_t>>& values,
-                            std::vector<int64_t>* undecided,
+                            const std::vector<std::vector<int64_t>>& values, std::vector<int64_t>* undecided,
                             const std::vector<std::vector<int64_t>>& tried) {
     std::vector<Graph> graphs;
     for (const Program& program : programs) graphs.push_back(program.graph());

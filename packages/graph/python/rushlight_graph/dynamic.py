@@ -26,13 +26,13 @@ _MOST = 2**31 - 1
 # and its successor. The power of two is larger for larger examples. In a narrow range, the captures have the next sizes.
 #
 # These sizes are near the example, and expressions of another form can be equal there: the padding to a multiple of 128 is
-# 384 - n for all n from 257 to 384. So `far_values` follow, with a smaller size of every dimension, and with a larger size of
-# one dimension at a time, which limits the memory that they need.
+# 384 - n for all n from 257 to 384. So `far_captures` follow, with a smaller size of every dimension, and with a larger
+# size of one dimension at a time, which limits the memory that they need.
 #
-# If a program contains quotients, or no expression explains an integer, `_FURTHER` captures follow, because a few captures do
-# not determine a divisor, a shift, a factor and an offset. Their sizes are `_EDGES`, which are multiples of common divisors
-# and their neighbours, and random sizes, which may be smaller than the example. While several quotients still agree for all
-# captures, captures with sizes for which they differ follow, at most `DECIDING_CAPTURES`.
+# If a program contains quotients, or no expression explains an integer, `_FURTHER` captures follow, because a few captures
+# do not determine a divisor, a shift, a factor and an offset. Their sizes are `_EDGES`, which are multiples of common
+# divisors and their neighbours, and random sizes, which may be smaller than the example. While several quotients still agree
+# for all captures, captures with sizes for which they differ follow, at most `DECIDING_CAPTURES`.
 DECIDING_CAPTURES = 24
 _FURTHER = 18
 _EDGES = (32, 33, 31, 28, 29, 27, 64, 63)
@@ -203,7 +203,9 @@ class Size:
 
     def far_values(self) -> tuple[int, int]:
         """Return a size that is smaller and a size that is larger than the other sizes, if the range allows this."""
-        return max(self.dim.min, min(self.example, 2), self.example // 3), min(self.dim.max, self.example + _FAR)
+        return max(self.dim.min, min(self.example, 2), self.example // 3), min(
+            self.dim.max, self.example + _FAR
+        )
 
 
 def far_captures(sizes: Sequence[Size]) -> list[list[tuple[int, ...]]]:

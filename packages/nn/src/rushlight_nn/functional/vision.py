@@ -108,8 +108,8 @@ def interpolate(
     # Compute several passes over 16-bit floats in float32, so that results and gradients are rounded only once.
     wide = is_bytes or (len(changed) > 1 and input.dtype in (core.float16, core.bfloat16))
     result = input.float() if wide else input
-    # Begin with the dimension that shrinks most, so that later passes have fewer elements. Factors are compared in powers of two,
-    # so that the order is the same for all sizes of images whose dimensions are resized alike.
+    # Begin with the dimension that shrinks most, so that later passes have fewer elements. Factors are compared in powers of
+    # two, so that the order is the same for all sizes of images whose dimensions are resized alike.
     factors = [sizes[d] / max(old[d], 1) if scales[d] is None else scales[d] for d in range(dims)]
     for d in sorted(changed, key=lambda d: (round(math.log2(max(factors[d], 2.0**-40))), -d)):
         result = _resample(result, d + 2, sizes[d], kind, bool(align_corners), scales[d], antialias)
