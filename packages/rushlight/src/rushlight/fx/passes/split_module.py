@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
+import operator
 from collections.abc import Callable
 from typing import Any
 
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node, map_arg
-from rushlight.fx.proxy import Proxy
 from rushlight_nn import Module
 
 __all__ = ["Partition", "split_module"]
@@ -231,7 +231,7 @@ def _outer_module(
         attributes[part.submod_name] = made
         called = graph.call_module(part.submod_name, tuple(values[name] for name in part.inputs))
         for number, name in enumerate(part.outputs):
-            values[name] = called if single else Proxy(called)[number].node
+            values[name] = called if single else graph.call_function(operator.getitem, (called, number))
     output = m.graph.output_node()
     for node in output.all_input_nodes:
         if node.op == "get_attr":
