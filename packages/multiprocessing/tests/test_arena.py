@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 
 import rushlight_core as core
 import rushlight_multiprocessing as mp
+import rushlight_multiprocessing.arena as arena_module
 from rushlight_multiprocessing.allocator import FIRST_ARENA_BYTES, Heap, OwnedArena, _rounded, heap
 from rushlight_multiprocessing.arena import find, guard
 from rushlight_multiprocessing.pipes import Pipe
+from rushlight_multiprocessing.reductions import dumps
 from rushlight_multiprocessing.transport import SharedMemoryTransport
 
 
@@ -60,6 +62,105 @@ def test_a_message_that_nobody_reads_frees_its_blocks():
     reader.close()
     writer.close()
     assert not is_held_elsewhere(arena, offset)
+
+
+def test_a_message_with_the_same_blocks_is_not_locked_again(monkeypatch):
+    reader, writer = Pipe(duplex=False)
+    tensors = [mp.share_memory_(core.full((100,), float(i))) for i in range(3)]
+    opened = []
+    reopen = arena_module.reopen
+    monkeypatch.setattr(arena_module, "reopen", lambda fd: opened.append(fd) or reopen(fd))
+    for message in (tensors[0], tensors[0], tensors[:2], tensors[1::-1], tensors[0]):
+        writer.send(message)
+    assert len(opened) == 3
+    arena, offsets = block_of(tensors[0]).arena, [block_of(t).offset for t in tensors]
+    del message, tensors
+    assert [is_held_elsewhere(arena, offset) for offset in offsets] == [True, True, False]
+    assert [reader.recv().tolist()[0] for _ in range(2)] == [0.0, 0.0]
+    assert [[t.tolist()[0] for t in reader.recv()] for _ in range(2)] == [[0.0, 1.0], [1.0, 0.0]]
+    assert reader.recv().tolist()[0] == 0.0
+    assert not any(is_held_elsewhere(arena, offset) for offset in offsets)
+
+
+def test_a_block_that_is_added_to_a_message_is_locked():
+    """A large payload may be moved to shared memory after a message could not be sent."""
+    t = mp.share_memory_(core.ones(100))
+    _, outgoing = dumps([t])
+    locks = outgoing.lock()
+    other = mp.share_memory_(core.ones(100))
+    block = block_of(other)
+    with guard:
+        outgoing.add(block.arena, block.offset, block.view())
+    again = outgoing.lock()
+    arena, offset = block.arena, block.offset
+    outgoing.views.clear()
+    del other, block
+    assert is_held_elsewhere(arena, offset)
+    del locks, again
+    assert not is_held_elsewhere(arena, offset)
+
+
+def test_a_lock_of_many_blocks_is_not_kept(held):
+    """Its ranges may contain other blocks, which would not be freed as long as the blocks of the message exist."""
+    reader, writer = Pipe(duplex=False)
+    tensors = [mp.share_memory_(core.full((100,), float(i))) for i in range(200)]
+    before = held.descriptors()
+    writer.send(tensors[::2])
+    reader.recv()
+    assert held.descriptors() == before
+    arena, between = block_of(tensors[1]).arena, block_of(tensors[1]).offset
+    del tensors[1]
+    assert not is_held_elsewhere(arena, between)
+
+
+def test_a_forked_child_does_not_keep_the_lock_of_a_message():
+    ours, theirs = Pipe()
+    t = mp.share_memory_(core.arange(1000.0))
+    arena, offset = block_of(t).arena, block_of(t).offset
+    ours.send(t)
+    theirs.recv()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            del t
+            theirs.send("dropped")
+            signal.pause()
+        finally:
+            os._exit(1)
+    assert ours.recv() == "dropped"
+    del t
+    assert not is_held_elsewhere(arena, offset)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+
+def test_pages_are_returned_if_two_processes_drop_a_block_at_the_same_time():
+    a, b = Pipe()
+    t = mp.share_memory_(core.ones(4 << 20))
+    arena = block_of(t).arena
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            mine = b.recv()
+
+            def lock_kind(self, offset):
+                kind = asked(self, offset)
+                b.send("the block is locked")
+                time.sleep(0.5)  # the other process drops the block now
+                return kind
+
+            asked, arena_module.Arena._lock_kind = arena_module.Arena._lock_kind, lock_kind
+            del t, mine
+            code = 0
+        finally:
+            os._exit(code)
+    a.send(t)
+    assert a.recv() == "the block is locked"  # because this process may send it again
+    pages = pages_of(arena)
+    del t
+    assert os.waitpid(pid, 0)[1] == 0
+    assert pages_of(arena) <= pages - (16 << 20)
 
 
 def test_arenas_grow():

@@ -14,16 +14,18 @@ that it *holds* in a separate table, which is ignored when the process has ended
 * A message that contains tensors carries one *lock descriptor* per arena: a new open file description that holds shared
   locks on ranges which contain the message's blocks. The descriptor exists as long as the message. The sender may therefore
   drop the tensor, or end, before the message is read. If a message is never read, its blocks are freed when the socket is
-  closed.
-* A forked child gets its own slot, whose table contains the blocks that the parent held at the time of the
-  fork. If no slot or descriptor is left for the child, the parent holds these blocks until it ends, and the
-  child must get a slot before it can receive other blocks.
+  closed. The sender keeps the last lock descriptor open until it drops one of its blocks, and sends it again with the next
+  message that contains the same blocks.
+* A forked child gets its own slot, whose table contains the blocks that the parent held at the time of the fork. If no slot
+  or descriptor is left for the child, the parent holds these blocks until it ends, and the child must get a slot before it can
+  receive other blocks.
 * A block is free if no message and no table of a locked slot contains it. To check a block, a process first takes an
   exclusive lock on it, which is possible only if no message contains the block, and then reads the tables. While the process
   holds this lock, no other process can send the block, because sending needs a lock, too. A receiver enters a block in its
   table before it releases the message's lock. The owner of an arena checks whether its blocks are free when it needs memory.
-* The last process that drops a large block returns the pages of the block to the system; see
-  `Block.returns_pages`.
+* The last process that drops a large block that was shared individually returns its pages to the system; see
+  `Block.returns_pages`. Processes that drop such a block at the same time do so one after the other: each locks the byte at
+  `_DROP_LOCKS` plus the block's offset meanwhile, so that one of them finds that no other process holds the block.
 
 The number of locks depends on the numbers of processes and unread messages, but not on the number of tensors. This is
 important because the kernel searches all locks of a file for every lock, unlock and close.
@@ -63,6 +65,8 @@ GRANULE = 64
 SLOTS = 1024
 # The lock of slot i is the byte at this offset plus i, beyond the end of every arena.
 _SLOT_LOCKS = 1 << 62
+# A process that drops a large block locks the byte at this offset plus the block's offset.
+_DROP_LOCKS = _SLOT_LOCKS + (1 << 61)
 # The largest number of ranges that a lock descriptor locks.
 _MAX_RANGES = 64
 
@@ -81,18 +85,21 @@ class Guard:
 
     def __enter__(self) -> None:
         self.lock.acquire()
-        try:
-            self._settle()
-        except BaseException:  # Ctrl-C
-            self.lock.release()
-            raise
+        if self.dropped:
+            try:
+                self._settle()
+            except BaseException:  # Ctrl-C
+                self.lock.release()
+                raise
 
     def __exit__(self, *exc: object) -> None:
         try:
-            self._settle()
+            if self.dropped:
+                self._settle()
         finally:
             self.lock.release()
-        self._settle_if_free()
+        if self.dropped:
+            self._settle_if_free()
 
     def drop(self, block: Block) -> None:
         self.dropped.append(block)
@@ -117,9 +124,10 @@ attached: weakref.WeakValueDictionary[int, Arena] = weakref.WeakValueDictionary(
 # The arenas with blocks that this process views. A tensor refers to the view of its block only, not to the arena, whose
 # locks and table hold the block.
 _in_use: set[Arena] = set()
-# Lock descriptors that are open in this process while messages are sent or read. A forked child closes its
-# copies.
+# Lock descriptors that are open in this process. A forked child closes its copies.
 _lock_fds: set[int] = set()
+# The lock descriptor of the last message with few blocks. It is closed when this process drops one of the blocks.
+_last_locks: MessageLocks | None = None
 
 
 class Block:
@@ -224,6 +232,9 @@ class Arena:
 
     def release(self, block: Block) -> None:
         """Release a block that has no views in this process."""
+        global _last_locks
+        if _last_locks is not None and _last_locks.arena is self and block.offset in _last_locks.offsets:
+            _last_locks = None  # close the descriptor, unless a thread is sending it
         if self.has_parents_slot:  # the parent holds the block until it ends
             del self.blocks[block.offset]
             return
@@ -239,20 +250,25 @@ class Arena:
     def _return_pages_if_last(self, block: Block) -> bool:
         """Return the pages of a block that is being dropped to the system, unless another process uses the block.
 
-        Return whether the pages were returned to the system. Meanwhile, the block stays in the table of this
-        process, so that its owner does not use the memory for another block. If several processes drop the
-        block at the same time, they check it one after the other. A lock that is not exclusive belongs to a
-        message; the process that reads the message will drop the block later."""
-        while not self._try_exclusive(block.offset):
-            if self._lock_kind(block.offset) == fcntl.F_RDLCK:
-                return False
-            time.sleep(0)
-        last = not self._is_held_elsewhere(block.offset)
-        if last:
-            self.return_pages(block)
-        self.table[block.offset // GRANULE] = 0  # before other processes check the block
-        self.unlock(block.offset)
-        return last
+        Return whether this process returned the pages. Meanwhile, the block stays in the table of this process, so that its
+        owner does not use the memory for another block. If several processes drop the block at the same time, they check it
+        one after the other. A lock that is not exclusive belongs to a message or to a process that may send it again; the
+        process that reads the message, or may send it, will drop the block later."""
+        dropping = _DROP_LOCKS + block.offset
+        _set_lock(self.locks, fcntl.F_WRLCK, dropping, wait=True)
+        try:
+            while not self._try_exclusive(block.offset):
+                if self._lock_kind(block.offset) == fcntl.F_RDLCK:
+                    return False
+                time.sleep(0)
+            last = not self._is_held_elsewhere(block.offset)
+            if last:
+                self.return_pages(block)
+            return last
+        finally:
+            self.table[block.offset // GRANULE] = 0  # before other processes check the block
+            self.unlock(block.offset)
+            self.unlock(dropping)
 
     def write(self, block: Block, data: memoryview) -> None:
         """Write `data` to the beginning of a block with a system call instead of through the mapping.
@@ -337,6 +353,36 @@ class Arena:
             last = ordered[min(i + step, len(ordered)) - 1]
             lock_blocks(fd, ordered[i], last + 1 - ordered[i])
         return fd
+
+    def lock_message(self, offsets: set[int]) -> MessageLocks:
+        """Return the lock descriptor of a message with these blocks of this arena. Call under `guard`.
+
+        The descriptor is the previous message's if that message contains the same blocks."""
+        global _last_locks
+        if _last_locks is not None and _last_locks.arena is self and _last_locks.offsets == offsets:
+            return _last_locks
+        # A copy of the offsets, because a large payload may still be added to the message.
+        locks = MessageLocks(self, frozenset(offsets), self.open_locks(offsets))
+        for offset in offsets:
+            self.blocks[offset].sent = True
+        # With more blocks, a range may also contain other blocks, which must not be kept.
+        if len(offsets) <= _MAX_RANGES:
+            _last_locks = locks
+        return locks
+
+
+class MessageLocks:
+    """A lock descriptor for messages with the given blocks, closed when the last reference to this object is deleted."""
+
+    def __init__(self, arena: Arena, offsets: frozenset[int], fd: int) -> None:
+        self.arena: Arena = arena
+        self.offsets: frozenset[int] = offsets
+        self.fd: int = fd
+
+    def __del__(self) -> None:
+        with contextlib.suppress(AttributeError):  # the interpreter is ending
+            if self.fd >= 0:
+                close_lock_fd(self.fd)
 
 
 class ArenaOwner:
@@ -513,6 +559,7 @@ def _after_fork_in_parent() -> None:
 
 
 def _after_fork_in_child() -> None:
+    global _last_locks
     for arena, locks, table in _claimed:
         _lock_fds.discard(locks)
         _use_own_slot(arena, locks, table)
@@ -526,6 +573,9 @@ def _after_fork_in_child() -> None:
     for fd in _lock_fds:
         os.close(fd)
     _lock_fds.clear()
+    if _last_locks is not None:
+        _last_locks.fd = -1  # closed above
+        _last_locks = None
     guard.__exit__()
 
 

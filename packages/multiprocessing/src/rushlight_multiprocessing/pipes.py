@@ -35,7 +35,7 @@ from typing import Any
 
 from .allocator import heap
 from .arena import Arena, close_lock_fd, guard, track_lock_fd
-from .reductions import IncomingBlocks, OutgoingBlocks, dumps, loads
+from .reductions import IncomingBlocks, OutgoingBlocks, attach, dumps, loads
 
 __all__ = ["Client", "Connection", "Listener", "Pipe", "wait"]
 
@@ -51,6 +51,7 @@ _COUNTED_BUFFER = _UNIT * (_UNIT - 2) // 2  # the kernel doubles the size of a b
 _MAX_MESSAGE = LARGE_BYTES + _HEADER.size + _MAX_LOCK_FDS * _ARENA.size + _UNIT
 _ANCILLARY = socket.CMSG_SPACE(_MAX_LOCK_FDS * 4)
 # Numbers, since combining members of an enumeration takes longer than receiving a message.
+_SOL_SOCKET, _SCM_RIGHTS = int(socket.SOL_SOCKET), int(socket.SCM_RIGHTS)
 _CLOSE_ON_EXEC = int(socket.MSG_CMSG_CLOEXEC)
 _NO_WAIT = int(socket.MSG_DONTWAIT)
 _PADDING = bytes(_UNIT)
@@ -119,7 +120,9 @@ class Connection(standard.Connection):
 
     def try_send_packed(self, payload: Any, outgoing: OutgoingBlocks, tag: int = 0) -> bool:
         """Send a message if this is possible without waiting for the reader, and return whether it was sent."""
-        return self._send_payload(self.move_large_payload(payload, outgoing), outgoing, tag, _NO_WAIT)
+        if len(payload) > LARGE_BYTES:
+            payload = self.move_large_payload(payload, outgoing)
+        return self._send_payload(payload, outgoing, tag, _NO_WAIT)
 
     @staticmethod
     def move_large_payload(payload: Any, outgoing: OutgoingBlocks) -> Any:
@@ -178,13 +181,12 @@ class Connection(standard.Connection):
         message, ancillary, _, _ = self._socket.recvmsg(_MAX_MESSAGE, _ANCILLARY, _CLOSE_ON_EXEC | flags)
         if not message:
             raise EOFError
-        lock_fds: list[int] = []
+        lock_fds = array.array("i")
         for level, kind, data in ancillary:
-            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
-                fds = array.array("i", data[: len(data) - len(data) % 4])
-                for fd in fds:
-                    track_lock_fd(fd)
-                lock_fds.extend(fds)
+            if level == _SOL_SOCKET and kind == _SCM_RIGHTS:
+                lock_fds.frombytes(data[: len(data) - len(data) % 4])
+        for fd in lock_fds:
+            track_lock_fd(fd)
         try:
             nbytes, count, kinds, tag = _HEADER.unpack_from(message)
             if len(lock_fds) != count:
@@ -193,19 +195,19 @@ class Connection(standard.Connection):
                     f"{count - len(lock_fds)} file descriptors of a message were lost, because this "
                     "process has too many open files: raise the limit, for example with `ulimit -n`",
                 )
-            body = memoryview(message)[_HEADER.size :]
-            table = count * _ARENA.size
-            payload: Any = body[table : table + nbytes]
+            table = _HEADER.size + count * _ARENA.size
+            payload: Any = memoryview(message)[table : table + nbytes]
             if not count:
                 return tag, payload, None
-            incoming = IncomingBlocks(
-                list(_ARENA.iter_unpack(body[:table])), lock_fds, bool(kinds & _IS_TENSOR)
-            )
-            lock_fds = []
-        finally:
+            arenas = [
+                self._arena(*_ARENA.unpack_from(message, _HEADER.size + i * _ARENA.size), fd)
+                for i, fd in enumerate(lock_fds)
+            ]
+            incoming = IncomingBlocks(arenas, lock_fds, bool(kinds & _IS_TENSOR))
+        except BaseException:
             for fd in lock_fds:
                 close_lock_fd(fd)
-        self._keep_mapped(incoming.arenas)
+            raise
         if kinds & _PAYLOAD_IN_BLOCK:
             slot, offset, length = _BLOCK.unpack(payload)
             with guard:
@@ -247,39 +249,37 @@ class Connection(standard.Connection):
 
     def _send_payload(self, payload: Any, outgoing: OutgoingBlocks, tag: int, flags: int) -> bool:
         """Send a message. Return False if the kernel has no room for the message or for its descriptors."""
-        self.check_arenas(outgoing)
         arenas = outgoing.arenas
         kinds = (_PAYLOAD_IN_BLOCK * outgoing.payload_in_block) | (_IS_TENSOR * outgoing.is_tensor)
         parts = [_HEADER.pack(len(payload), len(arenas), kinds, tag)]
+        rights: Any = ()
         if arenas:
-            parts.append(b"".join(_ARENA.pack(arena.key, arena.size) for arena in arenas))
+            self.check_arenas(outgoing)
+            parts += [_ARENA.pack(arena.key, arena.size) for arena in arenas]
+            locks = outgoing.lock()  # keeps the descriptors open
+            rights = ((_SOL_SOCKET, _SCM_RIGHTS, array.array("i", [each.fd for each in locks])),)
         parts.append(payload)
         if self.counted:
             parts.append(_PADDING[: (1 - sum(map(len, parts))) % _UNIT])
-        lock_fds = outgoing.open_locks() if arenas else []
         try:
-            if lock_fds:
-                rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", lock_fds))
-                self._socket.sendmsg(parts, [rights], flags)
-            else:
-                self._socket.sendmsg(parts, (), flags)
+            self._socket.sendmsg(parts, rights, flags)
         except OSError as error:
             if error.errno not in (errno.EAGAIN, errno.ETOOMANYREFS):
                 raise
             return False
-        finally:
-            for fd in lock_fds:
-                close_lock_fd(fd)
         return True
 
-    def _keep_mapped(self, arenas: list[Arena]) -> None:
-        for arena in arenas:
-            if arena.key not in self._arenas:
-                # Drop the arenas of processes that have ended.
-                with guard:
-                    for known in [known for known in self._arenas.values() if known.abandoned]:
-                        del self._arenas[known.key]
-                    self._arenas[arena.key] = arena
+    def _arena(self, key: int, size: int, fd: int) -> Arena:
+        """Return the arena of a received descriptor, and keep it mapped."""
+        arena = self._arenas.get(key)
+        if arena is None:
+            arena = attach(key, size, fd)
+            # Drop the arenas of processes that have ended.
+            with guard:
+                for known in [known for known in self._arenas.values() if known.abandoned]:
+                    del self._arenas[known.key]
+                self._arenas[key] = arena
+        return arena
 
 
 def _move_to_block(payload: Any, outgoing: OutgoingBlocks) -> bytes:

@@ -111,8 +111,9 @@ class Queue:
         self._check_open()
         packed = dumps(obj)
         self._writer.check_arenas(packed[1])  # the feeder thread could not raise the error in the caller
-        deadline = _deadline(block, timeout)
+        deadline: float | None = None
         while not self._put_packed(*packed):
+            deadline = _deadline(block, timeout) if deadline is None else deadline
             left = deadline - time.monotonic()
             if left <= 0:
                 raise Full

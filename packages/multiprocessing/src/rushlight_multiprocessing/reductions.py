@@ -19,14 +19,14 @@ import os
 import pickle
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from multiprocessing import context, reduction
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import rushlight_core as core
 
-from .arena import Arena, attached, close_lock_fd, file_bytes, guard, lock_blocks, track_lock_fd
+from .arena import Arena, MessageLocks, attached, close_lock_fd, file_bytes, guard, lock_blocks, track_lock_fd
 from .sharing import (
     check_sendable,
     contiguous_stride,
@@ -65,33 +65,28 @@ class OutgoingBlocks:
         self.offsets.append({offset})
         return len(self.arenas) - 1
 
-    def open_locks(self) -> list[int]:
-        """Open one lock descriptor for each arena. The caller closes the descriptors with `close_lock_fd`."""
+    def lock(self) -> list[MessageLocks]:
+        """Lock the blocks, and return the lock descriptors, one for each arena."""
         with guard:
-            for arena, offsets in zip(self.arenas, self.offsets, strict=True):
-                for offset in offsets:
-                    arena.blocks[offset].sent = True
             return [
-                arena.open_locks(offsets) for arena, offsets in zip(self.arenas, self.offsets, strict=True)
+                arena.lock_message(offsets) for arena, offsets in zip(self.arenas, self.offsets, strict=True)
             ]
 
 
 class IncomingBlocks:
-    """The arenas and lock descriptors of a received message.
+    """The attached arenas and the lock descriptors of a received message.
 
-    The arenas are attached when the message is received. A block is held as soon as its tensor is rebuilt."""
+    A block is held as soon as its tensor is rebuilt."""
 
-    def __init__(self, table: list[tuple[int, int]], lock_fds: list[int], is_tensor: bool) -> None:
-        self.lock_fds: list[int] = lock_fds
+    def __init__(self, arenas: list[Arena], lock_fds: Sequence[int], is_tensor: bool) -> None:
+        self.lock_fds: Sequence[int] = lock_fds
         self.is_tensor = is_tensor
-        self.arenas: list[Arena] = [
-            attach(key, size, fd) for (key, size), fd in zip(table, lock_fds, strict=True)
-        ]
+        self.arenas: list[Arena] = arenas
 
     def close(self) -> None:
         for fd in self.lock_fds:
             close_lock_fd(fd)
-        self.lock_fds = []
+        self.lock_fds = ()
 
 
 class Pickler(ForkingPickler):
