@@ -30,11 +30,12 @@ from rushlight_data import (
 class Fails(Dataset):
     """A dataset that fails at sample 5 by calling `what`."""
 
-    def __init__(self, what):
+    def __init__(self, what, length=12):
         self.what = what
+        self.length = length
 
     def __len__(self):
-        return 12
+        return self.length
 
     def __getitem__(self, i):
         if i == 5:
@@ -327,12 +328,65 @@ def test_wrapped_datasets_name_the_sample(wrap, processes):
 
 @pytest.mark.parametrize("wrap", WRAPPED.values(), ids=WRAPPED)
 def test_samples_that_are_read_at_once_are_not_named(wrap, processes):
-    with pytest.raises(KeyError) as caught:
-        list(DataLoader(wrap(AtOnce(raise_key_error)), 6))
-    assert any("reading batch 0 at once" in note for note in caught.value.__notes__)
-    with pytest.raises(WorkerExited) as exited:
+    """The error names all samples of the batch."""
+    for options in ({}, {"num_workers": 1, "transport": processes}):
+        with pytest.raises(KeyError) as caught:
+            list(DataLoader(wrap(AtOnce(raise_key_error)), 6, **options))
+        expected = "reading batch 0 at once (samples 0, 1, 2, 3, 4, 5)"
+        assert any(expected in note for note in caught.value.__notes__)
+    with pytest.raises(
+        WorkerExited, match=r"while it read batch 0 at once \(samples 0, 1, 2, 3, 4, 5\)\n"
+    ) as exited:
         list(DataLoader(wrap(AtOnce(end_by_signal)), 6, num_workers=1, transport=processes))
     assert exited.value.index is None
+    assert (exited.value.batch, exited.value.indices) == (0, [0, 1, 2, 3, 4, 5])
+
+
+def test_all_samples_of_a_batch_that_crashes_at_once_are_named(processes):
+    order = [(7 * i + 5) % 40 for i in range(40)]
+    with pytest.raises(WorkerExited) as exited:
+        sampler = order[20:] + order[:20]
+        list(DataLoader(AtOnce(end_by_signal, 40), 20, sampler=sampler, num_workers=1, transport=processes))
+    text = ", ".join(map(str, order[:20]))
+    assert f"while it read batch 1 at once (samples {text})\n" in str(exited.value)
+    assert (exited.value.batch, exited.value.indices) == (1, order[:20])
+    assert exited.value.lost[-20:] == order[:20]  # the previous batch may be lost, too
+
+
+def test_a_crash_of_getbatch_names_the_batch(processes):
+    class Columns(Fails):
+        def __getbatch__(self, indices):
+            return [self[i] for i in indices]
+
+    with pytest.raises(WorkerExited, match=r"while it read batch 2 at once \(samples 4, 5\)\n"):
+        list(DataLoader(Columns(end_by_signal), 2, num_workers=1, transport=processes))
+
+
+class NumbersAtOnce(Dataset):
+    def __len__(self):
+        return 6
+
+    def __getitems__(self, indices):
+        return indices
+
+
+class NumberStream(IterableDataset):
+    def __iter__(self):
+        return iter(range(6))
+
+
+@pytest.mark.parametrize(
+    "dataset", [range(6), NumbersAtOnce(), NumberStream()], ids=["each", "at once", "stream"]
+)
+def test_a_crash_of_collate_fn_names_the_batch(dataset, processes):
+    def collate(samples):
+        if 3 in samples:
+            end_by_signal()
+        return samples
+
+    with pytest.raises(WorkerExited, match=r"while it collated or sent batch 1 \(samples 2, 3\)\n") as exited:
+        list(DataLoader(dataset, 2, num_workers=1, transport=processes, collate_fn=collate))
+    assert (exited.value.batch, exited.value.index) == (1, None)
 
 
 SPAWNED = """

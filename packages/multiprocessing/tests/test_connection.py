@@ -143,7 +143,9 @@ def test_unread_messages_are_held_by_the_socket(held):
     before = held.descriptors()
     for _ in range(50):
         a.send(t)
-    assert held.descriptors() == before + 1  # the lock descriptor, which is sent again while the tensor exists
+    assert (
+        held.descriptors() == before + 1
+    )  # the lock descriptor, which is sent again while the tensor exists
     for _ in range(50):
         b.recv()
     assert held.descriptors() <= before + 2

@@ -8,9 +8,12 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
+from .marks import READING_AT_ONCE
+
 __all__ = ["LoaderTimeout", "WorkerError", "WorkerExited"]
 
 _SHOWN = 16
+_NAMED = 1024  # of a batch that fails as a whole
 
 
 class WorkerError(RuntimeError):
@@ -127,12 +130,12 @@ def exited(
     pid: int | None,
     exitcode: int | None,
     lost: Sequence[tuple[int, Sequence[Any]]],
-    sample: tuple[int, Any] | None = None,
+    reading: tuple[int, int] | None = None,
 ) -> WorkerExited:
     """Make the error for a worker that has ended.
 
-    `lost` contains the number and the indices of each pending batch. `sample` contains the batch and the index of the sample
-    that the worker was reading."""
+    `lost` contains the number and the indices of each pending batch. `reading` contains the number of the batch that the
+    worker was reading, and the position of the sample in the batch or one of the offsets in `marks`."""
     if exitcode is None:
         how, hint = "ended unexpectedly", ""
     elif exitcode < 0:
@@ -151,21 +154,35 @@ def exited(
         how, hint = f"exited with code {exitcode}", ""
     held = "; ".join(f"batch {batch} (samples {shown(indices)})" for batch, indices in lost) or "no batch"
     pid_text = f" (pid {pid})" if pid is not None else ""
-    reading = f" while it read sample {sample[1]!r} of batch {sample[0]}" if sample is not None else ""
-    error = WorkerExited(f"DataLoader worker {worker_id}{pid_text} {how}{reading}\nUnfinished: {held}{hint}")
+    doing, index = "", None
+    batch, indices = lost[0] if lost else (None, None)
+    # The lanes of a stream number their batches separately. The worker reads the first of equal numbers.
+    current = [each for each in lost if reading is not None and each[0] == reading[0]][:1]
+    if reading is not None and current:
+        (batch, indices), offset = current[0], reading[1]
+        if offset >= 0:
+            index = indices[offset]
+            doing = f" while it read sample {index!r} of batch {batch}"
+        elif offset == READING_AT_ONCE:
+            doing = f" while it read batch {batch} at once ({named(indices)})"
+        else:
+            doing = f" while it collated or sent batch {batch} ({named(indices)})"
+    error = WorkerExited(f"DataLoader worker {worker_id}{pid_text} {how}{doing}\nUnfinished: {held}{hint}")
     error.worker_id, error.pid, error.exitcode = worker_id, pid, exitcode
     error.lost = [index for _, indices in lost for index in indices]
-    if lost:
-        error.batch, error.indices = lost[0][0], list(lost[0][1])
-    if sample is not None:
-        error.index = sample[1]
+    error.batch, error.index, error.indices = batch, index, None if indices is None else list(indices)
     return error
 
 
-def shown(indices: Sequence[Any]) -> str:
-    """Format indices, shortening a long list."""
-    text = ", ".join(repr(index) for index in indices[:_SHOWN])
-    return text + (f", … {len(indices)} in all" if len(indices) > _SHOWN else "")
+def shown(indices: Sequence[Any], at_most: int = _SHOWN) -> str:
+    """Format indices, shortening a list of more than `at_most`."""
+    text = ", ".join(repr(index) for index in indices[:at_most])
+    return text + (f", … {len(indices)} in all" if len(indices) > at_most else "")
+
+
+def named(indices: Sequence[Any]) -> str:
+    """Name the samples of a batch of which any may have failed."""
+    return f"sample{'s' * (len(indices) != 1)} {shown(indices, _NAMED)}"
 
 
 def _pickle(error: BaseException) -> bytes | None:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 from .dataset import batch_method, read_samples
+from .errors import named
+from .marks import COLLATING, READING_AT_ONCE
 from .random_streams import mix, seed_streams
 from .streams import Stream
 
@@ -49,8 +51,8 @@ class Fetcher:
         self.reseed: Callable[[int], None] = seed_streams
         self.doing: str = "starting"
         self.index: tuple[Any, ...] = ()
-        # Called with the number of the batch and the position of a sample in it, before the sample is read. After the
-        # last sample, the position is -1.
+        # Called with the number of the batch and the position of a sample in it, before the sample is read. The position
+        # is READING_AT_ONCE or COLLATING if all samples of the batch are read or collated.
         self.reading: Callable[[int, int], None] | None = None
         # Called between samples; returns whether the loader has cancelled the batch.
         self.stopped: Callable[[], bool] | None = None
@@ -73,6 +75,8 @@ class Fetcher:
             self.reseed(mix(self.seed, task.position))
 
     def _collate(self, task: Task, samples: Any) -> Any:
+        if self.reading is not None:
+            self.reading(task.number, COLLATING)
         try:
             return self.collate_fn(samples)
         except BaseException as error:
@@ -102,6 +106,8 @@ class MapFetcher(Fetcher):
         if not self.batched:
             return self._collate(task, self._read_one(task, indices))
         if self.read_batch is not None:
+            if self.reading is not None:
+                self.reading(task.number, READING_AT_ONCE)
             try:
                 return self.read_batch(indices)
             except Exception:
@@ -124,8 +130,9 @@ class MapFetcher(Fetcher):
     def _read_many(self, task: Task, indices: list[Any]) -> list[Any]:
         """Return the samples of a dataset that has `__getitems__`.
 
-        If the dataset is a `Subset` or a `StackDataset`, `read_samples` calls `begin` before each sample."""
-        stopped, reading, current = self.stopped, self.reading, -1
+        If the dataset is a `Subset` or a `StackDataset`, `read_samples` calls `begin` before each sample, and with -1 before
+        it reads several samples in one call."""
+        stopped, reading, current = self.stopped, self.reading, READING_AT_ONCE
 
         def begin(position: int) -> None:
             nonlocal current
@@ -145,7 +152,7 @@ class MapFetcher(Fetcher):
             if current >= 0:
                 self._record_failure(task, indices[current])
             else:
-                self.doing = f"reading batch {task.number} at once"
+                self.doing = f"reading batch {task.number} at once ({named(indices)})"
             _convert_stop_iteration(error)
             raise
         return samples
@@ -167,8 +174,6 @@ class MapFetcher(Fetcher):
                 if reading is not None:
                     reading(task.number, offset)
                 samples.append(dataset[index])
-            if reading is not None:
-                reading(task.number, -1)
         except BaseException as error:
             self._record_failure(task, index)
             _convert_stop_iteration(error)

@@ -1,4 +1,4 @@
-"""Shared memory in which each worker records the sample that it reads, so that the error after a crash names the sample."""
+"""Shared memory in which each worker records what it reads, so that the error after a crash names the sample."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import os
 from typing import Any
 
 _OFFSET_BITS = 32
+# Offsets that stand for all samples of a batch.
+READING_AT_ONCE = -1  # the dataset reads several samples in one call
+COLLATING = -2  # all samples have been read
 
 
 class Marks:
@@ -20,6 +23,9 @@ class Marks:
             os.ftruncate(self._fd, nbytes)
         self._mapping = mmap.mmap(self._fd, nbytes)
         self._words = memoryview(self._mapping).cast("q")
+        if fd is None:
+            for worker in range(num_workers):
+                self._words[worker] = -1
 
     def __del__(self) -> None:
         os.close(self._fd)
@@ -30,13 +36,13 @@ class Marks:
         return _rebuild, (self.num_workers, DupFd(self._fd))
 
     def set(self, worker: int, batch: int, offset: int) -> None:
-        """Record that a worker reads the sample at `offset` of a batch. The offset is -1 if the worker reads no sample."""
-        self._words[worker] = batch << _OFFSET_BITS | offset + 1
+        """Record that a worker reads the sample at `offset` of a batch, or all samples (see above)."""
+        self._words[worker] = batch << _OFFSET_BITS | offset - COLLATING
 
     def get(self, worker: int) -> tuple[int, int] | None:
-        """Return the batch and the offset of the sample that a worker was reading, or None."""
+        """Return the batch and the offset that a worker has recorded last, or None."""
         batch, position = divmod(self._words[worker], 1 << _OFFSET_BITS)
-        return (batch, position - 1) if position else None
+        return None if batch < 0 else (batch, position + COLLATING)
 
 
 def _rebuild(num_workers: int, dup: Any) -> Marks:

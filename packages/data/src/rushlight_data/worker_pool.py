@@ -226,24 +226,15 @@ class WorkerPool:
 
     def _lost(self, worker: WorkerHandle) -> None:
         worker.join(LOST_SECONDS)
-        tasks = worker.tasks.values()
-        lost = [
-            (task.number, task.indices if isinstance(task.indices, list) else [task.indices])
-            for task in tasks
-        ]
+        lost = [(task.number, self._samples_of(task)) for task in worker.tasks.values()]
         reading = self._marks.get(worker.id) if self._marks is not None else None
-        sample: tuple[int, Any] | None = None
-        for task in tasks:
-            if reading is not None and task.number == reading[0]:
-                offset = reading[1]
-                # Samples of an iterable dataset have no indices, so their positions in the stream are used.
-                sample = (
-                    task.number,
-                    task.indices[offset]
-                    if isinstance(task.indices, list)
-                    else (task.position + offset if self._iterable else task.indices),
-                )
-        raise exited(worker.id, worker.process.pid, worker.process.exitcode, lost, sample)
+        raise exited(worker.id, worker.process.pid, worker.process.exitcode, lost, reading)
+
+    def _samples_of(self, task: Task) -> Sequence[Any]:
+        """Return the indices of the samples of a task; for an iterable dataset, their positions in the stream."""
+        if self._iterable:
+            return range(task.position, task.position + (1 if task.indices is None else task.indices))
+        return task.indices if isinstance(task.indices, list) else [task.indices]
 
     def stop(self) -> None:
         """Stop all workers and wait until they have ended."""
