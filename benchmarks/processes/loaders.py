@@ -48,6 +48,40 @@ class Tiny:
         return self.table[i % 64], i
 
 
+class Computed:
+    """Samples of 16 KB that take about 2 ms of Python, which holds the GIL."""
+
+    batch = 8
+
+    def __init__(self, torch: Any, length: int) -> None:
+        self.torch, self.length = torch, length
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, i: int) -> Any:
+        total = 0
+        for number in range(30_000):
+            total += number ^ i
+        return self.torch.full((4096,), float(total)), i
+
+
+class Awaited:
+    """Samples of 16 KB for which the dataset waits 4 ms, as for a network."""
+
+    batch = 8
+
+    def __init__(self, torch: Any, length: int) -> None:
+        self.torch, self.length = torch, length
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, i: int) -> Any:
+        time.sleep(4e-3)
+        return self.torch.full((4096,), float(i)), i
+
+
 class Images:
     """JPEG files in memory, decoded and resized by Pillow."""
 
@@ -69,22 +103,34 @@ class Images:
         return self.torch.from_numpy(pixels).permute(2, 0, 1).float() / 255, i
 
 
-KINDS = {"decode-like samples": (Decoded, 400), "tiny samples": (Tiny, 60_000), "images": (Images, 400)}
+KINDS = {
+    "decode-like samples": (Decoded, 400),
+    "Python samples": (Computed, 400),
+    "waiting samples": (Awaited, 400),
+    "tiny samples": (Tiny, 60_000),
+    "images": (Images, 400),
+}
 
 
-def _loader(module: str, kind: str, workers: int, quick: bool) -> Any:
+def _loader(module: str, kind: str, workers: int, quick: bool, threads: bool = False) -> Any:
     torch = importlib.import_module(module)
     torch.set_num_threads(1)
     made, length = KINDS[kind]
     dataset = made(torch, length // 20 if quick else length)
     data = importlib.import_module(f"{module}.utils.data")
-    options = {"persistent_workers": True, "multiprocessing_context": "fork"} if workers else {}
+    options: dict[str, Any] = {"persistent_workers": True} if workers else {}
+    if threads and module != "torch":  # the peer has no worker threads
+        options["transport"] = "threads"
+    elif workers:
+        options["multiprocessing_context"] = "fork"
     return data.DataLoader(dataset, made.batch, num_workers=workers, **options)
 
 
-def epoch_time(send: Any, module: str, quick: bool, kind: str, workers: int) -> None:
-    """Measure the milliseconds of the fastest of three epochs after the first one."""
-    loader = _loader(module, kind, workers, quick)
+def epoch_time(send: Any, module: str, quick: bool, kind: str, workers: int, threads: bool) -> None:
+    """Measure the milliseconds of the fastest of three epochs after the first one.
+
+    If `threads` is true, the workers are threads, and the peer's are processes."""
+    loader = _loader(module, kind, workers, quick, threads)
     times = []
     for _ in range(2 if quick else 4):
         begun = time.perf_counter()
@@ -125,8 +171,8 @@ def shared_memory(send: Any, module: str, quick: bool, pause: float) -> None:
     send(sorted(seen)[len(seen) // 2] / 1e6)
 
 
-def throughput(kind: str, workers: int) -> Any:
-    return partial(epoch_time, kind=kind, workers=workers)
+def throughput(kind: str, workers: int, threads: bool = False) -> Any:
+    return partial(epoch_time, kind=kind, workers=workers, threads=threads)
 
 
 def first_batch(workers: int) -> Any:

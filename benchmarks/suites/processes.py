@@ -41,6 +41,12 @@ def _rate(name: str, kind: str, workers: int, target: float) -> Figure:
     return Figure(name, loaders.throughput(kind, workers), "ms", target, "rate", at_least=True)
 
 
+def _threads(kind: str, target: float) -> Figure:
+    """Return a figure of two worker threads, compared with two worker processes of the peer."""
+    measure = loaders.throughput(kind, 2, threads=True)
+    return Figure(f"loader, {kind}, 2 threads", measure, "ms", target, "rate", at_least=True)
+
+
 FIGURES = (
     Figure("round trip of 256 MB, shared", queues.shared_round_trip, "ms", 0.15),
     Figure("round trip of 256 MB, fresh", queues.fresh_round_trip, "ms", 1.0),
@@ -54,6 +60,14 @@ FIGURES = (
     _rate("loader, tiny samples, 0 workers", "tiny samples", 0, 3.0),
     _rate("loader, tiny samples, 1 worker", "tiny samples", 1, 3.0),
     _rate("loader, tiny samples, 2 workers", "tiny samples", 2, 3.0),
+    _rate("loader, Python samples, 0 workers", "Python samples", 0, 0.9),
+    _rate("loader, waiting samples, 0 workers", "waiting samples", 0, 0.9),
+    _rate("loader, Python samples, 2 workers", "Python samples", 2, 1.0),
+    _rate("loader, waiting samples, 2 workers", "waiting samples", 2, 1.0),
+    _threads("decode-like samples", 1.0),
+    _threads("Python samples", 0.5),
+    _threads("waiting samples", 1.0),
+    _threads("tiny samples", 3.0),
     _rate("loader, images, 0 workers", "images", 0, 1.0),
     _rate("loader, images, 2 workers", "images", 2, 1.3),
     Figure("first batch of the second epoch, 1 worker", loaders.first_batch(1), "ms", 5, "value"),
