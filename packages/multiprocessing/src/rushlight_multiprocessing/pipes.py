@@ -199,10 +199,10 @@ class Connection(standard.Connection):
             payload: Any = memoryview(message)[table : table + nbytes]
             if not count:
                 return tag, payload, None
-            arenas = [
-                self._arena(*_ARENA.unpack_from(message, _HEADER.size + i * _ARENA.size), fd)
-                for i, fd in enumerate(lock_fds)
-            ]
+            arenas = []
+            for i, fd in enumerate(lock_fds):
+                key, size = _ARENA.unpack_from(message, _HEADER.size + i * _ARENA.size)
+                arenas.append(self._arena(key, size, fd))
             incoming = IncomingBlocks(arenas, lock_fds, bool(kinds & _IS_TENSOR))
         except BaseException:
             for fd in lock_fds:
