@@ -311,7 +311,7 @@ def test_a_tensor_that_comes_back_is_the_same_memory():
 
 def test_blocks_of_any_size_are_used_again():
     """A sequence of batches of different sizes needs little more memory than the batches that are in use at once."""
-    a, b = Pipe(gives=True)
+    a, b = Pipe(copy=True)
     own = heap()
     a.send(core.ones(300_000))
     b.recv()
@@ -327,7 +327,7 @@ def test_blocks_of_any_size_are_used_again():
 
 @pytest.mark.parametrize("reuse", [True, False])
 def test_the_reader_returns_the_pages_of_batches_that_are_not_reused(reuse):
-    mine, theirs = Pipe(gives=True)
+    mine, theirs = Pipe(copy=True)
 
     def send(connection):
         transport = SharedMemoryTransport()
@@ -389,7 +389,7 @@ def test_a_large_tensor_is_written_in_parts(monkeypatch):
 
 
 def test_lent_blocks_are_used_again():
-    a, b = Pipe(gives=True)
+    a, b = Pipe(copy=True)
     addresses = set()
     for _ in range(30):
         a.send(core.ones(20_000))

@@ -29,10 +29,10 @@ DTYPES = [
 ]
 
 
-def through_pipe(obj, gives=False):
+def through_pipe(obj, copy=False):
     from rushlight_multiprocessing.pipes import Pipe
 
-    reader, writer = Pipe(duplex=False, gives=gives)
+    reader, writer = Pipe(duplex=False, copy=copy)
     with reader, writer:
         writer.send(obj)
         return reader.recv()
@@ -75,14 +75,14 @@ def test_result_that_requires_grad_is_refused():
     with pytest.raises(RuntimeError, match="detach"):
         through_pipe(t)
     with pytest.raises(RuntimeError, match="detach"):
-        through_pipe(t, gives=True)
+        through_pipe(t, copy=True)
 
 
-@pytest.mark.parametrize("gives", [False, True])
+@pytest.mark.parametrize("copy", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_every_dtype_arrives(dtype, gives):
+def test_every_dtype_arrives(dtype, copy):
     t = core.tensor([[0, 1, 0], [1, 0, 1]], dtype=dtype)
-    got = through_pipe(t, gives)
+    got = through_pipe(t, copy)
     assert got.dtype == dtype
     assert got.tolist() == t.tolist()
 
@@ -106,7 +106,7 @@ def test_receiver_and_sender_see_the_same_memory():
 
 def test_given_tensors_are_copied():
     t = core.zeros(10_000)
-    got = through_pipe(t, gives=True)
+    got = through_pipe(t, copy=True)
     got[3] = 7
     assert t[3].item() == 0
     assert not mp.is_shared(t)
@@ -124,11 +124,11 @@ def test_views_of_shared_memory_stay_views():
     assert base[1, 2].item() == -1
 
 
-@pytest.mark.parametrize("gives", [False, True])
+@pytest.mark.parametrize("copy", [False, True])
 @pytest.mark.parametrize("n", [20, 5000])
-def test_tensors_over_one_storage_arrive_as_aliases(gives, n):
+def test_tensors_over_one_storage_arrive_as_aliases(copy, n):
     b = core.arange(float(n))
-    part, whole, column, bits = through_pipe([b[2:4], b, b.view(-1, 10)[:, 3], b.view(core.int32)[:3]], gives)
+    part, whole, column, bits = through_pipe([b[2:4], b, b.view(-1, 10)[:, 3], b.view(core.int32)[:3]], copy)
     assert whole.tolist() == b.tolist()
     assert column.tolist() == b.view(-1, 10)[:, 3].tolist()
     whole[3] = -1
@@ -137,7 +137,7 @@ def test_tensors_over_one_storage_arrive_as_aliases(gives, n):
     whole[2] = 1
     assert bits[2].item() == 0x3F800000
     assert part.untyped_storage() is whole.untyped_storage()
-    assert (b[3].item() == -1) is not gives  # moved, or copied
+    assert (b[3].item() == -1) is not copy  # moved, or copied
 
 
 def test_view_that_is_sent_alone_shares_the_whole_storage():
@@ -159,26 +159,26 @@ def test_views_of_one_flat_buffer():
 def test_parts_of_a_large_storage_are_given_by_themselves():
     big = core.arange(1 << 20)
     mp.empty_cache()
-    a, b = through_pipe([big[5:6000], big[10_000:20_000]], gives=True)
+    a, b = through_pipe([big[5:6000], big[10_000:20_000]], copy=True)
     assert a.tolist() == big[5:6000].tolist()
     assert b.tolist() == big[10_000:20_000].tolist()
     assert a.untyped_storage().nbytes() + b.untyped_storage().nbytes() == 8 * 15_995
 
 
-@pytest.mark.parametrize("gives", [False, True])
+@pytest.mark.parametrize("copy", [False, True])
 @pytest.mark.parametrize("n", [3, 2000])
-def test_expanded_tensor_is_not_materialized(gives, n):
+def test_expanded_tensor_is_not_materialized(copy, n):
     t = core.arange(float(n)).reshape(n, 1).expand(n, 1000)
-    got = through_pipe(t, gives)
+    got = through_pipe(t, copy)
     assert got.stride() == t.stride()
     assert got.untyped_storage().nbytes() == 4 * n
     assert got[:, 7].tolist() == t[:, 7].tolist()
 
 
-@pytest.mark.parametrize("gives", [False, True])
-def test_overlapping_windows(gives):
+@pytest.mark.parametrize("copy", [False, True])
+def test_overlapping_windows(copy):
     t = core.arange(4000.0).as_strided((1000, 8), (3, 1))
-    got = through_pipe(t, gives)
+    got = through_pipe(t, copy)
     assert got.tolist() == t.tolist()
     assert got.stride() == (3, 1)
 
@@ -205,7 +205,7 @@ def test_storages():
 @pytest.mark.parametrize("n", [10, 10_000])
 def test_a_storage_that_is_given(n):
     storage = core.full((n,), 3, dtype=core.uint8).untyped_storage()
-    got = through_pipe(storage, gives=True)
+    got = through_pipe(storage, copy=True)
     assert bytes(got) == b"\3" * n
     assert not storage.is_shared()
 
@@ -221,25 +221,25 @@ def test_arrays_over_memory_that_was_moved():
     del more
 
 
-@pytest.mark.parametrize("gives", [False, True])
+@pytest.mark.parametrize("copy", [False, True])
 @pytest.mark.parametrize("layout", ["coo", "csr", "csc", "bsr"])
-def test_sparse_tensors_arrive(layout, gives):
+def test_sparse_tensors_arrive(layout, copy):
     n = 2000  # large enough for shared memory
     plain = core.eye(n) * 2
     sparse = plain.to_sparse(
         layout=getattr(core, f"sparse_{layout}"), blocksize=(2, 2) if layout == "bsr" else None
     ).requires_grad_()
-    arrived = through_pipe([sparse, sparse], gives)[0]
+    arrived = through_pipe([sparse, sparse], copy)[0]
     assert (arrived.layout, arrived.requires_grad, arrived.shape) == (sparse.layout, True, (n, n))
     assert core.equal(arrived.detach().to_dense(), plain)
-    # Both tensors use the same memory for their parts, unless the parts were sent with gives=True.
+    # Both tensors use the same memory for their parts, unless the parts were sent with copy=True.
     with core.no_grad():
         core._C._sparse_parts(arrived)[3].zero_()
-    assert bool(core._C._sparse_parts(sparse)[3].any()) is gives
+    assert bool(core._C._sparse_parts(sparse)[3].any()) is copy
     product = sparse * 2
     if product.requires_grad:  # only with rushlight-autograd
         with pytest.raises(RuntimeError, match="not a leaf"):
-            through_pipe(product, gives)
+            through_pipe(product, copy)
 
 
 def test_requires_grad_arrives():
@@ -253,11 +253,11 @@ class Weight(core.Tensor):
 
 
 @pytest.mark.parametrize("requires_grad", [False, True])
-@pytest.mark.parametrize("gives", [False, True])
-def test_subclass_and_its_attributes_arrive(gives, requires_grad):
+@pytest.mark.parametrize("copy", [False, True])
+def test_subclass_and_its_attributes_arrive(copy, requires_grad):
     weight = core.ones(3).as_subclass(Weight).requires_grad_(requires_grad)
     weight.label = "first"
-    got = through_pipe(weight, gives)
+    got = through_pipe(weight, copy)
     assert got.requires_grad == requires_grad
     assert type(got) is Weight
     assert got.label == "first"

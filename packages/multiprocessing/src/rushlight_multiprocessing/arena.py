@@ -17,8 +17,8 @@ that it *holds* in a separate table, which is ignored when the process has ended
   closed. The sender keeps the last lock descriptor open until it drops one of its blocks, and sends it again with the next
   message that contains the same blocks.
 * A forked child gets its own slot, whose table contains the blocks that the parent held at the time of the fork. If no slot
-  or descriptor is left for the child, the parent holds these blocks until it ends, and the child must get a slot before it can
-  receive other blocks.
+  or descriptor is left for the child, the parent holds these blocks until it ends, and the child must get a slot before it
+  can receive other blocks.
 * A block is free if no message and no table of a locked slot contains it. To check a block, a process first takes an
   exclusive lock on it, which is possible only if no message contains the block, and then reads the tables. While the process
   holds this lock, no other process can send the block, because sending needs a lock, too. A receiver enters a block in its

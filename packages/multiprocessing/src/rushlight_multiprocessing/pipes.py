@@ -61,9 +61,8 @@ _ZERO = array.array("i", [0])
 class Connection(standard.Connection):
     """One end of a pipe, with the interface of `multiprocessing.connection.Connection`.
 
-    Pass `gives=True` if the sender does not use tensors after sending them. With `gives=True`, a tensor that is not in
-    shared memory is sent as a copy. With `gives=False`, its storage is moved to shared memory, so that both processes use
-    the same memory.
+    Tensors that are in shared memory already are not copied: both processes use the same memory. The storages of other
+    tensors are moved to shared memory, or, with `copy=True`, sent as copies.
 
     Raises EOFError when the other end is closed, ValueError for a message with tensors from too many arenas (files of shared
     memory), and OSError if file descriptors are lost.
@@ -85,11 +84,11 @@ class Connection(standard.Connection):
         handle: Any,
         readable: bool = True,
         writable: bool = True,
-        gives: bool = False,
+        copy: bool = False,
         counted: bool = False,
     ) -> None:
         super().__init__(handle, readable, writable)
-        self.gives = gives
+        self.copy = copy
         self.counted = counted
         self._socket = socket.socket(fileno=self._handle)
         self._socket.settimeout(None)  # socket.setdefaulttimeout() must not affect pipes
@@ -100,7 +99,7 @@ class Connection(standard.Connection):
         """Send a picklable object."""
         self._check_closed()
         self._check_writable()
-        self.send_packed(*dumps(obj, self.gives))
+        self.send_packed(*dumps(obj, self.copy))
 
     def recv(self) -> Any:
         """Receive an object. Raises EOFError if nothing is left to read and the other end is closed."""
@@ -289,12 +288,12 @@ def _move_to_block(payload: Any, outgoing: OutgoingBlocks) -> bytes:
     return _BLOCK.pack(outgoing.add(block.arena, block.offset, view), block.offset, block.nbytes)
 
 
-def Pipe(duplex: bool = True, *, gives: bool = False, counted: bool = False) -> tuple[Connection, Connection]:
+def Pipe(duplex: bool = True, *, copy: bool = False, counted: bool = False) -> tuple[Connection, Connection]:
     """Return two connected `Connection` objects.
 
     Arguments:
         duplex: whether both ends can read and write. Otherwise, the first end can only read, and the second can only write.
-        gives: whether senders do not use tensors after sending them; see `Connection`.
+        copy: whether tensors that are not in shared memory are sent as copies; see `Connection`.
         counted: whether the messages in the pipe can be counted; see `Connection.waiting`.
 
     Example:
@@ -309,17 +308,17 @@ def Pipe(duplex: bool = True, *, gives: bool = False, counted: bool = False) -> 
             if end.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) > 2 * _COUNTED_BUFFER:
                 end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _COUNTED_BUFFER)
     return (
-        Connection(a.detach(), writable=duplex, gives=gives, counted=counted),
-        Connection(b.detach(), readable=duplex, gives=gives, counted=counted),
+        Connection(a.detach(), writable=duplex, copy=copy, counted=counted),
+        Connection(b.detach(), readable=duplex, copy=copy, counted=counted),
     )
 
 
-def _rebuild_connection(dup: Any, readable: bool, writable: bool, gives: bool, counted: bool) -> Connection:
-    return Connection(dup.detach(), readable, writable, gives, counted)
+def _rebuild_connection(dup: Any, readable: bool, writable: bool, copy: bool, counted: bool) -> Connection:
+    return Connection(dup.detach(), readable, writable, copy, counted)
 
 
 def _reduce_connection(conn: Connection) -> Any:
-    ways = conn.readable, conn.writable, conn.gives, conn.counted
+    ways = conn.readable, conn.writable, conn.copy, conn.counted
     return _rebuild_connection, (reduction.DupFd(conn.fileno()), *ways)
 
 

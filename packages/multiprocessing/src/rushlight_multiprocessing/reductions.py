@@ -39,7 +39,7 @@ from .sharing import (
     tensor_over,
 )
 
-# A connection with `gives=True` sends storages below this size as bytes.
+# A connection with `copy=True` sends storages below this size as bytes.
 INLINE_BYTES = 4096
 ITEM_BYTES = 16  # the size of the largest dtype
 
@@ -190,15 +190,14 @@ def bytes_of(storage: core.UntypedStorage, start: int, end: int) -> core.Tensor:
     return tensor_over(storage, core.uint8, (end - start,), (1,), start)
 
 
-def dumps(obj: object, gives: bool = False) -> tuple[memoryview, OutgoingBlocks]:
+def dumps(obj: object, copy: bool = False) -> tuple[memoryview, OutgoingBlocks]:
     """Pickle an object; return the bytes and the shared-memory blocks of its tensors.
 
-    If `gives` is true, the sender does not use the tensors after the call. In this case, storages that are
-    not in shared memory are copied there instead of being moved, and storages of less than `INLINE_BYTES`
-    bytes are sent as bytes."""
-    if not gives and type(obj) is core.Tensor and obj.layout is core.strided and obj.numel() > 0:
+    Storages that are not in shared memory are moved there. If `copy` is true, they are copied there instead, and
+    storages of less than `INLINE_BYTES` bytes are sent as bytes."""
+    if not copy and type(obj) is core.Tensor and obj.layout is core.strided and obj.numel() > 0:
         return _describe(obj)
-    copies = Copies() if gives else None
+    copies = Copies() if copy else None
     while True:
         file = io.BytesIO()
         pickler = Pickler(file, copies)

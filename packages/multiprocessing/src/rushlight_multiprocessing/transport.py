@@ -24,7 +24,7 @@ class SharedMemoryTransport:
 
     def pipe(self) -> tuple[Connection, Connection]:
         """Return the two ends of a pipe: the loader's and the worker's."""
-        return Pipe(gives=True)
+        return Pipe(copy=True)
 
     def worker(
         self, target: Callable[..., object], args: tuple[Any, ...], *, name: str, context: Any = None
