@@ -111,6 +111,41 @@ def test_devices_without_a_backend() -> None:
     assert (core.ones(2, device="cpu:0") + core.ones(2)).tolist() == [2.0, 2.0]
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "memory_stats",
+        "memory_snapshot",
+        "reset_peak_memory_stats",
+        "empty_cache",
+        "mem_get_info",
+        "get_device_properties",
+    ],
+)
+def test_functions_for_devices_with_a_backend_name_themselves(name: str) -> None:
+    for device in ("cpu", "meta"):
+        with pytest.raises(RuntimeError) as caught:
+            getattr(devices, name)(device)
+        assert str(caught.value) == (
+            f"{name}(device): must be a device with a backend, such as 'cuda', got {device}"
+        )
+
+
+def test_limits_of_memory_are_checked(toy_device: Path) -> None:
+    devices.load_backend(toy_device)
+    for wrong in (-1, 1 << 64):
+        with pytest.raises(
+            ValueError, match=rf"set_memory_limit\(nbytes\): must be from 0 to .*, got {wrong}"
+        ):
+            devices.set_memory_limit("toy:1", wrong)
+    for kind in (1.5, "1", None):
+        with pytest.raises(TypeError, match=r"set_memory_limit\(nbytes\): must be an int, got"):
+            devices.set_memory_limit("toy:1", kind)  # type: ignore[arg-type]
+    with pytest.raises(RuntimeError, match=r"set_memory_limit\(device\): must be .*, got cpu"):
+        devices.set_memory_limit("cpu", 1)
+    assert devices.set_memory_limit("toy:1", 0) == 0
+
+
 def test_what_a_device_is_made_of(toy_device: Path) -> None:
     devices.load_backend(toy_device)
     found = devices.get_device_properties("toy:1")

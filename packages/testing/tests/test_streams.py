@@ -259,6 +259,22 @@ def test_new_tensors_in_pinned_memory() -> None:
         core.zeros(2, device="toy", pin_memory=True)
 
 
+def test_pinned_memory_does_not_grow() -> None:
+    pinned = core.ones(3).pin_memory()
+    assert pinned.resize_(2).tolist() == [1.0, 1.0]
+    with pytest.raises(RuntimeError) as caught:
+        pinned.resize_(10)
+    assert str(caught.value) == (
+        "resize_(input): 40 bytes are needed, but the tensor's memory of 12 bytes is not resizable, because it is pinned\n"
+        "hint: clone() the tensor first"
+    )
+    with pytest.raises(RuntimeError, match=r"^add\(out\): 40 bytes .* not resizable"):
+        core.add(core.ones(10), 1, out=core.empty(0, dtype=core.float32).pin_memory().resize_(0))
+    with pytest.raises(RuntimeError, match=r"^UntypedStorage.resize_: 40 bytes .* not resizable"):
+        pinned.untyped_storage().resize_(40)
+    assert pinned.tolist() == [1.0, 1.0]
+
+
 def test_copies_from_pinned_memory_do_not_wait() -> None:
     source = core.full((1000,), 2.0).pin_memory()
     there = source.to("toy", non_blocking=True)

@@ -75,8 +75,9 @@ class RL_API Storage : public RefCounted {
     void set_writer(Site site) { writer_.store(site, std::memory_order_relaxed); }
 
     /// Replaces the memory with memory of another size, and copies the old contents as far as they fit. Requires
-    /// StorageKind::Cached. Raises RuntimeError while the address is exported.
-    void resize(size_t nbytes);
+    /// StorageKind::Cached. Raises RuntimeError while the address is exported. `what` names the operator and its argument
+    /// in errors.
+    void resize(const char* what, size_t nbytes);
 
     /// Copies the bytes to the memory of `target`, and keeps `target` alive. Every tensor over this storage then uses
     /// the memory of `target`. If the address of the old memory is exported (`exports`), the old memory is freed only

@@ -54,7 +54,7 @@ def histogram(
             f"histogram(weight): needs input's shape {tuple(input.shape)} and dtype {input.dtype}, "
             f"got {tuple(weight.shape)} and {weight.dtype}"
         )
-    edges = _given_edges(input, bins, range) if isinstance(bins, Tensor) else _edges(input, bins, range)
+    edges = _edges_of("histogram", input, bins, range)
     global _result
     if _result is None:
         from collections import namedtuple
@@ -68,30 +68,38 @@ def histogram(
     return _result(*out)
 
 
-def _given_edges(input: Tensor, bins: Tensor, range: Any) -> Tensor:
-    if range is not None:
-        raise TypeError("histogram(range): must not be given if bins is a tensor of bin edges")
-    if bins.dim() != 1 or len(bins) < 2 or bins.dtype != input.dtype:
-        raise RuntimeError(
-            f"histogram(bins): needs at least two edges in one dimension, of input's dtype {input.dtype}, "
-            f"got shape {tuple(bins.shape)} of {bins.dtype}"
-        )
-    return bins.detach().clone()
-
-
-def _edges(input: Tensor, bins: int, range: Any) -> Tensor:
+def _edges_of(op: str, input: Tensor, bins: int | Tensor, range: Any) -> Tensor:
+    """Return the edges of the bins. `op` names the operator in errors."""
+    if isinstance(bins, Tensor):
+        return _given_edges(op, input, bins, range)
     if bins <= 0:
-        raise RuntimeError(f"histogram(bins): must be positive, got {bins}")
+        raise RuntimeError(f"{op}(bins): must be positive, got {bins}")
     if range is not None:
         low, high = map(float, range)
-    elif input.numel():
-        low, high = (end.item() for end in _C.aminmax(input.detach()))
-    else:
+    elif input.numel() == 0:
         low, high = 0.0, 1.0
+    elif input.device.type == "meta":
+        raise NotImplementedError(
+            f"{op}(input): without range, the edges of the bins depend on values, which a meta tensor does not have\n"
+            "hint: pass range=(min, max), or a tensor of edges as bins"
+        )
+    else:
+        low, high = (end.item() for end in _C.aminmax(input.detach()))
     if not (abs(low) < float("inf") and abs(high) < float("inf")):
-        raise RuntimeError(f"histogram(range): must be finite, got [{low}, {high}]")
+        raise RuntimeError(f"{op}(range): must be finite, got [{low}, {high}]")
     if low > high:
-        raise RuntimeError(f"histogram(range): min must not be larger than max, got {low} and {high}")
+        raise RuntimeError(f"{op}(range): min must not be larger than max, got {low} and {high}")
     if low == high:
         low, high = low - 0.5, high + 0.5
     return _C.linspace(low, high, bins + 1, dtype=input.dtype, device=input.device)
+
+
+def _given_edges(op: str, input: Tensor, bins: Tensor, range: Any) -> Tensor:
+    if range is not None:
+        raise TypeError(f"{op}(range): must not be given if bins is a tensor of bin edges")
+    if bins.dim() != 1 or len(bins) < 2 or bins.dtype != input.dtype:
+        raise RuntimeError(
+            f"{op}(bins): needs at least two edges in one dimension, of input's dtype {input.dtype}, "
+            f"got shape {tuple(bins.shape)} of {bins.dtype}"
+        )
+    return bins.detach().clone()

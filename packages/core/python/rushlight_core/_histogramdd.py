@@ -8,7 +8,7 @@ from typing import Any
 
 from . import _C
 from ._C import Tensor, overridable
-from ._histogram import _edges, _given_edges
+from ._histogram import _edges_of
 
 _Result = namedtuple("histogramdd", ["hist", "bin_edges"])  # type: ignore[name-match]
 
@@ -72,13 +72,13 @@ def histogramdd(
     points = input.detach().reshape(-1, dims)
     ends, flat_indices, inside = (
         [],
-        _C.zeros(len(points), dtype=_C.int64),
-        _C.ones(len(points), dtype=_C.bool),
+        _C.zeros(len(points), dtype=_C.int64, device=input.device),
+        _C.ones(len(points), dtype=_C.bool, device=input.device),
     )
     for d, part in enumerate(each):
         column = points[:, d].contiguous()
         span = None if range is None else range[2 * d : 2 * d + 2]
-        edges = _given_edges(column, part, span) if isinstance(part, Tensor) else _edges(column, part, span)
+        edges = _edges_of("histogramdd", column, part, span)
         count = len(edges) - 1
         index = _C.bucketize(column, edges, right=True) - 1
         index = _C.where(column == edges[-1], count - 1, index)
@@ -89,10 +89,10 @@ def histogramdd(
     total = 1
     for count in counts:
         total *= count
-    heights = _C.ones(len(points), dtype=input.dtype) if weight is None else weight.detach().reshape(-1)
-    hist = (
-        _C.zeros(total, dtype=input.dtype).index_add(0, flat_indices[inside], heights[inside]).reshape(counts)
-    )
+    heights = _C.ones_like(points[:, 0]) if weight is None else weight.detach().reshape(-1)
+    # Points outside of the grid add 0 to the first cell, so that no shape depends on values.
+    hist = _C.zeros(total, dtype=input.dtype, device=input.device)
+    hist = hist.index_add(0, _C.where(inside, flat_indices, 0), _C.where(inside, heights, 0)).reshape(counts)
     if density:
         hist = hist / hist.sum()
         for d, edges in enumerate(ends):

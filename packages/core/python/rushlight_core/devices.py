@@ -297,6 +297,8 @@ def set_memory_limit(device: DeviceLike, nbytes: int) -> int:
         nbytes: the limit; 0 for no limit.
 
     Raises:
+        TypeError: `nbytes` is not an int.
+        ValueError: `nbytes` is negative or larger than 2^64 - 1.
         NotImplementedError: the backend does not use core's allocator.
         RuntimeError: the device is the CPU, or another device that has no backend.
 

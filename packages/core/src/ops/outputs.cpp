@@ -116,7 +116,8 @@ void resize_out(const char* op, const Tensor& out, IntList sizes, DType result) 
     // An empty view grows from its offset.
     const int64_t offset = out.impl()->is_view() ? out.impl()->offset() : 0;
     const size_t bytes = static_cast<size_t>(offset + plan.numel()) * itemsize(out.dtype());
-    if (plan.numel() > 0 && storage->nbytes() < bytes) storage->resize(bytes);
+    if (plan.numel() > 0 && storage->nbytes() < bytes)
+        storage->resize((std::string(op) + "(out)").c_str(), bytes);
     out.impl()->assign(Ref<Storage>::share(storage), plan.sizes(), plan.strides(), offset, out.dtype());
 }
 

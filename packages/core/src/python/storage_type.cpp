@@ -96,7 +96,8 @@ PyObject* storage_resize(PyObject* o, PyObject* size) {
         "UntypedStorage.resize_(size): %zu bytes cannot be resized to %lld, since tensors may refer to the memory\n"
         "hint: delete the tensors, or give them other memory with set_()",
         storage.nbytes(), static_cast<long long>(nbytes));
-    if (static_cast<size_t>(nbytes) > storage.nbytes()) storage.resize(static_cast<size_t>(nbytes));
+    if (static_cast<size_t>(nbytes) > storage.nbytes())
+        storage.resize("UntypedStorage.resize_", static_cast<size_t>(nbytes));
     return Py_NewRef(o);
     RL_PY_CATCH
 }

@@ -198,8 +198,14 @@ PyObject* empty_cache_py(PyObject*, PyObject* o) {
 PyObject* set_memory_limit_py(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_PY_TRY
     need("_set_memory_limit", nargs, 2);
+    RL_CHECK(PyLong_Check(args[1]), throw_type, "set_memory_limit(nbytes): must be an int, got %s",
+             Py_TYPE(args[1])->tp_name);
     const unsigned long long nbytes = PyLong_AsUnsignedLongLong(args[1]);
-    if (PyErr_Occurred()) return nullptr;
+    if (PyErr_Occurred()) {
+        PyErr_Format(PyExc_ValueError, "set_memory_limit(nbytes): must be from 0 to 2^64 - 1, got %R",
+                     args[1]);
+        return nullptr;
+    }
     const uint64_t former = set_memory_limit(read_device("set_memory_limit", args[0]), nbytes);
     return PyLong_FromUnsignedLongLong(former == UINT64_MAX ? 0 : former);
     RL_PY_CATCH

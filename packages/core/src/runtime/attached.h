@@ -75,6 +75,10 @@ inline const Attached& resolve_attached(Device& device) {
     return owner;
 }
 
+/// Checks `device` as `resolve` does, and returns its backend. Raises RuntimeError for the CPU and for the meta device. `what`
+/// is the name of the function in errors.
+const Attached& attached_for(const char* what, Device& device);
+
 /// A scope in which this thread holds the lock of an allocator. In such a scope, `HostTable::describe` does not look up
 /// the line of a call. The look-up needs the lock of the interpreter, and the thread that holds this lock may be
 /// waiting for the allocator.

@@ -41,6 +41,8 @@ const Attached& require_attached_slow(DeviceType type) {
     const Attached* found = attached_or_null(type);
     if (!found) [[unlikely]] {
         std::string device = name(Device{type, -1});
+        RL_CHECK(type != DeviceType::CPU && type != DeviceType::Meta, throw_runtime,
+                 "a device with a backend is needed, such as 'cuda', got %s", device.c_str());
         RL_CHECK(!of_the_parent[static_cast<int>(type)], throw_runtime,
                  "device %s: a forked process cannot use the devices of its parent\n"
                  "hint: start processes with multiprocessing's method 'spawn'",
@@ -365,9 +367,16 @@ void backend_call(const char* op, Device device, KernelFn kernel, KernelArgs&& a
     check_backend(status, owner.backend, op);
 }
 
-DeviceProperties device_properties(Device device) {
+const Attached& detail::attached_for(const char* what, Device& device) {
     device = resolve(device);
-    const Backend& b = require_backend(device.type);
+    RL_CHECK(device.type != DeviceType::CPU && device.type != DeviceType::Meta, throw_runtime,
+             "%s(device): must be a device with a backend, such as 'cuda', got %s", what,
+             name(device).c_str());
+    return require_attached(device.type);
+}
+
+DeviceProperties device_properties(Device device) {
+    const Backend& b = detail::attached_for("get_device_properties", device).backend;
     require_function(b, b.properties, "properties");
     DeviceProperties found{};
     found.struct_size = sizeof found;
@@ -377,8 +386,7 @@ DeviceProperties device_properties(Device device) {
 }
 
 void memory_info(Device device, uint64_t& free, uint64_t& total) {
-    device = resolve(device);
-    const Backend& b = require_backend(device.type);
+    const Backend& b = detail::attached_for("mem_get_info", device).backend;
     require_function(b, b.memory_info, "function for its free and total memory");
     check_backend(b.memory_info(device.index, &free, &total), b, "querying memory");
 }

@@ -296,8 +296,7 @@ void record_stream_use(const Storage& storage, void* stream) {
 
 namespace {
 DeviceAllocator& allocator_of(const char* what, Device device) {
-    device = resolve(device);
-    const Attached& owner = require_attached(device.type);
+    const Attached& owner = attached_for(what, device);
     DeviceAllocator* own = owner.devices[static_cast<size_t>(device.index)]->allocator;
     RL_CHECK(own, throw_not_implemented,
              "%s(%s): not supported, because the backend of this device uses its own allocator", what,

@@ -86,15 +86,26 @@ void Storage::move_to(Ref<Storage> target, bool is_copied) {
     if (exports() != 0) moved->before = std::move(before);
 }
 
-void Storage::resize(size_t nbytes) {
+static const char* described(StorageKind kind) {
+    switch (kind) {
+        case StorageKind::Pinned: return "is pinned";
+        case StorageKind::Shared: return "is shared with other processes";
+        case StorageKind::Mapped: return "belongs to a file";
+        default: return "belongs to another library, such as NumPy";
+    }
+}
+
+void Storage::resize(const char* what, size_t nbytes) {
     RL_CHECK(
         kind_ == StorageKind::Cached, throw_runtime,
-        "resize: this tensor's memory is not resizable: it belongs to NumPy, DLPack, a file or shared memory\n"
-        "hint: clone() it first");
+        "%s: %zu bytes are needed, but the tensor's memory of %zu bytes is not resizable, because it %s\n"
+        "hint: clone() the tensor first",
+        what, nbytes, nbytes_, described(kind_));
     RL_CHECK(exports() == 0, throw_runtime,
-             "resize: %u NumPy arrays, buffers or DLPack capsules refer to this tensor's memory\n"
+             "%s: the tensor's memory is not resizable, because %u NumPy arrays, buffers or DLPack capsules "
+             "refer to it\n"
              "hint: clone() the tensor first, or delete these objects",
-             exports());
+             what, exports());
     if (device_.type != DeviceType::Meta) {
         // Takes the new memory from the allocator in use, and returns the old memory to its own allocator.
         Ref<Storage> other = allocate(nbytes, device_);

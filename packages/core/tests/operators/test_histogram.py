@@ -47,6 +47,32 @@ def test_histogram_refuses() -> None:
             core.histogram(*arguments, **options)
 
 
+def test_meta_tensors_need_edges_that_depend_on_no_values() -> None:
+    x = core.empty(9, 2, device="meta")
+    for refused, name in (
+        (lambda: core.histogram(x, 4), "histogram"),
+        (lambda: core.histogramdd(x, [4, 3]), "histogramdd"),
+        (lambda: core.histogramdd(x, [core.empty(5, device="meta"), 3]), "histogramdd"),
+    ):
+        with pytest.raises(
+            NotImplementedError, match=rf"^{name}\(input\): without range, .*\nhint: pass range="
+        ):
+            refused()
+    hist, edges = core.histogram(x, 4, range=(0, 1))
+    assert (hist.shape, edges.shape, hist.device.type, edges.device.type) == ((4,), (5,), "meta", "meta")
+    assert core.histogram(x, core.empty(6, device="meta")).hist.shape == (5,)
+    hist, edges = core.histogramdd(x, [4, 3], range=[0, 1, 0, 1], weight=core.empty(9, device="meta"))
+    assert (hist.shape, hist.device.type, [len(e) for e in edges]) == ((4, 3), "meta", [5, 4])
+    assert core.histc(x, 7).shape == (7,)
+
+
+def test_points_outside_of_the_grid_are_not_counted() -> None:
+    points = core.tensor([[0.5, 0.5], [float("nan"), 0.5], [2.0, 0.5], [0.5, -9.0], [1.0, 1.0]])
+    weight = core.tensor([2.0, float("inf"), float("nan"), 5.0, 4.0])
+    hist, _ = core.histogramdd(points, [2, 2], range=[0, 1, 0, 1], weight=weight)
+    assert hist.tolist() == [[0.0, 0.0], [0.0, 6.0]]
+
+
 @pytest.mark.parametrize("edge_order", [1, 2])
 @pytest.mark.parametrize("uneven", [False, True])
 def test_gradient(edge_order: int, uneven: bool) -> None:

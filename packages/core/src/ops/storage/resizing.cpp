@@ -38,7 +38,7 @@ Tensor resized(const Tensor& input, IntList size, MemoryFormat wanted) {
              to_string(size).c_str());
     if (plan.numel() > 0 && static_cast<size_t>(bytes) > storage->nbytes()) {
         check_writable("resize_", input);
-        storage->resize(static_cast<size_t>(bytes));
+        storage->resize("resize_(input)", static_cast<size_t>(bytes));
     }
     return placed("resize_", input, Ref<Storage>::share(storage), plan.sizes(), plan.strides(), offset);
 }
