@@ -421,6 +421,29 @@ def test_an_index_out_of_range_is_found_and_leaves_the_device_usable():
         x[:, :0].index_select(1, torch.tensor([0]).cuda())
 
 
+def test_all_failed_operators_are_named_in_their_order():
+    x = torch.arange(12.0, device="cuda")
+    torch.cuda.synchronize()
+    x.index_select(0, torch.tensor([99]).cuda())
+    torch.bernoulli(x)
+    x.gather(0, torch.tensor([-77]).cuda())
+    with pytest.raises(IndexError) as caught:  # the class of the first error
+        torch.cuda.synchronize()
+    lines = str(caught.value).splitlines()
+    assert [line.removeprefix("also ").split(" at ")[0].split()[-1] for line in lines] == [
+        "index_select",
+        "bernoulli",
+        "gather",
+    ]
+    assert "probability" in lines[1]
+    torch.cuda.synchronize()
+    for _ in range(10):
+        x.index_select(0, torch.tensor([99]).cuda())
+    with pytest.raises(IndexError, match="at most 8 are kept"):
+        torch.cuda.synchronize()
+    assert (x + 1).sum().item() == 78
+
+
 @pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "float64", "complex128"])
 @pytest.mark.parametrize("dim", [0, 1, -1])
 def test_gather_and_scatter(dtype, dim):

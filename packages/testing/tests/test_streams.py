@@ -392,6 +392,46 @@ def test_a_late_error_names_its_operator_and_line() -> None:
     del y
 
 
+def test_all_late_errors_are_reported_in_their_order() -> None:
+    x = core.arange(10, dtype=core.float32, device="toy")
+    index = core.tensor([1, 99], device="toy")
+    taken = x.index_select(0, index)
+    gathered = x.gather(0, core.tensor([-77], device="toy"))
+    drawn = core.poisson(core.tensor([-5.0], device="toy"))
+    with pytest.raises(IndexError) as caught:  # the class of the first error
+        devices.synchronize("toy")
+    lines = str(caught.value).split("queued by ")[1:]
+    assert [line.split(" at ")[0] for line in lines] == ["index_select", "gather", "poisson"]
+    assert all("test_streams.py:" in line for line in lines)
+    assert ["99" in lines[0], "-77" in lines[1], "-5" in lines[2]] == [True] * 3
+    devices.synchronize("toy")  # each error is reported once
+    assert (x + 1).sum().item() == 55
+    del taken, gathered, drawn
+
+
+def test_a_long_row_of_late_errors_is_counted() -> None:
+    x = core.arange(10, dtype=core.float32, device="toy")
+    index = core.tensor([99], device="toy")
+    taken = [x.index_select(0, index) for _ in range(100)]
+    with pytest.raises(IndexError) as caught:
+        devices.synchronize("toy")
+    assert str(caught.value).count("queued by") == 8
+    assert str(caught.value).endswith("and 92 further errors")
+    del taken
+
+
+def test_late_errors_belong_to_their_device() -> None:
+    taken = [
+        core.ones(3, device=device).index_select(0, core.tensor([index], device=device))
+        for device, index in (("toy:0", 40), ("toy:1", 41))
+    ]
+    for device, index in (("toy:1", 41), ("toy:0", 40)):
+        with pytest.raises(IndexError, match=f"index {index} ") as caught:
+            devices.synchronize(device)
+        assert str(caught.value).count("queued by") == 1
+    del taken
+
+
 def test_scratch_memory_runs_out_late(guard_allocator: Path) -> None:
     library = ctypes.CDLL(str(guard_allocator))
     library.guard_allocator.restype = ctypes.c_void_p

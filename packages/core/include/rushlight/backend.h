@@ -213,7 +213,12 @@ struct Backend {
 
     BackendStatus (*copy)(const DeviceCopy* copy);
 
-    /// The first function waits for all streams of the device, the second for one stream.
+    /// The first function waits for all streams of the device, the second for one stream. If queued work has failed, such
+    /// as a kernel that found an index out of range, the next function that waits for this work fails: one of these two,
+    /// `synchronize_event`, or `copy` with CopyUntil::Done. It reports every failure of the device since the last
+    /// report: its status is the status of the first failure, and its text names the operator of each failure with
+    /// `HostTable::describe`, the first failure first. A device that can keep only a limited number of failures says so
+    /// in the text. After the report, the device can be used again.
     BackendStatus (*synchronize_device)(int32_t device);
     BackendStatus (*synchronize_stream)(int32_t device, void* stream);
 

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdarg>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <mutex>
 #include <new>
@@ -39,7 +40,7 @@ struct Recent {
 Recent recent;
 
 constexpr size_t kDevices = 128;  // the maximum number of devices: core stores a device's index in one byte
-/// The memory of the alarm of each device; null before its first use.
+/// The words of the alarm of each device; null before its first use.
 std::atomic<uint64_t*> alarms[kDevices];
 std::mutex alarms_mutex;
 
@@ -115,39 +116,51 @@ uint32_t remember(const DeviceCall* call) {
 
 Alarm alarm_of(const KernelContext* context) {
     std::atomic<uint64_t*>& alarm = alarms[static_cast<size_t>(context->call->device)];
-    uint64_t* position = alarm.load(std::memory_order_acquire);
-    if (!position) [[unlikely]] {
+    uint64_t* words = alarm.load(std::memory_order_acquire);
+    if (!words) [[unlikely]] {
         std::lock_guard lock(alarms_mutex);
-        position = alarm.load(std::memory_order_relaxed);
-        if (!position) {
+        words = alarm.load(std::memory_order_relaxed);
+        if (!words) {
             void* memory = nullptr;
             use_device(context->call->device);
-            check(driver.pin(&memory, sizeof(uint64_t), cudaHostAllocPortable), "pinning memory");
-            position = new (memory) uint64_t(0);
-            alarm.store(position, std::memory_order_release);
+            check(driver.pin(&memory, kAlarms * sizeof(uint64_t), cudaHostAllocPortable), "pinning memory");
+            words = static_cast<uint64_t*>(std::memset(memory, 0, kAlarms * sizeof(uint64_t)));
+            alarm.store(words, std::memory_order_release);
         }
     }
-    return {position, remember(context->call)};
+    return {words, remember(context->call)};
 }
 
 void check_alarm(int32_t device) {
-    uint64_t* const position = alarms[static_cast<size_t>(device)].load(std::memory_order_acquire);
-    if (!position || __atomic_load_n(position, __ATOMIC_RELAXED) == 0) [[likely]]
+    uint64_t* const words = alarms[static_cast<size_t>(device)].load(std::memory_order_acquire);
+    if (!words) return;
+    uint64_t any = 0;
+    for (int i = 0; i < kAlarms; ++i) any |= __atomic_load_n(words + i, __ATOMIC_RELAXED);
+    if (any == 0) [[likely]]
         return;
-    const uint64_t given = __atomic_exchange_n(position, 0, __ATOMIC_RELAXED);
-    if (given == 0) return;  // another thread has reported it
-    const auto ticket = static_cast<uint32_t>(given);
-    DeviceCall call = {};
-    bool known;
-    {
-        std::lock_guard lock(recent.mutex);
-        known = recent.count - ticket < kKept;
-        if (known) call = recent.calls[(ticket - 1) % kKept];
+    std::string text;
+    BackendStatus status = BackendStatus::Ok;
+    int count = 0;
+    for (int i = 0; i < kAlarms; ++i) {
+        const uint64_t given = __atomic_exchange_n(words + i, 0, __ATOMIC_RELAXED);
+        if (given == 0) continue;  // another thread may have reported it
+        const auto ticket = static_cast<uint32_t>(given);
+        DeviceCall call = {};
+        bool known;
+        {
+            std::lock_guard lock(recent.mutex);
+            known = recent.count - ticket < kKept;
+            if (known) call = recent.calls[(ticket - 1) % kKept];
+        }
+        char where[200] = "an earlier operator";
+        if (known) host->describe(&call, where, sizeof where);
+        const auto cause = static_cast<Cause>(given >> 32);
+        if (count++ == 0) status = status_of(cause);
+        text += (text.empty() ? "" : "\nalso ") + std::string(where) + ": " + said(cause);
     }
-    char where[200] = "an earlier operator";
-    if (known) host->describe(&call, where, sizeof where);
-    const auto cause = static_cast<Cause>(given >> 32);
-    fail(status_of(cause), "%s: %s", where, said(cause));
+    if (count == kAlarms)
+        text += "\nlater operators may have failed, too: at most " + std::to_string(kAlarms) + " are kept";
+    if (count > 0) throw Failure{status, text};
 }
 
 void fail(BackendStatus status, const char* format, ...) {

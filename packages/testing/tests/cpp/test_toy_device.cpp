@@ -260,6 +260,12 @@ static void other_operators_are_the_hosts() {
     CHECK(last_error == "queued by fails: index 9 is out of range");
     OK(toy->synchronize_device(0));  // the error is reported once
     CHECK(a.read()[0] == 7);
+    for (int i = 0; i < 2; ++i) run("fails", {a.view()});
+    OK(toy->synchronize_device(1));  // another device
+    CHECK(toy->synchronize_stream(0, nullptr) == BackendStatus::Index);
+    CHECK(last_error ==
+          "queued by fails: index 9 is out of range\nalso queued by fails: index 9 is out of range");
+    OK(toy->synchronize_device(0));
     OK(toy->release(0, a.data, a.nbytes()));
 }
 

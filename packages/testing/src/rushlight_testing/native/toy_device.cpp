@@ -175,20 +175,33 @@ struct Block {
     std::vector<Stream*> also_used_on;
 };
 
+/// The errors of queued work of a device, which are kept until a caller waits for the device. The queue's mutex guards
+/// them. All of them are reported together, in the order in which they occurred, because later errors are often
+/// consequences of the first. Only the texts of the first `kTexts` errors are kept, so that a loop that fails in every
+/// step does not use more and more memory.
+struct LateErrors {
+    struct One {
+        BackendStatus status;
+        std::string text;
+        DeviceCall call;
+    };
+    static constexpr size_t kTexts = 8;
+    std::vector<One> first;
+    size_t others = 0;
+
+    void add(BackendStatus status, const char* text, const DeviceCall& call) {
+        if (first.size() < kTexts) first.push_back({status, text, call});
+        else ++others;
+    }
+};
+
 struct ToyDevice {
     std::unique_ptr<Stream> default_stream = std::make_unique<Stream>();
     std::vector<std::unique_ptr<Stream>> streams;
     std::unordered_map<void*, Block> live;
     size_t used = 0;  // live blocks, and released blocks whose queued release has not run
+    LateErrors late;
 };
-
-/// The error of queued work of a device, which is kept until a caller waits for it.
-struct LateError {
-    BackendStatus status = BackendStatus::Ok;
-    std::string text;
-    DeviceCall call = {};
-};
-LateError late_error;  // the first error; guarded by the queue's mutex
 
 class Queue {
   public:
@@ -293,24 +306,29 @@ BackendStatus destroy_stream(int32_t index, void* stream) {
     queue().wait(lock, own, own->queued);  // not deleted: events and blocks may still refer to it
     return BackendStatus::Ok;
 }
-/// Reports the first error since the last call. Releases the lock first, since core may need another lock to describe where
-/// the kernel was queued.
-BackendStatus report(std::unique_lock<Lock>& lock) {
-    const LateError error = std::exchange(late_error, {});
+/// Reports all errors of a device since the last call, with the status of the first. Releases the lock first, since core may
+/// need another lock to describe where a kernel was queued.
+BackendStatus report(std::unique_lock<Lock>& lock, int32_t index) {
+    const LateErrors errors = std::exchange(device(index).late, {});
     lock.unlock();
-    if (error.status == BackendStatus::Ok) return error.status;
-    char where[200];
-    host->describe(&error.call, where, sizeof where);
-    return fail(error.status, std::string("queued by ") + where + ": " + error.text);
+    if (errors.first.empty()) return BackendStatus::Ok;
+    std::string text;
+    for (const auto& error : errors.first) {
+        char where[200];
+        host->describe(&error.call, where, sizeof where);
+        text += (text.empty() ? "queued by " : "\nalso queued by ") + std::string(where) + ": " + error.text;
+    }
+    if (errors.others > 0) text += "\nand " + std::to_string(errors.others) + " further errors";
+    return fail(errors.first.front().status, text);
 }
-BackendStatus finish(std::unique_lock<Lock>& lock, Stream* stream) {
+BackendStatus finish(std::unique_lock<Lock>& lock, int32_t index, Stream* stream) {
     if (stream->graph) return fail(BackendStatus::Runtime, "cannot wait for a stream that is being captured");
     queue().wait(lock, stream, stream->queued);
-    return report(lock);
+    return report(lock, index);
 }
 BackendStatus synchronize_stream(int32_t index, void* stream) {
     std::unique_lock lock(queue().mutex);
-    return finish(lock, stream_of(index, stream));
+    return finish(lock, index, stream_of(index, stream));
 }
 BackendStatus synchronize_device(int32_t index) {
     std::unique_lock lock(queue().mutex);
@@ -319,7 +337,7 @@ BackendStatus synchronize_device(int32_t index) {
             return fail(BackendStatus::Runtime,
                         "cannot wait for the device while one of its streams is being captured");
     wait_for_all(lock, device(index));
-    return report(lock);
+    return report(lock, index);
 }
 
 BackendStatus create_event(int32_t, int32_t flags, void** event) {
@@ -364,11 +382,11 @@ BackendStatus query_event(int32_t, void* event, int32_t* reached) {
     *reached = !mark->stream || mark->stream->done >= mark->ticket;
     return BackendStatus::Ok;
 }
-BackendStatus synchronize_event(int32_t, void* event) {
+BackendStatus synchronize_event(int32_t index, void* event) {
     std::unique_lock lock(queue().mutex);
     auto* mark = static_cast<Event*>(event);
     if (mark->stream) queue().wait(lock, mark->stream, mark->ticket);
-    return report(lock);
+    return report(lock, index);
 }
 
 BackendStatus elapsed_time(int32_t, void* start, void* end, double* milliseconds) {
@@ -500,7 +518,8 @@ const AllocatorDriver driver{sizeof(AllocatorDriver), &last_device, map, unmap, 
 BackendStatus copy(const DeviceCopy* given) {
     std::unique_lock lock(queue().mutex);
     const DeviceCopy c = *given;
-    Stream* own = stream_of(c.kind == CopyKind::DeviceToHost ? c.source_device : c.target_device, c.stream);
+    const int32_t index = c.kind == CopyKind::DeviceToHost ? c.source_device : c.target_device;
+    Stream* own = stream_of(index, c.stream);
     if (c.until == CopyUntil::SourceRead) {
         auto* bytes = static_cast<const char*>(c.source);
         queue().push(own, [c, staged = std::vector<char>(bytes, bytes + c.nbytes)] {
@@ -509,7 +528,7 @@ BackendStatus copy(const DeviceCopy* given) {
     } else {
         queue().push(own, [c] { std::memcpy(c.target, c.source, c.nbytes); });
     }
-    if (c.until == CopyUntil::Done) return finish(lock, own);
+    if (c.until == CopyUntil::Done) return finish(lock, index, own);
     return BackendStatus::Ok;
 }
 
@@ -606,8 +625,8 @@ struct Launch {
         PhiloxKey key = kept.random;
         if (const PhiloxKey* base = kept.call.random_base) key = {base->seed, base->offset + key.offset};
         const BackendStatus status = host->run_cpu_kernel(choice.cpu, &kept.args, key);
-        if (status == BackendStatus::Ok || late_error.status != BackendStatus::Ok) return;
-        late_error = {status, host->last_error(), kept.call};
+        if (status != BackendStatus::Ok)
+            device(kept.call.device).late.add(status, host->last_error(), kept.call);
     }
 
     const Choice& choice;
