@@ -216,7 +216,7 @@ def _pointwise(op: Op) -> list[str]:
     castable = sum(1 << i for i, a in enumerate(params) if a.name in op.castable)
     names = ", ".join(f'"{a.name}"' for a in inputs)
     shown = op.base.lstrip("_")  # in messages
-    setup = [f"checks::{op.check}({op.schema.cpp_arguments()});"] if op.check else []
+    setup = [f'checks::{op.check}("{shown}", {op.schema.cpp_arguments()});'] if op.check else []
     setup.append(f"const TensorOrScalar inputs[] = {{{', '.join(cpp_name(a.name) for a in inputs)}}};")
     if params:
         setup.append(f"const Scalar params[] = {{{', '.join(map(_scalar, params))}}};")

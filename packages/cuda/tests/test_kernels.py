@@ -444,6 +444,31 @@ def test_all_failed_operators_are_named_in_their_order():
     assert (x + 1).sum().item() == 78
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "int64", "uint64"])
+def test_integers_are_not_divided_by_zero(dtype):
+    x = torch.full((3, 4), 7, dtype=getattr(torch, dtype)).cuda()
+    for divisor in (torch.ones_like(x), torch.ones_like(x)[0], torch.ones_like(x).t().contiguous().t()):
+        x // divisor
+        torch.cuda.synchronize()
+        divisor[..., -1] = 0
+        for divide, name in ((torch.floor_divide, "floor_divide"), (torch.remainder, "remainder")):
+            divide(x, divisor)
+            with pytest.raises(RuntimeError, match=rf"{name} at .*test_kernels.py:\d+: .*ZeroDivisionError"):
+                torch.cuda.synchronize()
+
+
+def test_standard_deviations_are_checked():
+    std = torch.tensor([0.0, 2.0]).cuda()
+    torch.normal(0.0, std)
+    torch.normal(std, std.to(torch.bfloat16))
+    torch.cuda.synchronize()
+    for wrong in (-1.0, float("nan")):
+        std[1] = wrong
+        torch.normal(torch.zeros_like(std), std)
+        with pytest.raises(RuntimeError, match=r"normal at .*: an element is negative or NaN"):
+            torch.cuda.synchronize()
+
+
 @pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "float64", "complex128"])
 @pytest.mark.parametrize("dim", [0, 1, -1])
 def test_gather_and_scatter(dtype, dim):

@@ -7,10 +7,12 @@ import gc
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -430,6 +432,60 @@ def test_late_errors_belong_to_their_device() -> None:
             devices.synchronize(device)
         assert str(caught.value).count("queued by") == 1
     del taken
+
+
+LATE: dict[str, tuple[Any, str]] = {
+    "floor_divide": (lambda t: t([7, 8]) // t([1, 0]), r"other.*divided by zero .*found 0 at index \(1,\)"),
+    "remainder": (lambda t: 7 % t([[1], [0]]), r"other.*divided by zero .*found 0 at index \(1, 0\)"),
+    "fmod": (lambda t: core.fmod(t([7, 8]), t(0)), r"other.*divided by zero .*found 0 at index \(\)"),
+    "div_trunc": (lambda t: t([7]).div_(t([0]), rounding_mode="trunc"), "other.*divided by zero"),
+    "normal": (
+        lambda t: core.normal(t([0.0, 0.0]), t([1.0, -2.5])),
+        r"std.*negative.* -2\.5 at index \(1,\)",
+    ),
+    "normal of a number": (lambda t: core.normal(1.0, t([float("nan")])), "std.*negative or NaN.* nan at"),
+    "binary_cross_entropy": (
+        lambda t: core.binary_cross_entropy(t([0.5, 1.5]), t([0.0, 1.0])),
+        r"input.*between 0 and 1, found 1\.5 at index \(1,\)\nhint: use binary_cross_entropy_with_logits",
+    ),
+    "quantile": (lambda t: t([0.5, 1.5]).quantile(t([2.0])), "q.*between 0 and 1, found 2 at"),
+    "cov": (lambda t: t([0.5, 1.5]).cov(fweights=t([1, -1])), "fweights.*negative.* -1 at"),
+}
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_values_are_checked_on_every_device(name: str) -> None:
+    call, text = LATE[name]
+    with pytest.raises(RuntimeError, match=text):
+        call(lambda values: core.tensor(values))
+    left = call(lambda values: core.tensor(values, device="toy"))  # the call itself raises no error
+    with pytest.raises(RuntimeError, match=text) as caught:
+        devices.synchronize("toy")
+    assert re.search(
+        rf"queued by {name.split()[0]} at .*test_streams\.py:\d+: {name.split()[0]}\(", str(caught.value)
+    )
+    devices.synchronize("toy")
+    del left
+
+
+def test_good_values_pass_the_checks() -> None:
+    def on(device: str) -> list[Any]:
+        def t(values: Any, **options: Any) -> Any:
+            return core.tensor(values, device=device, **options)
+
+        core.manual_seed(3)
+        results = [
+            t([7, -8], dtype=core.int8) // t([2, 127], dtype=core.int8),
+            t([[7], [-8]]) % t([2, 3]).expand(2, 2),
+            t([7.0]) // t([0.0]),
+            core.normal(t([0.0, 0.0]), t([0.0, 2.0])).round(decimals=3),
+            core.normal(t([[1.0]], dtype=core.float64), t([1, 0])).round(decimals=3),
+            core.quantile(t([0.5, 1.5]), t([0.0, 1.0])),
+        ]
+        devices.synchronize(device)
+        return [result.tolist() for result in results]
+
+    assert on("toy") == on("cpu")
 
 
 def test_scratch_memory_runs_out_late(guard_allocator: Path) -> None:

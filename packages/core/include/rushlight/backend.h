@@ -73,6 +73,13 @@ using BackendKernel = BackendStatus (*)(const KernelArgs* args);
 /// int64.
 enum class KernelPart : int32_t { Run, Before };
 
+/// What the shared kernel "check" requires of every element of its input. NaN is neither NotNegative nor a Probability.
+enum class Required : int64_t {
+    NotZero,
+    NotNegative,
+    Probability,  // from 0 to 1
+};
+
 // --- Memory --------------------------------------------------------------------------------------
 
 /// The functions that core's caching allocator calls to get memory from a device, and to check whether a stream has
@@ -225,7 +232,10 @@ struct Backend {
     /// Finds the kernel of an operator by the operator's name ("add", "sum.dim") and the hash of its schema. If the
     /// plug-in has no kernel for this name and hash, it sets `kernel` to null and returns Ok. Core also requests shared
     /// kernels, which belong to no operator and have the hash 0. "copy" copies a view to another view of the same sizes
-    /// and converts the dtype. "fill", "range", "steps", "powers" and "eye" fill new tensors and are optional.
+    /// and converts the dtype. "fill", "range", "steps", "powers" and "eye" fill new tensors and are optional. "check" is
+    /// optional, too. It has no output, one input, an int parameter of type Required, and the strings operator, argument
+    /// and hint. It fails, as work that runs later may fail, if an element of the input is not as required. Without this
+    /// kernel, operators of the device compute with such elements.
     BackendStatus (*kernel)(const char* name, uint64_t schema_hash, KernelPart part, BackendKernel* kernel);
 
     // Optional: streams and events, all or none.

@@ -23,6 +23,8 @@ enum class Cause : uint32_t {
     BadParameter,
     BadSequence,
     BadPivot,
+    DividesByZero,
+    NegativeOrNan,
     NotFinite,
     NotConverged,
     NotFullRank

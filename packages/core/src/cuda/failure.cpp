@@ -72,6 +72,9 @@ const char* said(Cause cause) {
         case Cause::BadParameter: return "a parameter of a distribution is out of range";
         case Cause::BadSequence: return "a length or a label of a sequence is out of range";
         case Cause::BadPivot: return "a pivot is not the number of a row";
+        case Cause::DividesByZero:
+            return "an element is 0, and an integer cannot be divided by zero (ZeroDivisionError)";
+        case Cause::NegativeOrNan: return "an element is negative or NaN, and must be at least 0";
         case Cause::NotFinite: return "a matrix has elements that are not finite";
         case Cause::NotConverged:
             return "the eigenvalues or singular values of a matrix were not found: the iteration does not "

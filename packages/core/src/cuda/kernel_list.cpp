@@ -22,6 +22,7 @@ constexpr NamedKernel kOthers[] = {
     {"range", range_kernel},
     {"steps", steps_kernel},
     {"eye", eye_kernel},
+    {"check", check_kernel},
     {"uniform_", uniform},
     {"normal_", normal},
     {"bernoulli_", bernoulli},

@@ -14,6 +14,9 @@ BackendStatus eye_kernel(const KernelArgs* args);
 /// Writes a number to every element of `out`.
 void queue_fill(const View& out, const Param& value, const KernelArgs& args);
 
+// kernels/check.cu
+BackendStatus check_kernel(const KernelArgs* args);
+
 // kernels/random.cu
 BackendStatus uniform(const KernelArgs* args);
 BackendStatus normal(const KernelArgs* args);

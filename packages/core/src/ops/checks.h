@@ -1,4 +1,5 @@
 // Checks of the arguments of pointwise operators before the computation. The engine itself checks that the dtype has a loop.
+// `op` is the name of the operator in errors.
 #pragma once
 
 #include "rushlight/tensor.h"
@@ -6,18 +7,20 @@
 namespace rushlight::checks {
 
 /// Raises RuntimeError if an operand is a bool tensor.
-void no_bool_tensors(const TensorOrScalar& input, const TensorOrScalar& other, Scalar alpha);
-/// Raises RuntimeError if integers are divided by the integer 0.
-void integer_divisor(const TensorOrScalar& input, const TensorOrScalar& other);
+void no_bool_tensors(const char* op, const TensorOrScalar& input, const TensorOrScalar& other, Scalar alpha);
+/// Raises RuntimeError if integers are divided by the integer 0. A device raises the error for a tensor later: see
+/// check_elements.
+void integer_divisor(const char* op, const TensorOrScalar& input, const TensorOrScalar& other);
 /// Raises RuntimeError if integers are raised to a negative power.
-void integer_power(const TensorOrScalar& input, const TensorOrScalar& exponent);
+void integer_power(const char* op, const TensorOrScalar& input, const TensorOrScalar& exponent);
 /// Raises RuntimeError if the dtypes differ, or if a tolerance is negative.
-void isclose(const Tensor& input, const Tensor& other, double rtol, double atol, bool equal_nan);
+void isclose(const char* op, const Tensor& input, const Tensor& other, double rtol, double atol,
+             bool equal_nan);
 /// Raises RuntimeError if the dtypes differ.
-void heaviside(const Tensor& input, const Tensor& values);
+void heaviside(const char* op, const Tensor& input, const Tensor& values);
 /// Raises RuntimeError if the width is negative or NaN.
-void softshrink(const Tensor& input, Scalar lambd);
+void softshrink(const char* op, const Tensor& input, Scalar lambd);
 /// Raises RuntimeError if the input is uint8 and a limit is negative.
-void hardtanh(const Tensor& input, Scalar min_val, Scalar max_val);
+void hardtanh(const char* op, const Tensor& input, Scalar min_val, Scalar max_val);
 
 }  // namespace rushlight::checks

@@ -5,6 +5,7 @@
 #include "cpu/creation.h"
 #include "ops/copying.h"
 #include "ops/cpu_kernel.h"
+#include "ops/element_check.h"
 #include "ops/numbers.h"
 #include "ops/outputs.h"
 #include "ops/params.h"
@@ -49,8 +50,8 @@ SharedKernel powers_kernel{"powers", {{powers_thunk}}};
 SharedKernel eye_kernel{"eye", {{eye_thunk}}};
 
 std::span<SharedKernel* const> shared_kernels() {
-    static SharedKernel* const all[] = {&copy_kernel,  &fill_kernel,   &range_kernel,
-                                        &steps_kernel, &powers_kernel, &eye_kernel};
+    static SharedKernel* const all[] = {&copy_kernel,   &fill_kernel, &range_kernel, &steps_kernel,
+                                        &powers_kernel, &eye_kernel,  &check_kernel};
     return all;
 }
 

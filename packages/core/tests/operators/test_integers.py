@@ -80,12 +80,23 @@ def test_quotients(name: str) -> None:
 
 @pytest.mark.parametrize("name", INTEGERS)
 def test_division_by_zero(name: str) -> None:
-    x = core.ones(400, dtype=getattr(core, name))
+    x = core.ones(4, 3000, dtype=getattr(core, name))
     zeros = core.ones_like(x)
-    zeros[300] = 0
+    zeros[1, 2300] = 0
     for divide in (core.floor_divide, core.remainder, core.fmod):
-        with pytest.raises(RuntimeError, match="zero"):
-            divide(x, zeros)
+        for divisor in (zeros, zeros.t().contiguous().t()):
+            with pytest.raises(RuntimeError) as caught:
+                divide(x, divisor)
+            assert f"{divide.__name__}(other): an integer cannot be divided by zero" in str(caught.value)
+            assert str(caught.value).endswith("found 0 at index (1, 2300)")
+        with pytest.raises(RuntimeError, match=r"\(other\): an integer cannot be divided by zero .*, got 0"):
+            divide(x, 0)
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        x.div(zeros, rounding_mode="trunc")
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        x.floor_divide_(zeros)
+    if x.device.type == "cpu":  # a device detects the error after the call
+        assert core.equal(x, core.ones_like(x))
 
 
 def test_float16_lines() -> None:

@@ -1,14 +1,13 @@
 // Losses that compare element by element.
 #include "bodies/elementwise_loss.h"
 #include "ops/broadcasting.h"
+#include "ops/element_check.h"
 #include "ops/numbers.h"
 #include "rushlight/ops/_binary_cross_entropy.h"
 #include "rushlight/ops/_huber.h"
 #include "rushlight/ops/abs.h"
 #include "rushlight/ops/add.h"
-#include "rushlight/ops/clamp.h"
 #include "rushlight/ops/clamp_min.h"
-#include "rushlight/ops/equal.h"
 #include "rushlight/ops/exp.h"
 #include "rushlight/ops/log.h"
 #include "rushlight/ops/log1p.h"
@@ -47,13 +46,6 @@ Tensor huber(const char* op, const Tensor& input, const Tensor& target, double b
     return ops::_huber(input, target, Scalar(bend));
 }
 
-// Checked on the CPU only: on other devices the check would wait for the device.
-bool are_probabilities(const Tensor& t) {
-    if (t.device().type != DeviceType::CPU || t.dtype() == DType::Bool) return true;
-    StagesOff outside(kAllStages);
-    return ops::equal(ops::clamp(t, Scalar(int64_t{0}), Scalar(int64_t{1})), t);
-}
-
 }  // namespace
 
 Tensor mse_loss(const Tensor& input, const Tensor& target, int64_t reduction) {
@@ -83,12 +75,10 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, int64_t reduction, 
 
 Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight,
                             int64_t reduction) {
-    RL_CHECK(are_probabilities(input), throw_runtime,
-             "binary_cross_entropy(input): all elements of input should be between 0 and 1\n"
-             "hint: use binary_cross_entropy_with_logits, which applies the sigmoid itself, for other "
-             "inputs");
-    RL_CHECK(are_probabilities(target), throw_runtime,
-             "binary_cross_entropy(target): all elements of target should be between 0 and 1");
+    check_elements(
+        "binary_cross_entropy", "input", input, Required::Probability,
+        "use binary_cross_entropy_with_logits, which applies the sigmoid itself, for other inputs");
+    check_elements("binary_cross_entropy", "target", target, Required::Probability);
     Tensor losses = ops::_binary_cross_entropy(input, target);
     return reduce("binary_cross_entropy", weight.defined() ? ops::mul(losses, weight) : losses, reduction);
 }

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "bodies/random.h"
+#include "ops/element_check.h"
 #include "rushlight/backend.h"
 #include "rushlight/half.h"
 #include "rushlight/ops/_dropout.h"
@@ -13,12 +14,10 @@
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/bernoulli.h"
 #include "rushlight/ops/bernoulli_.h"
-#include "rushlight/ops/clamp_min.h"
 #include "rushlight/ops/copy_.h"
 #include "rushlight/ops/detach.h"
 #include "rushlight/ops/empty.h"
 #include "rushlight/ops/empty_like.h"
-#include "rushlight/ops/equal.h"
 #include "rushlight/ops/expand.h"
 #include "rushlight/ops/mul.h"
 #include "rushlight/ops/normal_.h"
@@ -31,14 +30,7 @@ namespace {
 using OptDType = std::optional<DType>;
 using OptDevice = std::optional<Device>;
 
-// Raises if a standard deviation is negative or NaN. Checked on the CPU only: on other devices the check would wait for the
-// device.
-void check_not_negative(const Tensor& std) {
-    if (std.device().type != DeviceType::CPU || std.dtype() == DType::Bool || is_complex(std.dtype())) return;
-    StagesOff outside(kAllStages);
-    RL_CHECK(ops::equal(ops::clamp_min(std, Scalar(int64_t{0})), std), throw_runtime,
-             "normal(std): no element may be negative or NaN");
-}
+void check_not_negative(const Tensor& std) { check_elements("normal", "std", std, Required::NotNegative); }
 
 // Fills a new tensor, which is not part of a graph.
 template <class Fill>

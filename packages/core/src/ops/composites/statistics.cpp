@@ -1,9 +1,8 @@
 #include <algorithm>
-#include <limits>
 
 #include "bodies/statistics.h"
+#include "ops/element_check.h"
 #include "ops/views.h"
-#include "rushlight/batched.h"
 #include "rushlight/ops/_count_present.h"
 #include "rushlight/ops/_nansum.h"
 #include "rushlight/ops/_to_copy.h"
@@ -44,16 +43,6 @@
 namespace rushlight::composites {
 namespace {
 
-// Whether all elements of a CPU tensor lie in [low, high]. Returns true for tensors on other devices and for batched
-// tensors.
-bool all_within(const Tensor& t, double low, double high) {
-    if (t.device().type != DeviceType::CPU || t.numel() == 0 || is_batched(t)) return true;
-    Tensor values = ops::detach(t);
-    Tensor ends[] = {ops::_to_copy(ops::amin(values), DType::Float64),
-                     ops::_to_copy(ops::amax(values), DType::Float64)};
-    return *ends[0].data<double>() >= low && *ends[1].data<double>() <= high;
-}
-
 enum class Between { Linear, Lower, Higher, Midpoint, Nearest };
 Between interpolation_of(const char* op, std::string_view name) {
     if (name == "linear") return Between::Linear;
@@ -76,7 +65,7 @@ Tensor quantiles(const char* op, const Tensor& input, const Tensor& q, std::opti
              to_string(q.sizes()).c_str());
     RL_CHECK(q.dtype() == input.dtype(), throw_runtime, "%s(q): must have input's dtype %s, got %s", op,
              name(input.dtype()), name(q.dtype()));
-    RL_CHECK(all_within(q, 0, 1), throw_runtime, "%s(q): all elements must be from 0 to 1", op);
+    check_elements(op, "q", q, Required::Probability);
     const int d = dim ? wrap_dim(op, *dim, input.dim()) : 0;
     Tensor rows = !dim               ? ops::flatten(input)
                   : input.dim() == 0 ? ops::unsqueeze(input, 0)
@@ -135,8 +124,7 @@ void check_weights(const char* name, const Tensor& weights, int64_t observations
     RL_CHECK(weights.dim() <= 1 && weights.numel() == observations, throw_runtime,
              "cov(%s): needs a number for each of the %lld observations, got shape %s", name,
              (long long)observations, to_string(weights.sizes()).c_str());
-    RL_CHECK(all_within(weights, 0, std::numeric_limits<double>::infinity()), throw_runtime,
-             "cov(%s): no element may be negative or NaN", name);
+    check_elements("cov", name, weights, Required::NotNegative);
 }
 
 }  // namespace

@@ -1,0 +1,107 @@
+#include "ops/element_check.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cpu/contiguous.h"
+#include "ops/launch.h"
+#include "rushlight/error.h"
+
+namespace rushlight {
+namespace {
+
+const char* described(Required required) {
+    switch (required) {
+        case Required::NotZero: return "an integer cannot be divided by zero (ZeroDivisionError)";
+        case Required::NotNegative: return "no element may be negative or NaN";
+        default: return "all elements should be between 0 and 1";
+    }
+}
+
+// The position of the first element for which `bad` is true, or -1. The elements are first tested in blocks, in loops that
+// the compiler vectorises.
+template <class T, class F>
+int64_t find_bad(const void* data, int64_t n, F bad) {
+    constexpr int64_t kBlock = 1024;
+    const T* x = static_cast<const T*>(data);
+    for (int64_t first = 0; first < n; first += kBlock) {
+        const int64_t end = std::min(n, first + kBlock);
+        bool any = false;
+        for (int64_t i = first; i < end; ++i) any |= bad(x[i]);
+        if (!any) continue;
+        int64_t i = first;
+        while (!bad(x[i])) ++i;
+        return i;
+    }
+    return -1;
+}
+template <class T>
+int64_t find_zero(const View& v) {
+    return find_bad<T>(v.data, v.numel, [](T x) { return x == 0; });
+}
+template <class T>
+int64_t find_outside(const View& v, Required required) {
+    const T most = required == Required::Probability ? T(1) : std::numeric_limits<T>::infinity();
+    return find_bad<T>(v.data, v.numel, [most](T x) { return !(x >= 0 && x <= most); });
+}
+
+std::string index_text(const View& v, int64_t position) {
+    std::vector<int64_t> index(static_cast<size_t>(v.ndim));
+    for (int d = v.ndim - 1; d >= 0; --d) {
+        index[static_cast<size_t>(d)] = position % v.sizes[d];
+        position /= v.sizes[d];
+    }
+    return to_string(index);
+}
+
+void check_thunk(const KernelArgs& k) {
+    const auto required = static_cast<Required>(k.params[0].as_int());
+    const View& given = k.in(0);
+    int64_t found = -1;
+    double value = 0;
+    if (required == Required::NotZero) {
+        const View row = cpu::contiguous_in(*k.context, given);
+        switch (itemsize(row.dtype)) {
+            case 1: found = find_zero<uint8_t>(row); break;
+            case 2: found = find_zero<uint16_t>(row); break;
+            case 4: found = find_zero<uint32_t>(row); break;
+            default: found = find_zero<uint64_t>(row);
+        }
+    } else {
+        const bool single =
+            given.dtype == DType::Float32 || given.dtype == DType::Float16 || given.dtype == DType::BFloat16;
+        const View row = cpu::contiguous_in(*k.context, given, single ? DType::Float32 : DType::Float64);
+        found = single ? find_outside<float>(row, required) : find_outside<double>(row, required);
+        if (found >= 0)
+            value = single ? static_cast<double>(row.as<float>()[found]) : row.as<double>()[found];
+    }
+    if (found < 0) [[likely]]
+        return;
+    const std::string op(k.params[1].as_string()), argument(k.params[2].as_string()),
+        hint(k.params[3].as_string());
+    throw_runtime("%s(%s): %s, found %g at index %s%s%s", op.c_str(), argument.c_str(), described(required),
+                  value, index_text(given, found).c_str(), hint.empty() ? "" : "\nhint: ", hint.c_str());
+}
+
+}  // namespace
+
+SharedKernel check_kernel{"check", {{check_thunk}}};
+
+void check_elements(const char* op, const char* argument, const Tensor& t, Required required,
+                    const char* hint) {
+    const DType dtype = t.dtype();
+    if (required != Required::NotZero && (dtype == DType::Bool || is_complex(dtype))) return;
+    if (t.impl()->own_stages() & bit(Stage::Sparse)) return;  // the operator itself raises an error
+    const auto type = static_cast<int>(t.device().type);
+    if (t.numel() == 0 || !check_kernel.slots.device[type].load(std::memory_order_acquire)) return;
+    Launch launch(op, check_kernel.slots);
+    launch.input(t);
+    launch.param(static_cast<int64_t>(required));
+    for (const char* text : {op, argument, hint}) launch.param(std::string_view(text));
+    launch.run(Outputs());
+}
+
+}  // namespace rushlight
