@@ -57,6 +57,8 @@ def _shard(ops: list[Op]) -> str:
     for op in ops:
         if op.expects:
             includes.add("ops/expects.h")
+        if op.random:
+            includes.add("rushlight/random.h")
         if op.kind in BODIES:
             includes.add(body_header(op))
         if op.kind in ("custom", "dynamic"):
@@ -126,7 +128,15 @@ def _base(form: Form) -> str:
 def _function(form: Form, body: list[str]) -> list[str]:
     schema = form.schema
     head = f"{schema.cpp_return} {_base(form)}({schema.cpp_parameters()}) {{"
+    generator = _generator(form.op)
+    if generator != "nullptr" or form.op.random:
+        body = [f"const DrawScope scope({generator});", *body]
     return [head, *(f"    {line}" for line in body), "}"]
+
+
+def _generator(op: Op) -> str:
+    """Return the argument that holds the operator's generator, or "nullptr" if there is none."""
+    return next((cpp_name(a.name) for a in op.schema.arguments if a.type.name == "Generator?"), "nullptr")
 
 
 def _form(op: Op, kind: str) -> Form | None:
@@ -416,7 +426,6 @@ def _custom(op: Op) -> list[str]:
     lines += checks
 
     def body(aux: bool) -> list[str]:
-        generator = next((a.name for a in op.schema.arguments if a.type.name == "Generator?"), "nullptr")
         rule, arguments = f"rules::{op.body_name}", op.schema.cpp_arguments()
         text = [*checked]
         if op.kind == "dynamic":  # a call with a count of zero only checks the arguments
@@ -428,7 +437,7 @@ def _custom(op: Op) -> list[str]:
         text.append(f'Launch launch("{op.base.lstrip("_")}", {_slots(op)});')
         text += _launched(op)
         if op.random:
-            text.append(f"launch.random({generator});")
+            text.append(f"launch.random({_generator(op)});")
         if op.kind == "dynamic":
             text.append(f"auto outs = {rule}({arguments}, launch.count());")
         condition = f"if ({op.writes_if}) " if op.writes_if else ""

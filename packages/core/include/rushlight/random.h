@@ -63,9 +63,9 @@ class RL_API Generator final : public RefCounted {
 
     /// Gives access to the twister of a generator with the stream `Torch`. No other thread can draw from a twister
     /// while the object exists.
-    class Draw {
+    class RL_API Draw {
       public:
-        explicit Draw(Generator& generator) : lock_(twister_mutex()), twister_(*generator.twister_) {}
+        explicit Draw(Generator& generator);
         MersenneTwister* operator->() const { return &twister_; }
         MersenneTwister& operator*() const { return twister_; }
 
@@ -83,6 +83,8 @@ class RL_API Generator final : public RefCounted {
     void set_state(std::span<const uint8_t> state);
 
   private:
+    friend class DrawScope;
+
     // The high half is the offset, the low half is the seed.
     using State = unsigned __int128;
 
@@ -100,7 +102,35 @@ class RL_API Generator final : public RefCounted {
     std::atomic<RandomStream> stream_{RandomStream::Philox};
     // Null if the stream has never been `Torch`.
     std::unique_ptr<MersenneTwister> twister_;
+    uint64_t draws_ = 0;  // the number of Draw objects that have been created
     alignas(16) mutable State state_;
+};
+
+/// A scope that restores the state of a generator if an exception ends the scope: an operator that fails must not change
+/// the numbers that are drawn afterwards. If another thread has drawn from the generator meanwhile, the state is not
+/// restored, because this would repeat the numbers of the other thread. Within a scope, further scopes of the same thread
+/// and generator do nothing.
+class RL_API DrawScope {
+  public:
+    /// Null stands for the default generator.
+    explicit DrawScope(Generator* generator);
+    ~DrawScope();
+    DrawScope(const DrawScope&) = delete;
+    DrawScope& operator=(const DrawScope&) = delete;
+
+  private:
+    friend class Generator;
+
+    static DrawScope* of(const Generator& generator);
+    void restore();
+
+    Generator* generator_ = nullptr;  // null: a scope within another
+    DrawScope* outer_ = nullptr;
+    int exceptions_ = 0;
+    uint64_t streams_ = 0;  // number of Philox streams that this thread has reserved
+    Generator::State first_ = 0;  // state before the first of them
+    uint64_t draws_ = 0, first_draw_ = 0;  // the same for draws from the twister
+    std::unique_ptr<MersenneTwister> twister_;
 };
 
 /// The generator that operators use when the caller passes none.

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <string_view>
 
 #include "runtime/mersenne_twister.h"
@@ -29,6 +30,9 @@ RandomStream stream_of_environment() {
              "RUSHLIGHT_RANDOM: must be \"philox\" or \"torch\", got \"%s\"", name);
     return RandomStream::Torch;
 }
+
+// The innermost scope of this thread that is not within another scope of the same generator.
+thread_local DrawScope* scope = nullptr;
 
 std::atomic<RandomStream>& chosen_stream() {
     static std::atomic<RandomStream> chosen = stream_of_environment();
@@ -69,6 +73,7 @@ void Generator::set_stream(RandomStream stream) {
         if (twister_) *twister_ = MersenneTwister(seed);
         else twister_ = std::make_unique<MersenneTwister>(seed);
     }
+    ++draws_;
     store(seed);
     stream_.store(stream, std::memory_order_release);
 }
@@ -111,7 +116,50 @@ uint64_t Generator::initial_seed() const { return static_cast<uint64_t>(load());
 PhiloxKey Generator::reserve(uint64_t streams) {
     State seen = load();
     for (State now; (now = exchange_if(seen, seen + (State{streams} << 64))) != seen;) seen = now;
+    if (DrawScope* own = DrawScope::of(*this)) {
+        if (own->streams_ == 0) own->first_ = seen;
+        own->streams_ += streams;
+    }
     return {static_cast<uint64_t>(seen), static_cast<uint64_t>(seen >> 64)};
+}
+
+Generator::Draw::Draw(Generator& generator) : lock_(twister_mutex()), twister_(*generator.twister_) {
+    if (DrawScope* own = DrawScope::of(generator)) {
+        if (own->draws_++ == 0) {
+            own->first_draw_ = generator.draws_;
+            own->twister_ = std::make_unique<MersenneTwister>(twister_);
+        }
+    }
+    ++generator.draws_;
+}
+
+DrawScope::DrawScope(Generator* generator) {
+    Generator& drawn = generator ? *generator : default_generator();
+    if (of(drawn)) return;
+    generator_ = &drawn;
+    exceptions_ = std::uncaught_exceptions();
+    outer_ = scope;
+    scope = this;
+}
+
+DrawScope::~DrawScope() {
+    if (!generator_) return;
+    scope = outer_;
+    if (std::uncaught_exceptions() > exceptions_) [[unlikely]]
+        restore();
+}
+
+DrawScope* DrawScope::of(const Generator& generator) {
+    return scope && scope->generator_ == &generator ? scope : nullptr;
+}
+
+void DrawScope::restore() {
+    using State = Generator::State;
+    if (streams_ > 0) generator_->exchange_if(first_ + (State{streams_} << 64), first_);
+    if (!twister_) return;
+    KeptCallerLocks kept;
+    std::lock_guard lock(Generator::twister_mutex());
+    if (generator_->draws_ == first_draw_ + draws_) *generator_->twister_ = *twister_;
 }
 
 std::vector<uint8_t> Generator::get_state() const {

@@ -1,7 +1,7 @@
 """Law: if an allocation fails during a call, for a result or for scratch memory, the call raises OutOfMemoryError.
 
-The arguments are unchanged, all memory that the call had allocated is released, and the next call works. Every sample runs
-on an allocator that refuses one request: the first, then the second, and so on.
+The arguments and the random generator are unchanged, all memory that the call had allocated is released, and the next call
+works. Every sample runs on an allocator that refuses one request: the first, then the second, and so on.
 """
 
 from __future__ import annotations
@@ -84,6 +84,7 @@ def check(text: str, call_it: Run, make: Callable[[], Sample], memory: Any) -> i
         tensors = tensors_in([*sample.args, *sample.kwargs.values()])
         values, live = [bits(t) for t in tensors], memory.guard_live_bytes()
         core.manual_seed(0)
+        generator = bits(core.get_rng_state())
         memory.guard_refuse_after(refused)
         try:
             call_it(sample)
@@ -99,6 +100,9 @@ def check(text: str, call_it: Run, make: Callable[[], Sample], memory: Any) -> i
             memory.guard_refuse_after(-1)
         changed = [i for i, (t, was) in enumerate(zip(tensors, values, strict=True)) if bits(t) != was]
         assert not changed, f"{text}: request {refused} was refused, and tensors {changed} are changed"
+        assert bits(core.get_rng_state()) == generator, (
+            f"{text}: request {refused} was refused, and the random generator has advanced"
+        )
         gc.collect(0)
         assert memory.guard_live_bytes() == live, f"{text}: request {refused} was refused, and memory is lost"
     assert run(call_it, make()) == wanted, f"{text}: other results after memory ran out"
@@ -180,6 +184,10 @@ def test_what_running_out_must_not_do_is_noticed(allocator: Any) -> None:
         except core.OutOfMemoryError:
             raise ValueError("no") from None
 
+    def draws_first(sample: Sample) -> Any:
+        core.rand(1)
+        return sample.args[0] + 1
+
     kept = []
 
     def keeps_memory(sample: Sample) -> Any:
@@ -189,6 +197,7 @@ def test_what_running_out_must_not_do_is_noticed(allocator: Any) -> None:
     for wrong, message in (
         (forgets_the_old_values, "are changed"),
         (raises_something_else, "ValueError: no"),
+        (draws_first, "the random generator has advanced"),
         (keeps_memory, "memory is lost"),
     ):
         with pytest.raises(AssertionError, match=message):

@@ -62,6 +62,7 @@ EXCEPTIONS: dict[str, str] = {
     "test_channels_last.py::test_results_have_the_layout_of_the_entry[flip]": _IN_ORDER,
     "test_channels_last.py::test_dropout_keeps_the_same_elements": _IN_ORDER,
     "test_masking.py::test_the_indices_of_a_dimension_are_contiguous": "only the CPU stores the indices by columns",
+    "test_laws_random.py::*": "the generator has advanced when a device reports a bad value",
     "test_laws_out_of_memory.py::*": "a device kernel allocates when results may have been written",
     "test_vmap.py::test_a_batched_tensor_shows_its_level": "a printed tensor names its device",
     "test_library.py::test_writing_an_argument": "the array of a device's tensor is a copy",

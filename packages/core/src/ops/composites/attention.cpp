@@ -28,6 +28,7 @@
 #include "rushlight/ops/transpose.h"
 #include "rushlight/ops/unsqueeze.h"
 #include "rushlight/ops/where.h"
+#include "rushlight/random.h"
 
 namespace rushlight {
 namespace {
@@ -142,6 +143,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
             "scaled_dot_product_attention(enable_gqa): the number of heads of query must be a multiple of the "
             "number of heads of key and value, got %lld heads of query, %lld of key and %lld of value",
             (long long)query.size(-3), (long long)key.size(-3), (long long)value.size(-3));
+    const DrawScope scope(nullptr);  // of the dropout of the weights
     if (!differentiated(attn_mask) && !differentiated_forward(query, key, value) &&
         is_plain(query, key, value) && (!shared || enable_gqa) &&
         may_be_fused.load(std::memory_order_relaxed)) {

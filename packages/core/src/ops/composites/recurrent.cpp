@@ -30,6 +30,7 @@
 #include "rushlight/ops/t.h"
 #include "rushlight/ops/tanh.h"
 #include "rushlight/ops/transpose.h"
+#include "rushlight/random.h"
 
 namespace rushlight::composites {
 namespace {
@@ -198,6 +199,7 @@ struct Network {
     Result operator()(Tensor data, const Steps& steps, const State& hx, TensorList params) const {
         const auto total = static_cast<size_t>(num_layers * directions());
         const size_t each = check(data, hx, params);
+        const DrawScope scope(nullptr);  // of the dropout between layers
         std::vector<Tensor> h, c;
         for (size_t run_of = 0; run_of < total;) {
             std::vector<Tensor> outputs;
