@@ -21,21 +21,12 @@ const char* described(Required required) {
     }
 }
 
-// The position of the first element for which `bad` is true, or -1. The elements are first tested in blocks, in loops that
-// the compiler vectorises.
+// The position of the first element for which `bad` is true, or -1.
 template <class T, class F>
 int64_t find_bad(const void* data, int64_t n, F bad) {
-    constexpr int64_t kBlock = 1024;
     const T* x = static_cast<const T*>(data);
-    for (int64_t first = 0; first < n; first += kBlock) {
-        const int64_t end = std::min(n, first + kBlock);
-        bool any = false;
-        for (int64_t i = first; i < end; ++i) any |= bad(x[i]);
-        if (!any) continue;
-        int64_t i = first;
-        while (!bad(x[i])) ++i;
-        return i;
-    }
+    for (int64_t i = 0; i < n; ++i)
+        if (bad(x[i])) return i;
     return -1;
 }
 template <class T>
@@ -46,6 +37,26 @@ template <class T>
 int64_t find_outside(const View& v, Required required) {
     const T most = required == Required::Probability ? T(1) : std::numeric_limits<T>::infinity();
     return find_bad<T>(v.data, v.numel, [most](T x) { return !(x >= 0 && x <= most); });
+}
+
+// The dtype in which elements are compared.
+DType compared_as(DType dtype, Required required) {
+    if (required == Required::NotZero || dtype == DType::Float32 || dtype == DType::Float64) return dtype;
+    return dtype == DType::Float16 || dtype == DType::BFloat16 ? DType::Float32 : DType::Float64;
+}
+
+// Returns the position of the first element that is not as required, or -1. The view is row-major and has the dtype that
+// `compared_as` returns.
+int64_t find(const View& row, Required required) {
+    if (required != Required::NotZero)
+        return row.dtype == DType::Float32 ? find_outside<float>(row, required)
+                                           : find_outside<double>(row, required);
+    switch (itemsize(row.dtype)) {
+        case 1: return find_zero<uint8_t>(row);
+        case 2: return find_zero<uint16_t>(row);
+        case 4: return find_zero<uint32_t>(row);
+        default: return find_zero<uint64_t>(row);
+    }
 }
 
 std::string index_text(const View& v, int64_t position) {
@@ -60,26 +71,14 @@ std::string index_text(const View& v, int64_t position) {
 void check_thunk(const KernelArgs& k) {
     const auto required = static_cast<Required>(k.params[0].as_int());
     const View& given = k.in(0);
-    int64_t found = -1;
-    double value = 0;
-    if (required == Required::NotZero) {
-        const View row = cpu::contiguous_in(*k.context, given);
-        switch (itemsize(row.dtype)) {
-            case 1: found = find_zero<uint8_t>(row); break;
-            case 2: found = find_zero<uint16_t>(row); break;
-            case 4: found = find_zero<uint32_t>(row); break;
-            default: found = find_zero<uint64_t>(row);
-        }
-    } else {
-        const bool single =
-            given.dtype == DType::Float32 || given.dtype == DType::Float16 || given.dtype == DType::BFloat16;
-        const View row = cpu::contiguous_in(*k.context, given, single ? DType::Float32 : DType::Float64);
-        found = single ? find_outside<float>(row, required) : find_outside<double>(row, required);
-        if (found >= 0)
-            value = single ? static_cast<double>(row.as<float>()[found]) : row.as<double>()[found];
-    }
+    const View row = cpu::contiguous_in(*k.context, given, compared_as(given.dtype, required));
+    const int64_t found = find(row, required);
     if (found < 0) [[likely]]
         return;
+    double value = 0;
+    if (required != Required::NotZero)
+        value = row.dtype == DType::Float32 ? static_cast<double>(row.as<float>()[found])
+                                            : row.as<double>()[found];
     const std::string op(k.params[1].as_string()), argument(k.params[2].as_string()),
         hint(k.params[3].as_string());
     throw_runtime("%s(%s): %s, found %g at index %s%s%s", op.c_str(), argument.c_str(), described(required),
@@ -97,6 +96,11 @@ void check_elements(const char* op, const char* argument, const Tensor& t, Requi
     if (t.impl()->own_stages() & bit(Stage::Sparse)) return;  // the operator itself raises an error
     const auto type = static_cast<int>(t.device().type);
     if (t.numel() == 0 || !check_kernel.slots.device[type].load(std::memory_order_acquire)) return;
+    // Few elements that need no copy are compared directly, because a call of a kernel takes longer.
+    constexpr int64_t kFew = 1 << 15;
+    if (t.device().type == DeviceType::CPU && t.numel() < kFew && t.is_contiguous() &&
+        compared_as(dtype, required) == dtype && find(t.impl()->view(), required) < 0)
+        return;
     Launch launch(op, check_kernel.slots);
     launch.input(t);
     launch.param(static_cast<int64_t>(required));

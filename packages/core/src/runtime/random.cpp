@@ -32,7 +32,7 @@ RandomStream stream_of_environment() {
 }
 
 // The innermost scope of this thread that is not within another scope of the same generator.
-thread_local DrawScope* scope = nullptr;
+constinit thread_local DrawScope* scope RL_TLS_MODEL = nullptr;
 
 std::atomic<RandomStream>& chosen_stream() {
     static std::atomic<RandomStream> chosen = stream_of_environment();
