@@ -1,6 +1,7 @@
 // Random generators. Each call of an operator reserves a stream of random numbers, which philox.h computes.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -31,6 +32,19 @@ RL_API RandomStream random_stream();
 /// Sets the algorithm of new generators and of the default generator, which restarts from its initial seed if its
 /// algorithm changes.
 RL_API void set_random_stream(RandomStream stream);
+
+/// A state of a twister to return to. The words are copied only when they are replaced, after at most 624 draws.
+struct TwisterSnapshot {
+    static constexpr int kWords = 624;
+    using Words = std::array<uint32_t, kWords>;
+
+    bool taken = false;
+    bool has_normal;
+    int left;
+    uint32_t next;
+    double kept_normal;
+    std::unique_ptr<Words> words;
+};
 
 /// A seed and the number of streams reserved since the seed was set. A generator is thread-safe without a lock, and
 /// therefore also safe across a fork: the child process starts with a copy of the parent's state.
@@ -66,6 +80,7 @@ class RL_API Generator final : public RefCounted {
     class RL_API Draw {
       public:
         explicit Draw(Generator& generator);
+        ~Draw();
         MersenneTwister* operator->() const { return &twister_; }
         MersenneTwister& operator*() const { return twister_; }
 
@@ -130,7 +145,7 @@ class RL_API DrawScope {
     uint64_t streams_ = 0;  // number of Philox streams that this thread has reserved
     Generator::State first_ = 0;  // state before the first of them
     uint64_t draws_ = 0, first_draw_ = 0;  // the same for draws from the twister
-    std::unique_ptr<MersenneTwister> twister_;
+    TwisterSnapshot snapshot_;
 };
 
 /// The generator that operators use when the caller passes none.

@@ -35,7 +35,27 @@ MersenneTwister::MersenneTwister(uint64_t seed) : seed_(seed) {
         words_[i] = 1812433253U * (words_[i - 1] ^ (words_[i - 1] >> 30)) + i;
 }
 
+void MersenneTwister::keep(TwisterSnapshot* snapshot) {
+    if (snapshot && !snapshot->taken) {
+        snapshot->taken = true;
+        snapshot->left = left_;
+        snapshot->next = next_;
+        snapshot->kept_normal = kept_normal_;
+        snapshot->has_normal = has_normal_;
+    }
+    snapshot_ = snapshot;
+}
+
+void MersenneTwister::restore(const TwisterSnapshot& snapshot) {
+    left_ = snapshot.left;
+    next_ = snapshot.next;
+    kept_normal_ = snapshot.kept_normal;
+    has_normal_ = snapshot.has_normal;
+    if (snapshot.words) words_ = *snapshot.words;
+}
+
 void MersenneTwister::refill() {
+    if (snapshot_ && !snapshot_->words) snapshot_->words = std::make_unique<TwisterSnapshot::Words>(words_);
     constexpr int kShift = 397;
     const auto twist = [](uint32_t upper, uint32_t lower) {
         const uint32_t mixed = (upper & 0x80000000U) | (lower & 0x7FFFFFFFU);

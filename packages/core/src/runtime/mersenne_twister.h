@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <span>
 
+#include "rushlight/random.h"
+
 namespace rushlight {
 
 /// A sequence of random words. Not thread-safe: Generator::Draw holds the lock.
@@ -44,18 +46,25 @@ class MersenneTwister {
     /// leaves the state unchanged.
     uint64_t restore(std::span<const uint8_t, kStateBytes> bytes);
 
+    /// Takes the snapshot if it has not been taken. Copies the words to it before they are first replaced, until the next
+    /// call; null ends this.
+    void keep(TwisterSnapshot* snapshot);
+    /// Returns to the state of a snapshot that has been kept during all draws since then.
+    void restore(const TwisterSnapshot& snapshot);
+
   private:
-    static constexpr int kWords = 624;
+    static constexpr int kWords = TwisterSnapshot::kWords;
 
     void refill();
 
     uint64_t seed_;
-    std::array<uint32_t, kWords> words_;
+    TwisterSnapshot::Words words_;
     // One more than the number of words that are left before the next refill.
     int left_ = 1;
     uint32_t next_ = 0;
     double kept_normal_ = 0;
     bool has_normal_ = false;
+    TwisterSnapshot* snapshot_ = nullptr;
 };
 
 }  // namespace rushlight

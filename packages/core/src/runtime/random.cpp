@@ -125,13 +125,13 @@ PhiloxKey Generator::reserve(uint64_t streams) {
 
 Generator::Draw::Draw(Generator& generator) : lock_(twister_mutex()), twister_(*generator.twister_) {
     if (DrawScope* own = DrawScope::of(generator)) {
-        if (own->draws_++ == 0) {
-            own->first_draw_ = generator.draws_;
-            own->twister_ = std::make_unique<MersenneTwister>(twister_);
-        }
+        if (own->draws_++ == 0) own->first_draw_ = generator.draws_;
+        twister_.keep(&own->snapshot_);
     }
     ++generator.draws_;
 }
+
+Generator::Draw::~Draw() { twister_.keep(nullptr); }
 
 DrawScope::DrawScope(Generator* generator) {
     Generator& drawn = generator ? *generator : default_generator();
@@ -156,10 +156,10 @@ DrawScope* DrawScope::of(const Generator& generator) {
 void DrawScope::restore() {
     using State = Generator::State;
     if (streams_ > 0) generator_->exchange_if(first_ + (State{streams_} << 64), first_);
-    if (!twister_) return;
+    if (draws_ == 0) return;
     KeptCallerLocks kept;
     std::lock_guard lock(Generator::twister_mutex());
-    if (generator_->draws_ == first_draw_ + draws_) *generator_->twister_ = *twister_;
+    if (generator_->draws_ == first_draw_ + draws_) generator_->twister_->restore(snapshot_);
 }
 
 std::vector<uint8_t> Generator::get_state() const {

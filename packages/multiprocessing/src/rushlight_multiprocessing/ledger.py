@@ -110,7 +110,7 @@ class Ledger:
     def add_unsent(self, count: int) -> None:
         """Add `count` to this process's number of unsent objects.
 
-        If the process has a slot, the ledger need not be locked."""
+        A process without a slot must hold the ledger's lock; see `has_slot`."""
         word = self._mine()
         with self._own:
             self._words[word] += count

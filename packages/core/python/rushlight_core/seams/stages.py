@@ -1,7 +1,7 @@
-"""The dispatch interface for providers that are written in Python.
+"""Handle calls of operators in Python before the kernels run, as automatic differentiation and vmap do.
 
-A stage handles every call of an operator on tensors that are marked for the stage, before the kernel runs. The provider of
-a stage is a function that is passed to `provide_stage`. It is called with
+A stage is a step of the dispatch of operators. It handles the calls of operators on tensors that are marked for the stage.
+The provider of a stage is the function that does this; it is passed to `provide_stage`. It is called with
 
 * the name of the operator ("add", "add_", "sum.out"),
 * one value for each argument of the operator's schema, including default values,

@@ -1,7 +1,7 @@
 """Quantisation of models, which is not supported.
 
-Modules that mark where quantised computation begins and ends do nothing, as in a model that is not quantised. No module is
-an observer, and functions that quantise raise NotImplementedError.
+The modules that mark where quantised computation begins and ends return their inputs, as in a model that is not quantised.
+Functions that quantise a model raise NotImplementedError.
 """
 
 from __future__ import annotations
