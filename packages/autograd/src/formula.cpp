@@ -130,7 +130,9 @@ static bool owns_memory(const Tensor& t) {
     if (!impl->has(Flag::Dense)) return false;
     const uint32_t users = impl->storage()->use_count();
     if (is_batched(t)) return users == 2;  // the two users are the batched tensor and its value
-    return users == 1 || (users == 2 && impl->is_view() && impl->root()->use_count() == 1);
+    if (users != 2) return users == 1;
+    const Tensor root = tangent_root(t);
+    return !root.is_same(t) && root.impl()->use_count() == 2;
 }
 
 void give_tangent(const Tensor& result, Tensor tangent) {
@@ -157,7 +159,7 @@ std::vector<Tensor> tangent_or_zeros(TensorList list) {
 Tensor tangent_to_write(const Tensor& t) {
     Tensor own = tangent(t);
     if (own.defined()) return own;
-    Tensor root = Tensor::share(t.impl()->root());
+    const Tensor root = tangent_root(t);
     set_tangent(root, ops::zeros_like(root));
     return tangent(t);
 }

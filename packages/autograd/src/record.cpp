@@ -150,8 +150,9 @@ Tensor strided_tangent(const Tensor& given, const Window& window, IntList size, 
 // Whether the tangent of a view shares memory with its root's tangent, which also has the elements outside of the
 // view.
 bool is_part_of_root(const Tensor& view, const Tensor& of_view, Level level) {
-    if (!view.impl()->is_view()) return false;
-    const Tensor root = Tensor::share(view.impl()->root()), whole = tangent(root, level);
+    const Tensor root = tangent_root(view);
+    if (root.is_same(view)) return false;
+    const Tensor whole = tangent(root, level);
     return whole.defined() && of_view.impl()->storage() == whole.impl()->storage() &&
            std::ranges::equal(whole.strides(), root.strides());
 }
@@ -229,7 +230,7 @@ Tensor detach_inplace_dual(const Operator& op, StageMask mask, const Tensor& inp
     const Level level = innermost_level(input);
     if (!level) return Call<Tensor(const Tensor&)>::next(op, mask & ~bit(Stage::Dual), input);
     AtLevel at(level);
-    RL_CHECK(!input.impl()->is_view() || !tangent(input).defined(), throw_runtime,
+    RL_CHECK(tangent_root(input).is_same(input) || !tangent(input).defined(), throw_runtime,
              "detach_(input): a view with a tangent cannot be detached in place\nhint: use detach()");
     Call<Tensor(const Tensor&)>::next(op, at.rest(mask), input);
     set_tangent(input, Tensor());

@@ -8,6 +8,7 @@
 
 #include "history.h"
 #include "rushlight/autograd/variable.h"
+#include "rushlight/gradients.h"
 #include "rushlight/ops/as_strided.h"
 #include "rushlight/ops/copy_.h"
 #include "rushlight/ops/view_as_complex.h"
@@ -46,6 +47,18 @@ const std::shared_ptr<Tangent>& tangents_of(TensorImpl* impl) {
     return m.tangent;
 }
 
+// Implements tangent_root().
+TensorImpl* root_of(const TensorImpl* impl) {
+    TensorImpl* root = impl->root();
+    const Meta* m = meta_or_null(root);
+    return m && m->tangent_root.defined() ? m->tangent_root.impl() : root;
+}
+
+void store_root(TensorImpl* base, TensorImpl* view) {
+    meta(view).tangent_root = Tensor::share(root_of(base));
+    view->set_stage(Stage::Dual, true);  // the root may become dual later
+}
+
 // Returns the part of a tensor that corresponds to the part `t` of `root`. The tensor has the layout of `root`. If only
 // one of the two is complex, offsets and strides are counted in real numbers.
 Tensor part_of(const Tensor& whole, const TensorImpl* root, const Tensor& t) {
@@ -75,8 +88,9 @@ Level innermost_level(const Tensor& t) {
     const Level limit = current_level ? current_level : ~Level{0};
     const Meta* m = meta_or_null(t.impl());
     Level found = m && m->tangent ? m->tangent->innermost(limit) : 0;
-    if (t.impl()->is_view()) {  // the view may have been made before its root became dual
-        const Meta* r = meta_or_null(t.impl()->root());
+    if (const TensorImpl* root = root_of(t.impl()); root != t.impl()) {
+        // The view may have been made before its root became dual.
+        const Meta* r = meta_or_null(root);
         if (r && r->tangent) found = std::max(found, r->tangent->innermost(limit));
     }
     return found;
@@ -92,6 +106,7 @@ Level enter_forward_mode() {
     open_levels.fetch_add(1);
     std::lock_guard lock(registry_mutex);
     registries[level];
+    watch_detached_views(store_root);
     return level;
 }
 
@@ -103,6 +118,7 @@ void leave_forward_mode(Level level) {
         if (found == registries.end()) return;
         ended.swap(found->second.list);
         registries.erase(found);
+        if (registries.empty()) watch_detached_views(nullptr);
     }
     open_levels.fetch_sub(1);
     // The tangents are removed first and freed afterwards: the graph of a tangent may hold other tangents.
@@ -116,9 +132,9 @@ Tensor tangent(const Tensor& t, Level level) {
     const Meta* m = meta_or_null(t.impl());
     if (m && m->tangent)
         if (const Tensor& own = m->tangent->at(level); own.defined()) return own;
-    if (!t.impl()->is_view()) return {};
+    const TensorImpl* root = root_of(t.impl());
+    if (root == t.impl()) return {};
     // The view was made before its root became dual: its tangent is the same part of the root's tangent.
-    const TensorImpl* root = t.impl()->root();
     const Meta* r = meta_or_null(root);
     if (!r || !r->tangent || !r->tangent->at(level).defined()) return {};
     AtLevel at(level);
@@ -139,7 +155,18 @@ void set_tangent(const Tensor& t, Tensor tangent, Level level) {
     const std::shared_ptr<Tangent>& tangents = tangents_of(t.impl());
     if (!tangents->at(level).defined() && tangent.defined()) remember(tangents, level);
     tangents->entry(level) = std::move(tangent);
-    t.impl()->set_stage(Stage::Dual, tangents->innermost(~Level{0}) != 0);
+    t.impl()->set_stage(
+        Stage::Dual, tangents->innermost(~Level{0}) != 0 || meta_or_null(t.impl())->tangent_root.defined());
+}
+
+Tensor tangent_root(const Tensor& t) { return Tensor::share(root_of(t.impl())); }
+
+void leave_root(const Tensor& view) {
+    view.impl()->leave_root();
+    Meta* m = meta_or_null(view.impl());
+    if (!m || !m->tangent_root.defined()) return;
+    m->tangent_root = Tensor();
+    view.impl()->set_stage(Stage::Dual, m->tangent && m->tangent->innermost(~Level{0}) != 0);
 }
 
 void share_tangent(const Tensor& from, const Tensor& to) {

@@ -130,7 +130,7 @@ std::pair<Tensor, Tensor> unpack_dual(const Tensor& t, Level level) {
     if (found.defined()) {
         AtLevel at(level);
         primal = ops::view_as(t, t);
-        physical(primal).impl()->leave_root();  // otherwise the view would have the tangent of its root
+        leave_root(physical(primal));  // otherwise the view would have the tangent of its root
         if (is_batched(t)) found = merge_levels(found, batched(t).levels, batched(t).innermost);
     }
     return {primal, found};

@@ -122,6 +122,31 @@ def test_an_in_place_operator_writes_the_tangent_of_what_a_view_shows() -> None:
         assert unpack_dual(base).tangent[1, 2].item() == 0
 
 
+@pytest.mark.parametrize("mode", [core.no_grad, core.inference_mode, core.enable_grad])
+def test_a_write_to_a_view_reaches_the_tangent_of_its_base(mode) -> None:
+    """Whether gradients are enabled does not matter, also for views that exist before the base becomes dual."""
+    x = core.tensor([2.0, 3.0])
+    with dual_level(), mode():
+        dual = make_dual(x, core.tensor([10.0, 20.0]))
+        base = core.zeros(3)
+        before, part = base[:], base[1:]
+        of_part = part[:1]
+        part.copy_(dual)
+        for view, want in (
+            (base, [0, 10, 20]),
+            (before, [0, 10, 20]),
+            (of_part, [10]),
+            (base[::2], [0, 20]),
+            (before * 2, [0, 20, 40]),
+        ):
+            assert unpack_dual(view).tangent.tolist() == want
+        of_part.mul_(2)
+        assert unpack_dual(base).tangent.tolist() == [0, 20, 20]
+        primal = unpack_dual(base).primal
+        assert unpack_dual(primal).tangent is None
+        assert unpack_dual(primal[1:]).tangent is None
+
+
 def test_fill_with_a_dual_number() -> None:
     with dual_level():
         value = make_dual(core.tensor(2.0), core.tensor(3.0))

@@ -67,7 +67,7 @@ Tensor wrap_levels(const Tensor& value, uint64_t levels, const Ref<BatchLevel>& 
     Tensor t =
         make_view(value, value.sizes().subspan(lead), value.strides().subspan(lead), value.impl()->offset());
     TensorImpl* impl = t.impl();
-    impl->leave_root();
+    leave_root(t);
     impl->set(Flag::DetachedView, false);
     impl->set_stage(Stage::Batch, true);
     if (value.requires_grad()) {

@@ -16,6 +16,12 @@ struct GradientFunctions {
 /// Installs the functions of the provider. They must stay valid until the process ends.
 RL_API void set_gradient_functions(const GradientFunctions& functions);
 
+/// A function that is called for each view that is made while gradients are disabled. Such a view does not store its root:
+/// Note [Views and their root].
+using DetachedViewWatcher = void (*)(TensorImpl* base, TensorImpl* view);
+/// Installs the watcher; null removes it.
+RL_API void watch_detached_views(DetachedViewWatcher watcher);
+
 /// Calls the function `backward` of the provider of gradients. Raises RuntimeError if no provider is loaded.
 RL_API void run_backward(TensorList outputs, TensorList gradients, TensorList inputs, bool retain_graph,
                          bool create_graph);

@@ -1,9 +1,11 @@
 #include "rushlight/tensor.h"
 
+#include <atomic>
 #include <cstring>
 
 #include "rushlight/batched.h"
 #include "rushlight/dispatch.h"
+#include "rushlight/gradients.h"
 #include "rushlight/sparse.h"
 #include "rushlight/streams.h"
 #include "tensor/factory.h"
@@ -17,6 +19,7 @@ MetaTable meta_table{};
 bool meta_table_set = false;
 WrapperTable wrapper_table{};
 BatchTable batch_table{};
+std::atomic<DetachedViewWatcher> view_watcher{nullptr};
 
 uint64_t device_bits(Device d) {
     return (static_cast<uint64_t>(d.type) << 24) |
@@ -103,6 +106,9 @@ void set_meta_table(const MetaTable& table) {
 const MetaTable* meta_table_or_null() { return meta_table_set ? &meta_table : nullptr; }
 void set_wrapper_table(const WrapperTable& table) { wrapper_table = table; }
 void set_batch_table(const BatchTable& table) { batch_table = table; }
+void watch_detached_views(DetachedViewWatcher watcher) {
+    view_watcher.store(watcher, std::memory_order_relaxed);
+}
 
 void fail_batched(const char* op) {
     throw_runtime(
@@ -208,6 +214,8 @@ struct TensorFactory {
             impl->root_->retain();
         } else {
             impl->key_ |= bit(Flag::DetachedView);
+            if (const auto watcher = view_watcher.load(std::memory_order_relaxed)) [[unlikely]]
+                watcher(from, impl);
         }
         share_versions(from, impl);
         Tensor result(Ref<TensorImpl>::adopt(impl));

@@ -132,6 +132,17 @@ inline void set_tangent(const Tensor& t, Tensor tangent) {
     set_tangent(t, std::move(tangent), detail::current_level);
 }
 
+// Note [Roots of tangents]
+// The tangent of a view is a part of its root's tangent, so that a write to one of them is visible in the other. A view
+// that is made while gradients are disabled does not store its root. While a level is open, its Meta therefore stores the
+// root instead. Forward mode does not depend on whether gradients are enabled: a backward pass that records no graph runs
+// with gradients disabled, and may be differentiated in forward mode.
+
+/// Returns the tensor whose tangent contains the tangent of `t`: the root of a view, or `t` itself.
+RL_API Tensor tangent_root(const Tensor& t);
+/// Makes a view independent of its root, also in forward mode.
+RL_API void leave_root(const Tensor& view);
+
 /// Lets `to` share the object that holds the tangents of `from`. A node saves an alias of a result before the result
 /// gets its tangent, so the alias must share tangents that are attached later.
 RL_API void share_tangent(const Tensor& from, const Tensor& to);

@@ -19,6 +19,7 @@ struct Meta {
     uint32_t generation = 0;
     AccumulateGrad* accumulator = nullptr;  // node of a leaf; not owned, because the node owns the leaf
     std::shared_ptr<Tangent> tangent;  // for forward mode
+    Tensor tangent_root;  // of a view that does not store its root: Note [Roots of tangents]
     uint64_t transform = 0;  // the transform that made this leaf: Note [Transforms]
     Batched batched;  // state of a batched tensor: Note [Batched tensors]
     struct Hooks {
