@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "rushlight/autograd/transform.h"
 #include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/clone.h"
 #include "rushlight/ops/sum.h"
@@ -36,6 +37,12 @@ void SavedTensor::pack(const Tensor& t) {
     made->packed = inactive.hook->pack(make_alias(t));
     made->sizes = t.shape();
     made->dtype = t.dtype();
+    if (forward_mode_is_on()) {
+        made->tangents = make_tensor(kInts<0>, t.dtype(), t.device());
+        AtLevel all(0);
+        if (is_result_) share_tangent(t, made->tangents);  // a result gets its tangents after it was saved
+        else clone_tangent(cut_off(t), made->tangents);
+    }
     // The edge of a result leads to this node, so it must not be stored: the node would keep itself alive.
     if (!is_result_ && needs_grad(t)) made->edge = gradient_edge(t);
     packed_ = std::move(made);
@@ -54,14 +61,22 @@ Tensor SavedTensor::unpack_packed(Node* node) const {
                  ? (std::string(name(given.dtype())) + " of shape " + to_string(given.sizes())).c_str()
                  : "nothing");
     Tensor t = make_alias(given);
+    if (packed_->tangents.defined()) copy_tangent(packed_->tangents, t);
     if (is_result_) set_result_history(t, node, index_);
     if (packed_->edge) set_history(t, packed_->edge.node, packed_->edge.index);
     return t;
 }
 
 void SavedTensor::copy_result() {
+    if (is_result_ && packed_ && packed_->tangents.defined()) {
+        const Tensor copy = make_tensor(kInts<0>, packed_->dtype, packed_->tangents.device());
+        clone_tangent(packed_->tangents, copy);
+        packed_->tangents = copy;
+    }
     if (!is_result_ || !tensor_.defined() || tensor_.version() != version_) return;
-    tensor_ = ops::clone(tensor_, std::nullopt);
+    const Tensor copy = ops::clone(tensor_, std::nullopt);
+    clone_tangent(tensor_, copy);
+    tensor_ = copy;
     version_ = tensor_.version();
 }
 

@@ -10,6 +10,7 @@
 #include "rushlight/autograd/variable.h"
 #include "rushlight/gradients.h"
 #include "rushlight/ops/as_strided.h"
+#include "rushlight/ops/clone.h"
 #include "rushlight/ops/copy_.h"
 #include "rushlight/ops/view_as_complex.h"
 #include "rushlight/ops/view_as_real.h"
@@ -177,6 +178,15 @@ void copy_tangent(const Tensor& from, const Tensor& to) {
     const Meta* m = meta_or_null(from.impl());
     if (!m || !m->tangent) return;
     m->tangent->each([&](Level level, const Tensor& value) { set_tangent(to, value, level); });
+}
+
+void clone_tangent(const Tensor& from, const Tensor& to) {
+    const Meta* m = meta_or_null(from.impl());
+    if (!m || !m->tangent) return;
+    m->tangent->each([&](Level level, const Tensor& value) {
+        AtLevel at(level);
+        set_tangent(to, ops::clone(value, std::nullopt), level);
+    });
 }
 
 }  // namespace rushlight::autograd

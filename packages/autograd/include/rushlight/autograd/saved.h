@@ -55,9 +55,10 @@ class RL_API SavedTensor {
     const Tensor& kept() const { return tensor_; }
 
   private:
-    // For a tensor that a hook has packed: the packed object, and, for an argument, its edge in the graph.
+    // For a tensor that a hook has packed: the packed object, its tangents, and, for an argument, its edge in the graph.
     struct Elsewhere {
         std::unique_ptr<Packed> packed;
+        Tensor tangents;  // an empty tensor with these tangents; undefined if forward mode is off
         std::vector<int64_t> sizes;
         DType dtype;
         Edge edge;

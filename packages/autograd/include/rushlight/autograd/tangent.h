@@ -148,5 +148,7 @@ RL_API void leave_root(const Tensor& view);
 RL_API void share_tangent(const Tensor& from, const Tensor& to);
 /// Attaches the tangents of `from` to `to`.
 RL_API void copy_tangent(const Tensor& from, const Tensor& to);
+/// Attaches copies of the tangents of `from` to `to`.
+RL_API void clone_tangent(const Tensor& from, const Tensor& to);
 
 }  // namespace rushlight::autograd
