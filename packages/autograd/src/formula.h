@@ -2,10 +2,12 @@
 // lists.
 #pragma once
 
+#include <algorithm>
 #include <array>
 
 #include "rushlight/autograd/saved.h"
 #include "rushlight/ops/add.h"
+#include "rushlight/ops/clone.h"
 #include "rushlight/ops/div.h"
 #include "rushlight/ops/expand.h"
 #include "rushlight/ops/mul.h"
@@ -215,6 +217,20 @@ void give_tangent(const Tensor& result, Tensor tangent);
 Tensor tangent_or_zeros(const Tensor& t);
 inline Tensor tangent_or_zeros(const TensorOrScalar& t) { return tangent_or_zeros(t.tensor()); }
 std::vector<Tensor> tangent_or_zeros(TensorList list);
+/// Returns whether a graph of the tensor, or of one of its tangents, would be recorded.
+inline bool has_graph(const Tensor& t) { return needs_grad(t) || (t.defined() && tangent_needs_grad(t)); }
+inline bool has_graph(const TensorOrScalar& t) { return t.is_tensor() && has_graph(t.tensor()); }
+inline bool has_graph(const std::optional<TensorOrScalar>& t) { return t && has_graph(*t); }
+inline bool has_graph(TensorList list) {
+    return std::ranges::any_of(list, [](const Tensor& t) { return has_graph(t); });
+}
+/// Returns the value that a tensor has before an in-place operator with these arguments writes to it: a copy, if a graph
+/// is recorded that may save the value.
+template <class... Others>
+Tensor before_write(const Tensor& target, const Others&... others) {
+    const bool recorded = grad_mode() && (has_graph(target) || ... || has_graph(others));
+    return recorded ? ops::clone(target, std::nullopt) : target;
+}
 /// Returns the tangent of a tensor that is about to be written. The tangent of a view is a view of its root's
 /// tangent, so that a write is visible in both.
 Tensor tangent_to_write(const Tensor& t);

@@ -189,4 +189,14 @@ void clone_tangent(const Tensor& from, const Tensor& to) {
     });
 }
 
+bool tangent_needs_grad(const Tensor& t) {
+    bool found = false;
+    for (const TensorImpl* impl :
+         {static_cast<const TensorImpl*>(t.impl()), static_cast<const TensorImpl*>(root_of(t.impl()))})
+        if (const Meta* m = meta_or_null(impl); m && m->tangent)
+            m->tangent->each(
+                [&](Level, const Tensor& value) { found |= needs_grad(value) || tangent_needs_grad(value); });
+    return found;
+}
+
 }  // namespace rushlight::autograd

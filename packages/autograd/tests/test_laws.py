@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 import rushlight_core as core
-from rushlight_autograd import grad
+from rushlight_autograd import grad, transforms
 from rushlight_autograd.forward_ad import dual_level, make_dual, unpack_dual
 from rushlight_core.codegen.derivatives import load_derivatives
 from rushlight_core.codegen.loader import load_ops
@@ -155,6 +156,76 @@ def test_in_place_is_out_of_place(op: Op, on: str) -> None:
         assert same(a, b)
     if not checked:
         pytest.skip("no sample of floating-point numbers that keeps shape and dtype")
+
+
+def nested_products(op: Op, sample: Sample, on: str) -> tuple[Any, ...] | None:
+    """Return products with the Hessian: of the functional form, and of the in-place form in both orders of the modes.
+
+    None if the operator cannot be differentiated twice for the sample.
+    """
+    primals = tuple(t.detach().clone() for t in tensors_in((sample.args, sample.kwargs)) if is_float(t))
+    directions = tuple(like(t) for t in primals)
+    positions = tuple(range(len(primals)))
+    weight = like(primals[0])
+
+    def value(form: str, *given: Any) -> Any:
+        rest = iter(given)
+
+        def put(t: Any) -> Any:
+            return next(rest) if is_float(t) else t
+
+        args, kwargs = replaced((sample.args, sample.kwargs), put)
+        if form == "functional":
+            made = call(op, args, kwargs)
+        else:
+            made = args[0] * 1
+            function = getattr(core, op.base + "_", None) or getattr(core.Tensor, op.base + "_")
+            function(made[...] if form == "view" else made, *args[1:], **kwargs)
+        return (made * made * weight).sum()
+
+    def gradient(form: str) -> Any:
+        return transforms.grad(functools.partial(value, form), positions)
+
+    def along(*given: Any) -> Any:
+        found = gradient("functional")(*given)
+        return sum((g * d).sum() for g, d in zip(found, directions, strict=True))
+
+    def along_in_place(*given: Any) -> Any:
+        return transforms.jvp(functools.partial(value, on), given, directions)[1]
+
+    try:
+        made = call(op, sample.args, sample.kwargs)
+        if made.shape != primals[0].shape or made.dtype != primals[0].dtype:
+            return None
+        want = transforms.grad(along, positions)(*primals)
+    except Errors:
+        return None
+    try:
+        over = transforms.jvp(gradient(on), primals, directions)[1]
+        return want, over, transforms.grad(along_in_place, positions)(*primals)
+    except NotImplementedError:
+        return None
+
+
+@pytest.mark.parametrize(
+    "op", [op for op in IN_PLACE if op.differentiable and op.name not in OF_TRUTH], ids=lambda op: op.name
+)
+def test_modes_nest_around_in_place_operators(op: Op) -> None:
+    """Products with the Hessian of an in-place form are those of the functional form, in both orders of the modes."""
+    checked = 0
+    for sample, on in zip(samples(op, most=2), ("tensor", "view"), strict=False):
+        floats = [t for t in tensors_in((sample.args, sample.kwargs)) if is_float(t)]
+        if not is_float(sample.args[0]) or any(t.dtype != core.float64 for t in floats):
+            continue
+        found = nested_products(op, sample, on)
+        if found is None:
+            continue
+        checked += 1
+        for want, over, under in zip(*found, strict=True):
+            assert same(want, over), (on, sample.text)
+            assert same(want, under), (on, sample.text)
+    if not checked:
+        pytest.skip("no sample of real numbers that can be differentiated twice")
 
 
 # --- integers and bools ---

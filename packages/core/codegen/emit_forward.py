@@ -157,17 +157,22 @@ class ForwardEmitter(DerivativeEmitter):
         return lines
 
     def _forward_inplace(self, form: Form) -> list[str]:
-        """Return code that calls the functional form, and copies the result and its tangent to the argument."""
+        """Return code that calls the functional form, and copies the result and its tangent to the argument.
+
+        A node or a formula may save the argument, so the functional form gets a copy of it if a graph is recorded.
+        """
         schema = form.schema
         function = form.symbol.removeprefix("op_") + "_dual"
-        given = ", ".join(cpp_name(a.name) for a in schema.arguments)
+        first, *others = [cpp_name(a.name) for a in schema.arguments]
+        tensors = ", ".join(cpp_name(a.name) for a in schema.arguments if a.type.is_tensor)
+        given = ", ".join([f"f::before_write({tensors})", *others])
         self.headers.add("rushlight/ops/copy_.h")
         self.installs.append(
             f'install_stage(Stage::Dual, "{form.name}", {form.hash:#x}ULL, reinterpret_cast<void*>({function}));'
         )
         return [
             f"{schema.cpp_return} {function}(const Operator&, StageMask, {schema.cpp_parameters()}) {{",
-            f"    return ops::copy_({cpp_name(schema.arguments[0].name)}, ops::{self.op.base}({given}), false);",
+            f"    return ops::copy_({first}, ops::{self.op.base}({given}), false);",
             "}",
         ]
 

@@ -150,5 +150,7 @@ RL_API void share_tangent(const Tensor& from, const Tensor& to);
 RL_API void copy_tangent(const Tensor& from, const Tensor& to);
 /// Attaches copies of the tangents of `from` to `to`.
 RL_API void clone_tangent(const Tensor& from, const Tensor& to);
+/// Whether a tangent of the tensor requires grad.
+RL_API bool tangent_needs_grad(const Tensor& t);
 
 }  // namespace rushlight::autograd
