@@ -76,6 +76,24 @@ Tensor cut_off(const Tensor& t) {
     return alias;
 }
 
+Tensor finish(const Tensor& t, TransformId id, bool outer) {
+    if (is_batched(t)) {
+        const Tensor value = finish(batched(t).value, id, outer);
+        return value.is_same(batched(t).value) ? t
+                                               : wrap_levels(value, batched(t).levels, batched(t).innermost);
+    }
+    const bool stays = !t.requires_grad() || (outer && reaches_outside(TensorList(&t, 1), id));
+    const Tensor result = stays ? t : make_alias(t);
+    for (Level level = innermost_level(t); level;) {
+        const Tensor along = tangent(t, level);
+        AtLevel below(level);
+        const Tensor finished = finish(along, id, outer);
+        if (!stays || !finished.is_same(along)) set_tangent(result, finished, level);
+        level = innermost_level(t);
+    }
+    return result;
+}
+
 std::vector<Tensor> run_batched_backward(TensorList outputs, TensorList grads, TensorList inputs,
                                          const BackwardOptions& options) {
     bool any = false;

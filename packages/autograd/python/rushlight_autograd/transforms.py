@@ -15,7 +15,7 @@ import rushlight_core as core
 from rushlight_autograd._backward import grad as _gradients
 from rushlight_autograd._C import (
     _close_transform,
-    _cut_off,
+    _finish,
     _open_transform,
     _reaches_outside,
     _transform_leaf,
@@ -65,10 +65,13 @@ class Transform:
         return _reaches_outside([t for t in tensors if isinstance(t, Tensor) and t.requires_grad], self._id)
 
     def finished(self, value: Any) -> Any:
-        """Return a result, detached from the graph of this transform unless it is also part of an outer graph."""
-        if not isinstance(value, Tensor) or not value.requires_grad or self.outside([value]):
+        """Return a result, detached from the graph of this transform unless it is also part of an outer graph.
+
+        The same holds for the tangents of the result.
+        """
+        if not isinstance(value, Tensor):
             return value
-        return _cut_off(value)
+        return _finish(value, self._id, self.outer)
 
 
 def gradients(

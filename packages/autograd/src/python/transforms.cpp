@@ -41,8 +41,12 @@ PyObject* py_reaches_outside(PyObject*, PyObject* const* args, Py_ssize_t nargs)
     RL_CATCH
 }
 
-PyObject* py_cut_off(PyObject*, PyObject* tensor) {
-    RL_TRY return check(wrap(cut_off(require_tensor(tensor, "_cut_off", "tensor"))));
+PyObject* py_finish(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    RL_TRY
+    RL_CHECK(nargs == 3, throw_type, "_finish takes 3 arguments");
+    const Tensor t = require_tensor(args[0], "_finish", "tensor");
+    const Tensor result = finish(t, id_of(args[1]), PyObject_IsTrue(args[2]) == 1);
+    return result.is_same(t) ? Py_NewRef(args[0]) : check(wrap(result));
     RL_CATCH
 }
 
@@ -191,7 +195,7 @@ PyMethodDef functions[] = {{"_open_transform", py_open_transform, METH_NOARGS, n
                            {"_close_transform", py_close_transform, METH_O, nullptr},
                            {"_transform_leaf", fast(py_transform_leaf), METH_FASTCALL, nullptr},
                            {"_reaches_outside", fast(py_reaches_outside), METH_FASTCALL, nullptr},
-                           {"_cut_off", py_cut_off, METH_O, nullptr},
+                           {"_finish", fast(py_finish), METH_FASTCALL, nullptr},
                            {"_open_batch", fast(py_open_batch), METH_FASTCALL, nullptr},
                            {"_close_batch", py_close_batch, METH_NOARGS, nullptr},
                            {"_batch", fast(py_batch), METH_FASTCALL, nullptr},

@@ -28,6 +28,9 @@ RL_API Tensor transform_leaf(const Tensor& t, TransformId id, bool in_graph);
 RL_API bool reaches_outside(TensorList tensors, TransformId id);
 /// Returns the tensor without its history; tangents are kept.
 RL_API Tensor cut_off(const Tensor& t);
+/// Returns a result of transform `id`. The result and each of its tangents are detached if reaches_outside() is false for
+/// them, or if `outer` is false, which means that no gradients are recorded outside of the transform.
+RL_API Tensor finish(const Tensor& t, TransformId id, bool outer);
 
 /// run_backward for tensors that may be batched: returns a gradient for each example.
 RL_API std::vector<Tensor> run_batched_backward(TensorList outputs, TensorList grads, TensorList inputs,
