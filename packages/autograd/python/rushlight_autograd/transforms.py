@@ -64,14 +64,15 @@ class Transform:
             return False
         return _reaches_outside([t for t in tensors if isinstance(t, Tensor) and t.requires_grad], self._id)
 
-    def finished(self, value: Any) -> Any:
+    def finished(self, value: Any, outer: bool | None = None) -> Any:
         """Return a result, detached from the graph of this transform unless it is also part of an outer graph.
 
-        The same holds for the tangents of the result.
+        The same holds for the tangents of the result. `outer` tells whether outer graphs are recorded; by default, whether
+        they were recorded when the transform began.
         """
         if not isinstance(value, Tensor):
             return value
-        return _finish(value, self._id, self.outer)
+        return _finish(value, self._id, self.outer if outer is None else outer)
 
 
 def gradients(
@@ -273,7 +274,8 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         if create_graph is not None:
             create = create_graph
         found = gradients(outputs, leaves, vectors, retain_graph or create, create)
-        return tree.unflatten(map(transform.finished, found))
+        # The cotangents may have a graph even if gradients were disabled when vjp() was called.
+        return tree.unflatten(transform.finished(g, core.is_grad_enabled()) for g in found)
 
     return (finished, vjp_fn, aux) if has_aux else (finished, vjp_fn)
 
