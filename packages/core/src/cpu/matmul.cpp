@@ -1,6 +1,7 @@
 #include "cpu/matmul.h"
 
 #include <cstring>
+#include <utility>
 
 #include "cpu/contiguous.h"
 #include "cpu/gemm.h"
@@ -125,71 +126,156 @@ void multiply_integers(KernelContext& ctx, DType dtype, const Product& p) {
     gemm_kernels().integer(ctx, g, dtype);
 }
 
-// A view of the real or the imaginary parts of a complex view: every second number.
-struct Part {
-    int64_t strides[3];
-    View view;
+// --- complex numbers ----------------------------------------------------------------------------------------------
 
-    Part(const View& v, int which) : view(v) {
-        view.dtype = real_dtype(v.dtype);
-        view.data = v.as<char>() + which * static_cast<int64_t>(itemsize(view.dtype));
-        view.strides = strides;
-        view.contiguous = 0;
-        for (int d = 0; d < v.ndim; ++d) strides[d] = 2 * v.strides[d];
-    }
-};
+// Note [Complex products]
+// A row of complex numbers is a row of twice as many real numbers, in which real and imaginary parts alternate. So a
+// complex product (m, k) @ (k, n) is a real product (m, 2k) @ (2k, 2n), for which each element of b is replaced by the
+// block
+//
+//      re  im
+//     -im  re
+//
+// Only b is copied. If a has few rows, it is better to copy a. If the columns of b are contiguous, the transposed product
+// b^T @ a^T is computed. If its rows are, the real parts of a are stacked on its imaginary parts, both are multiplied by
+// the real rows of b, (2m, k) @ (k, 2n), and the two halves are combined.
 
-// Combines the real and imaginary parts of a product, scales the result and adds the addend.
+Operand as_real(const Operand& v) { return {v.data, 2 * v.batch, 2 * v.row, 1}; }
+
+// Returns `count` matrices whose rows are contiguous.
+Operand with_contiguous_rows(KernelContext& ctx, DType dtype, const Operand& v, int64_t count, int64_t rows,
+                             int64_t columns) {
+    if (v.col == 1) return v;
+    const int64_t matrices = v.batch == 0 ? 1 : count;
+    const int64_t sizes[] = {matrices, rows, columns}, strides[] = {v.batch, v.row, v.col};
+    const View view{const_cast<void*>(v.data), sizes, strides, matrices * rows * columns, 3, dtype, 0};
+    return {contiguous_copy(ctx, view, dtype).data, v.batch == 0 ? 0 : rows * columns, columns, 1};
+}
+
+// Returns `count` matrices (k, n) as real matrices (2k, 2n) of blocks: Note [Complex products]. If the columns of the
+// matrices are contiguous, so are the columns of the result; otherwise, its rows are.
 template <class T>
-void join_parts(const Product& p, Complex<T> beta, Complex<T> alpha, const T* re, const T* im) {
-    auto* out = static_cast<Complex<T>*>(const_cast<void*>(p.out.data));
-    const auto* init = static_cast<const Complex<T>*>(p.init.data);
+Operand as_blocks(KernelContext& ctx, const Operand& v, int64_t count, int64_t k, int64_t n) {
+    const bool by_columns = v.row == 1 && v.col != 1;
+    const int64_t lines = by_columns ? n : k, length = by_columns ? k : n;
+    const int64_t next_line = by_columns ? v.col : v.row, step = by_columns ? v.row : v.col;
+    const int64_t matrices = v.batch == 0 ? 1 : count;
+    const auto* const in = static_cast<const Complex<T>*>(v.data);
+    auto* const blocks = scratch<Complex<T>>(ctx, 2 * matrices * k * n);
+    parallel_for(0, matrices * lines, (1 << 13) / (length + 1) + 1, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+            const Complex<T>* const line = in + i / lines * v.batch + i % lines * next_line;
+            Complex<T>* const first = blocks + 2 * i * length;
+            Complex<T>* const second = first + length;
+            for (int64_t j = 0; j < length; ++j) {
+                const Complex<T> z = line[j * step];
+                first[j] = by_columns ? Complex<T>(z.re, -z.im) : z;
+                second[j] = by_columns ? Complex<T>(z.im, z.re) : Complex<T>(-z.im, z.re);
+            }
+        }
+    });
+    const int64_t batch = v.batch == 0 ? 0 : 4 * k * n;
+    return by_columns ? Operand{blocks, batch, 1, 2 * k} : Operand{blocks, batch, 2 * n, 1};
+}
+
+// Computes a complex product whose factors and addend are real numbers.
+template <class T>
+void multiply_blocks(KernelContext& ctx, DType dtype, const Product& p) {
+    const Operand a = with_contiguous_rows(ctx, dtype, p.a, p.count, p.m, p.k);
+    Product real{p.count,        p.m,
+                 2 * p.n,        2 * p.k,
+                 as_real(a),     as_blocks<T>(ctx, p.b, p.count, p.k, p.n),
+                 as_real(p.out), as_real(p.init),
+                 p.alpha,        p.beta};
+    multiply_floating(ctx, real_dtype(dtype), real);
+}
+
+// Computes out = a @ b, where the rows of b are contiguous.
+template <class T>
+void multiply_stacked(KernelContext& ctx, DType dtype, const Product& p) {
+    const int64_t matrices = p.a.batch == 0 ? 1 : p.count, size = p.m * p.n;
+    T* const parts = scratch<T>(ctx, 2 * matrices * p.m * p.k);
+    for (int64_t i = 0; i < matrices * p.m; ++i) {
+        const auto* row = static_cast<const Complex<T>*>(p.a.data) + i / p.m * p.a.batch + i % p.m * p.a.row;
+        T* const re = parts + (i / p.m * 2 * p.m + i % p.m) * p.k;
+        T* const im = re + p.m * p.k;
+        for (int64_t j = 0; j < p.k; ++j) re[j] = row[j * p.a.col].re, im[j] = row[j * p.a.col].im;
+    }
+    auto* const halves = scratch<Complex<T>>(ctx, 2 * p.count * size);
+    Product real{p.count,
+                 2 * p.m,
+                 2 * p.n,
+                 p.k,
+                 {parts, p.a.batch == 0 ? 0 : 2 * p.m * p.k, p.k, 1},
+                 as_real(p.b),
+                 {halves, 4 * size, 2 * p.n, 1},
+                 {nullptr, 0, 0, 0},
+                 1,
+                 0};
+    multiply_floating(ctx, real_dtype(dtype), real);
+    auto* const out = static_cast<Complex<T>*>(const_cast<void*>(p.out.data));
+    for (int64_t matrix = 0; matrix < p.count; ++matrix) {
+        const Complex<T>* const by_re = halves + 2 * matrix * size;
+        const Complex<T>* const by_im = by_re + size;
+        for (int64_t i = 0; i < size; ++i)
+            out[matrix * size + i] = {by_re[i].re - by_im[i].im, by_re[i].im + by_im[i].re};
+    }
+}
+
+// Computes out = alpha * product + beta * init.
+template <class T>
+void scale_and_add(const Product& p, const Operand& product, Complex<T> beta, Complex<T> alpha) {
+    auto* const out = static_cast<Complex<T>*>(const_cast<void*>(p.out.data));
+    const auto* const init = static_cast<const Complex<T>*>(p.init.data);
     // Returns number * x. If the number is real, the real and the imaginary part of x are multiplied separately, so
     // that an infinite part does not make the other part NaN.
     const auto scaled = [](Complex<T> number, Complex<T> x) {
         return number.im == 0 ? Complex<T>(number.re * x.re, number.re * x.im) : number * x;
     };
-    parallel_for(0, p.count * p.m, 1, [&](int64_t begin, int64_t end) {
-        for (int64_t row = begin; row < end; ++row) {
-            const int64_t at = row * p.n;
-            for (int64_t c = 0; c < p.n; ++c) out[at + c] = scaled(alpha, {re[at + c], im[at + c]});
-            if (!init) continue;
-            const Complex<T>* addend = init + row / p.m * p.init.batch + row % p.m * p.init.row;
-            for (int64_t c = 0; c < p.n; ++c)
-                out[at + c] = out[at + c] + scaled(beta, addend[c * p.init.col]);
+    parallel_for(0, p.count * p.m, (1 << 13) / (p.n + 1) + 1, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+            const int64_t matrix = i / p.m, row = i % p.m;
+            const auto* const factor =
+                static_cast<const Complex<T>*>(product.data) + matrix * product.batch + row * product.row;
+            const auto* const addend = init ? init + matrix * p.init.batch + row * p.init.row : nullptr;
+            for (int64_t c = 0; c < p.n; ++c) {
+                const Complex<T> x = scaled(alpha, factor[c * product.col]);
+                out[i * p.n + c] = addend ? x + scaled(beta, addend[c * p.init.col]) : x;
+            }
         }
     });
 }
 
-void multiply(KernelContext& ctx, const View& out, const View* input, const View& a, const View& b,
-              bool b_transposed, double beta, double alpha);
-
-void multiply_scaled(KernelContext& ctx, const View& out, const View* input, const View& a, const View& b,
-                     bool b_transposed, Complex<double> beta, Complex<double> alpha);
-
-// Computes a complex product as four real products: (ar + i ai) (br + i bi) = (ar br - ai bi) + i (ar bi + ai br).
 template <class T>
-void multiply_complex(KernelContext& ctx, const View& out, const View* input, const View& a, const View& b,
-                      bool b_transposed, Complex<double> beta, Complex<double> alpha) {
-    View real = out;
-    real.dtype = real_dtype(out.dtype);
-    auto plane = [&] {
-        real.data = ctx.scratch(&ctx, static_cast<size_t>(out.numel) * sizeof(T));
-        return real;
-    };
-    const Part ar(a, 0), ai(a, 1), br(b, 0), bi(b, 1);
-    const View half = plane(), re = plane(), im = plane();
-    multiply(ctx, half, nullptr, ar.view, br.view, b_transposed, 0, 1);
-    multiply(ctx, re, &half, ai.view, bi.view, b_transposed, 1, -1);
-    multiply(ctx, half, nullptr, ar.view, bi.view, b_transposed, 0, 1);
-    multiply(ctx, im, &half, ai.view, br.view, b_transposed, 1, 1);
-    Product p;
-    p.count = out.ndim > 2 ? out.size(0) : 1;
-    p.m = out.ndim > 1 ? out.size(-2) : 1;
-    p.n = out.size(-1);
-    p.out = {out.data, p.m * p.n, p.n, 1};
-    p.init = input == nullptr || is_zero(beta) ? Operand{nullptr, 0, 0, 0} : addend(ctx, *input);
-    join_parts(p, static_cast<Complex<T>>(beta), static_cast<Complex<T>>(alpha), re.as<T>(), im.as<T>());
+void multiply_complex(KernelContext& ctx, DType dtype, const Product& p, Complex<double> beta,
+                      Complex<double> alpha) {
+    const bool few_rows = 2 * p.m <= p.k, transposed = few_rows && p.b.row == 1 && p.b.col != 1;
+    const bool stacked = few_rows && !transposed && p.b.col == 1;
+    const bool scales = p.init.data || alpha.re != 1 || alpha.im != 0;
+    const bool real = alpha.im == 0 && beta.im == 0 && (!p.init.data || p.init.col == 1);
+    Product product = p;
+    if (!transposed && !stacked && real) {
+        product.alpha = alpha.re;
+        product.beta = beta.re;
+        return multiply_blocks<T>(ctx, dtype, product);
+    }
+    product.alpha = 1;
+    product.beta = 0;
+    product.init = {nullptr, 0, 0, 0};
+    if (transposed) {
+        product.a = {p.b.data, p.b.batch, p.b.col, p.b.row};
+        product.b = {p.a.data, p.a.batch, p.a.col, p.a.row};
+        product.m = p.n;
+        product.n = p.m;
+    }
+    if (scales || (transposed && p.m > 1)) product.out.data = scratch<Complex<T>>(ctx, p.count * p.m * p.n);
+    product.out.row = product.n;
+    if (stacked) multiply_stacked<T>(ctx, dtype, product);
+    else multiply_blocks<T>(ctx, dtype, product);
+    if (product.out.data == p.out.data) return;
+    Operand result = product.out;
+    if (transposed) std::swap(result.row, result.col);
+    scale_and_add<T>(p, result, static_cast<Complex<T>>(beta), static_cast<Complex<T>>(alpha));
 }
 
 // --- pairs of bfloat16: Note [Pairs of bfloat16] -----------------------------------------------------------------
@@ -335,6 +421,9 @@ Product product_of(KernelContext& ctx, const View& out, const View* input, const
     return p;
 }
 
+void multiply_scaled(KernelContext& ctx, const View& out, const View* input, const View& a, const View& b,
+                     bool b_transposed, Complex<double> beta, Complex<double> alpha);
+
 void multiply(KernelContext& ctx, const View& out, const View* input, const View& a, const View& b,
               bool b_transposed, double beta, double alpha) {
     if (is_complex(out.dtype)) return multiply_scaled(ctx, out, input, a, b, b_transposed, beta, alpha);
@@ -363,11 +452,10 @@ void multiply(KernelContext& ctx, const View& out, const View* input, const View
 
 void multiply_scaled(KernelContext& ctx, const View& out, const View* input, const View& a, const View& b,
                      bool b_transposed, Complex<double> beta, Complex<double> alpha) {
-    if (out.dtype == DType::Complex64)
-        return multiply_complex<float>(ctx, out, input, a, b, b_transposed, beta, alpha);
-    if (out.dtype == DType::Complex128)
-        return multiply_complex<double>(ctx, out, input, a, b, b_transposed, beta, alpha);
-    multiply(ctx, out, input, a, b, b_transposed, beta.re, alpha.re);
+    if (!is_complex(out.dtype)) return multiply(ctx, out, input, a, b, b_transposed, beta.re, alpha.re);
+    const Product p = product_of(ctx, out, is_zero(beta) ? nullptr : input, a, b, b_transposed, 1, 1);
+    if (out.dtype == DType::Complex64) multiply_complex<float>(ctx, out.dtype, p, beta, alpha);
+    else multiply_complex<double>(ctx, out.dtype, p, beta, alpha);
 }
 
 // Returns a view (..., k) as a matrix. A view that is row-major or has two dimensions is not copied.
