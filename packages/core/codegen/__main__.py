@@ -11,7 +11,7 @@ if __package__ in (None, ""):  # run as a file by the build
     __package__ = "codegen"
     import codegen  # type: ignore[import-not-found]  # noqa: F401
 
-from .batching import emit_batching, load_batching
+from .batching import check_batching, emit_batching, load_batching
 from .derivatives import load_derivatives
 from .duty import duty
 from .emit_bodies import emit_bodies
@@ -42,8 +42,10 @@ def generate(ops_folder: Path, out: Path) -> None:
 def generate_derivatives(ops_folder: Path, folder: Path, batching: Path, out: Path) -> None:
     """Write autograd's generated files below `out`."""
     ops = load_ops(ops_folder)
-    files = emit_derivatives(load_derivatives(folder, ops), ops)
-    _write(out, files | emit_batching(load_batching(batching, ops), ops))
+    derivatives = load_derivatives(folder, ops)
+    rules = load_batching(batching, ops)
+    check_batching(rules, derivatives)
+    _write(out, emit_derivatives(derivatives, ops) | emit_batching(rules, ops))
 
 
 def _write(out: Path, files: dict[str, str]) -> None:

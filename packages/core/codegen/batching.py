@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .argument_types import TYPES
+from .derivatives import Derivative
 from .loader import EntryError, load_entries
 from .model import Form, Op
 from .schema import Argument
@@ -32,6 +33,7 @@ class Batching:
 
     rule: str
     scalars: str = SCALARS[0]
+    named: bool = True  # whether batching/*.yaml names the operator
 
 
 def load_batching(folder: Path, ops: list[Op]) -> dict[str, Batching]:
@@ -53,7 +55,24 @@ def load_batching(folder: Path, ops: list[Op]) -> dict[str, Batching]:
             if name in rules:
                 raise EntryError(f"{where}: {name} has the rule {rules[name].rule!r} already")
             rules[name] = Batching(str(entry["rule"]), scalars)
-    return {op.name: rules.get(op.name, Batching(_BY_KIND.get(op.kind, _SLOW))) for op in ops}
+    return {op.name: rules.get(op.name, Batching(_BY_KIND.get(op.kind, _SLOW), named=False)) for op in ops}
+
+
+def check_batching(rules: dict[str, Batching], derivatives: list[Derivative]) -> None:
+    """Check that an operator with a derivative does not run on batched tensors, unless rules.yaml names the rule compose.
+
+    Graphs belong to plain tensors. A composite that runs on batched tensors is therefore differentiated through the
+    operators that it calls, and its own formulas are not used. If those operators have no derivatives, the gradient would
+    be lost without an error.
+    """
+    for d in derivatives:
+        rule = rules[d.op.name]
+        if rule.rule == "batched_first" or (rule.rule == "compose" and not rule.named):
+            raise EntryError(
+                f"{d.source}:{d.line}: {d.op.name}: a composite with a derivative needs a rule in batching/rules.yaml "
+                "that runs the operator on plain tensors; the rule may be compose only if all operators that the "
+                "composite calls have derivatives"
+            )
 
 
 def emit_batching(rules: dict[str, Batching], ops: list[Op]) -> dict[str, str]:
@@ -90,7 +109,7 @@ def _kind(op: Op, form: Form, a: Argument) -> str:
     if a.name in _DIMENSIONS:
         if a.type in lists:
             if op.kind != "reduce":
-                return "D"
+                return "A" if a.type.name == "int[]?" else "D"
             return "N" if op.gives_truth else "A"
         return "n" if op.base.startswith("unsqueeze") else "d"
     if a.type in lists and a.name in ("size", "input_sizes"):

@@ -119,7 +119,10 @@ void batch_stage(const Operator& op, StageMask rest, Stack& stack) {
     RL_CHECK(op.form != Form::Out, throw_runtime,
              "%s: out= is not possible inside vmap\nhint: use the form without out=", op.name);
     RL_CHECK(row, throw_not_implemented, "%s: is not possible inside vmap", op.name);
-    if (row->rule == rules::compose) return op.boxed(op, rest, stack);
+    // Autograd and Dual handle plain tensors, so they are left to the operators that the composite calls. The generator
+    // refuses this rule for a composite with a formula, unless rules.yaml names the composite.
+    if (row->rule == rules::compose)
+        return op.boxed(op, rest & ~(bit(Stage::Autograd) | bit(Stage::Dual)), stack);
     OnlyBatched quiet;
     Call call(op, *row, std::move(level), stack);
     row->rule(call);

@@ -19,7 +19,7 @@ import yaml
 
 from rushlight_core.codegen import explain as explaining
 from rushlight_core.codegen import loader
-from rushlight_core.codegen.batching import load_batching
+from rushlight_core.codegen.batching import check_batching, load_batching
 from rushlight_core.codegen.derivatives import load_derivatives
 from rushlight_core.codegen.duty import SHARED, duty
 from rushlight_core.codegen.emit_docs import emit_docs
@@ -361,6 +361,23 @@ def test_a_batching_entry_that_is_wrong(ops: list[Op], tmp_path: Path, text: str
     (tmp_path / "wrong.yaml").write_text(text)
     with pytest.raises(EntryError, match=says):
         load_batching(tmp_path, ops)
+
+
+def test_a_composite_with_a_derivative_needs_a_batching_rule(ops: list[Op], tmp_path: Path) -> None:
+    """Otherwise vmap would differentiate it through the operators that it calls, which may have no derivatives."""
+    (tmp_path / "formulas").mkdir()
+    (tmp_path / "formulas" / "loss.yaml").write_text(
+        "- op: _p_norm\n  grad: {input: grad}\n- op: exp\n  grad: {input: grad}\n"
+    )
+    derivatives = load_derivatives(tmp_path / "formulas", ops)
+    for text in ("[]", "- {rule: front, ops: [exp]}"):
+        (tmp_path / "rules.yaml").write_text(text)
+        with pytest.raises(
+            EntryError, match=r"loss\.yaml:1: _p_norm: a composite with a derivative needs a rule"
+        ):
+            check_batching(load_batching(tmp_path, ops), derivatives)
+    (tmp_path / "rules.yaml").write_text("- {rule: dims, ops: [_p_norm]}")
+    check_batching(load_batching(tmp_path, ops), derivatives)
 
 
 def test_how_an_operator_is_batched(ops: list[Op], tmp_path: Path) -> None:
