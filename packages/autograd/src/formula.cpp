@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "rushlight/autograd/batch.h"
 #include "rushlight/half.h"
 #include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/clone.h"
@@ -156,18 +157,22 @@ std::vector<Tensor> tangent_or_zeros(TensorList list) {
     return tangents;
 }
 
-Tensor tangent_to_write(const Tensor& t) {
+Tensor tangent_to_write(const Tensor& t, const Tensor& value) {
     Tensor own = tangent(t);
     if (own.defined()) return own;
     const Tensor root = tangent_root(t);
-    set_tangent(root, ops::zeros_like(root));
+    BatchLevels levels;
+    levels.add(value);
+    set_tangent(root, levels.bits
+                          ? batched_zeros(root.sizes(), root.strides(), root.dtype(), root.device(), levels)
+                          : ops::zeros_like(root));
     return tangent(t);
 }
 
 void write_tangent(const Tensor& t, const Tensor& value) {
     if (!is_differentiable(t.dtype())) return;
     if (value.defined()) {
-        ops::copy_(tangent_to_write(t), value, false);
+        ops::copy_(tangent_to_write(t, value), value, false);
     } else if (Tensor own = tangent(t); own.defined()) {
         ops::zero_(own);
     }

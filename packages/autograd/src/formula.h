@@ -231,9 +231,10 @@ Tensor before_write(const Tensor& target, const Others&... others) {
     const bool recorded = grad_mode() && (has_graph(target) || ... || has_graph(others));
     return recorded ? ops::clone(target, std::nullopt) : target;
 }
-/// Returns the tangent of a tensor that is about to be written. The tangent of a view is a view of its root's
-/// tangent, so that a write is visible in both.
-Tensor tangent_to_write(const Tensor& t);
+/// Returns the tangent of a tensor to which `value` is about to be written. The tangent of a view is a view of its root's
+/// tangent, so that a write is visible in both. If the root has no tangent yet, it gets zeros, which are batched in the
+/// levels in which `value` is batched: the tangents of jacfwd are batched, but the tensors to which they belong are not.
+Tensor tangent_to_write(const Tensor& t, const Tensor& value);
 /// Writes the tangent; an undefined value means zeros. Does nothing for tensors of integers and bools, which
 /// have no tangents.
 void write_tangent(const Tensor& t, const Tensor& value);

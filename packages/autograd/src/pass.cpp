@@ -216,7 +216,7 @@ void Pass::add_to(uint32_t task, Tensor& slot, Tensor grad) const {
     bool ours = !options_.create_graph && impl->use_count() == 1 && impl->storage()->use_count() == 1 &&
                 impl->has(Flag::Dense) && slot.dtype() == grad.dtype() && !impl->storage()->read_only() &&
                 impl->storage()->kind() == StorageKind::Cached;
-    if (ours) ops::add_(slot, grad);
+    if (ours && !is_batched(grad)) ops::add_(slot, grad);
     else slot = ops::add(slot, grad);
 }
 

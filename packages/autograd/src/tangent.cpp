@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "history.h"
+#include "rushlight/autograd/batch.h"
 #include "rushlight/autograd/variable.h"
 #include "rushlight/gradients.h"
 #include "rushlight/ops/as_strided.h"
@@ -143,7 +144,11 @@ Tensor tangent(const Tensor& t, Level level) {
     // The tangent may be the result of a broadcast. It is copied to the root's layout, so that the tangents of all
     // views share memory with it.
     if (!std::ranges::equal(whole.strides(), root->strides())) {
-        Tensor laid_out = make_strided(root->sizes(), root->strides(), whole.dtype(), whole.device());
+        BatchLevels levels;
+        levels.add(whole);
+        const Tensor laid_out =
+            levels.bits ? batched_zeros(root->sizes(), root->strides(), whole.dtype(), whole.device(), levels)
+                        : make_strided(root->sizes(), root->strides(), whole.dtype(), whole.device());
         whole = ops::copy_(laid_out, whole, false);
     }
     return part_of(whole, root, t);

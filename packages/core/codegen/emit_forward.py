@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .derivative_emitter import DerivativeEmitter
-from .formulas import CppWriter, Formula, Use
+from .formulas import CppWriter, Formula, FormulaError, Use
 from .model import Form
 from .schema import cpp_name
 
@@ -178,19 +178,27 @@ class ForwardEmitter(DerivativeEmitter):
 
     def _linear(self, form: Form) -> list[str]:
         """Return statements that call a linear operator on the tangents of its arguments."""
-        parts = []
         linear_in = {cpp_name(name) for name in self.d.wanted}
-        for i, a in enumerate(form.schema.arguments):
-            name = cpp_name(a.name)
-            if form.kind == "InPlace" and i == 0:
-                parts.append(f"f::tangent_to_write({name})")
-            elif name in linear_in:
-                parts.append(f"f::tangent_or_zeros({name})")
-            else:
-                parts.append(name)  # such as indices
-        value = f"ops::{form.function}({', '.join(parts)})"
+        names = [cpp_name(a.name) for a in form.schema.arguments]
+        # The other arguments are such as indices.
+        parts = [f"f::tangent_or_zeros({name})" if name in linear_in else name for name in names]
         if form.kind == "InPlace":
-            return [f"if (is_differentiable({cpp_name(form.schema.arguments[0].name)}.dtype())) {value};"]
+            target, *others = names
+            written = [name for name in others if name in linear_in]
+            if len(written) > 1:
+                raise FormulaError(
+                    "jvp: linear in place is possible for one argument besides the written one"
+                )
+            value = f"{written[0]}_tangent" if written else "Tensor()"
+            parts = [f"f::tangent_to_write({target}, {value})"]
+            parts += [value if name in written else name for name in others]
+            return [
+                f"if (is_differentiable({target}.dtype())) {{",
+                *(f"    const Tensor {value} = f::tangent_or_zeros({name});" for name in written),
+                f"    ops::{form.function}({', '.join(parts)});",
+                "}",
+            ]
+        value = f"ops::{form.function}({', '.join(parts)})"
         target = "f::set_tangents" if self.list_result or self.multi else "f::give_tangent"
         return [f"{target}(made, {value});"]
 

@@ -148,10 +148,10 @@ void index_put(Call& c) {
 void index_backward(Call& c) {
     const Tensor grad = c.tensor(0);
     const std::vector<Tensor> indices = c.get<std::vector<Tensor>>(2);
-    Tensor like = grad;
-    for (const Tensor& t : indices)
-        if (!c.is_batched(like) && c.is_batched(t)) like = t;
-    const Tensor zeros = ops::new_zeros(like, c.ints(1), grad.dtype());
+    BatchLevels levels;  // in any of which the gradient or an index is batched
+    levels.add(grad);
+    for (const Tensor& t : indices) levels.add(t);
+    const Tensor zeros = batched_zeros(c.ints(1), grad.dtype(), grad.device(), levels);
     c.give_as_is(ops::index_put_(zeros, indices, grad, true));
 }
 

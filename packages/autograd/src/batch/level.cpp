@@ -3,9 +3,12 @@
 
 #include "rushlight/autograd/batch.h"
 #include "rushlight/autograd/variable.h"
+#include "rushlight/ops/clone.h"
+#include "rushlight/ops/empty_strided.h"
 #include "rushlight/ops/expand.h"
 #include "rushlight/ops/permute.h"
 #include "rushlight/ops/unsqueeze.h"
+#include "rushlight/ops/zero_.h"
 
 namespace rushlight::autograd {
 namespace {
@@ -121,6 +124,45 @@ Tensor physical_for(const Tensor& t, uint64_t levels, const BatchLevel& innermos
         value = insert(value, std::popcount(have & ((uint64_t{1} << number) - 1)), level->size);
     }
     return value;
+}
+
+void BatchLevels::add(const Tensor& t) {
+    if (!t.defined() || !is_batched(t)) return;
+    const Batched& b = batched(t);
+    bits |= b.levels;
+    if (!innermost || b.innermost->number > innermost->number) innermost = b.innermost;
+}
+
+bool BatchLevels::within(const Tensor& t) const {
+    return (bits & ~(is_batched(t) ? batched(t).levels : 0)) == 0;
+}
+
+Tensor batched_zeros(IntList sizes, IntList strides, DType dtype, Device device, const BatchLevels& levels) {
+    int64_t extent = 1;  // the number of elements between two examples
+    for (size_t d = 0; d < sizes.size(); ++d) extent += std::max<int64_t>(sizes[d] - 1, 0) * strides[d];
+    std::vector<int64_t> all_sizes(sizes.begin(), sizes.end()), all_strides(strides.begin(), strides.end());
+    for (const BatchLevel* level = levels.innermost.get(); level; level = level->outer.get()) {
+        if (!(levels.bits & level_bit(*level))) continue;
+        all_sizes.insert(all_sizes.begin(), level->size);
+        all_strides.insert(all_strides.begin(), extent);
+        extent *= std::max<int64_t>(level->size, 1);
+    }
+    // An operator allocates the tensor, so that a trace records the allocation.
+    return wrap_levels(ops::zero_(ops::empty_strided(all_sizes, all_strides, dtype, device, false)),
+                       levels.bits, levels.innermost);
+}
+
+Tensor batched_zeros(IntList sizes, DType dtype, Device device, const BatchLevels& levels) {
+    std::vector<int64_t> strides(sizes.size(), 1);
+    for (size_t d = sizes.size(); d-- > 1;) strides[d - 1] = strides[d] * std::max<int64_t>(sizes[d], 1);
+    return batched_zeros(sizes, strides, dtype, device, levels);
+}
+
+Tensor batched_copy(const Tensor& t, BatchLevels levels) {
+    if (levels.within(t)) return t;
+    levels.add(t);
+    return wrap_levels(ops::clone(physical_for(t, levels.bits, *levels.innermost), "contiguous"), levels.bits,
+                       levels.innermost);
 }
 
 Tensor expand_to_open_levels(const Tensor& t) {

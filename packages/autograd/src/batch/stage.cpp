@@ -433,14 +433,9 @@ void clone(Call& c) {
 
 void batched_first(Call& c) {
     // The copy must be batched in the outer levels, too, in which another argument is batched.
-    uint64_t levels = 0;
-    each_tensor(c.stack, [&](const Tensor& t) {
-        if (rushlight::is_batched(t)) levels |= batched(t).levels;
-    });
-    const Tensor& first = c.tensor(0);
-    if (!rushlight::is_batched(first) || batched(first).levels != levels)
-        c.stack[0] =
-            wrap_levels(ops::clone(physical_for(first, levels, *c.level), "contiguous"), levels, c.level);
+    BatchLevels levels;
+    each_tensor(c.stack, [&](const Tensor& t) { levels.add(t); });
+    c.stack[0] = batched_copy(c.tensor(0), levels);
     // Runs the operator's body, which calls operators on batched tensors.
     StageMask mask = dispatch_state.on;
     each_tensor(c.stack, [&](const Tensor& t) { mask |= t.impl()->stages(); });

@@ -78,6 +78,25 @@ RL_API Tensor physical_for(const Tensor& t, uint64_t levels, const BatchLevel& i
 RL_API Tensor split_levels(const Tensor& t, uint64_t levels, const Ref<BatchLevel>& innermost);
 RL_API Tensor merge_levels(const Tensor& t, uint64_t levels, const Ref<BatchLevel>& innermost);
 
+/// The levels in which some tensors are batched.
+struct RL_API BatchLevels {
+    uint64_t bits = 0;
+    Ref<BatchLevel> innermost;
+    /// Adds the levels in which a tensor is batched. The tensor may be undefined.
+    void add(const Tensor& t);
+    /// Whether `t` is batched in all these levels.
+    bool within(const Tensor& t) const;
+};
+/// Returns a tensor of zeros, batched in `levels`. Each example has the given sizes and strides, and separate memory,
+/// so that values that are batched in these levels can be written to the tensor.
+RL_API Tensor batched_zeros(IntList sizes, IntList strides, DType dtype, Device device,
+                            const BatchLevels& levels);
+/// The same with contiguous examples.
+RL_API Tensor batched_zeros(IntList sizes, DType dtype, Device device, const BatchLevels& levels);
+/// Returns a contiguous copy of `t` that is batched in `levels` and in the levels in which `t` is batched. If `t` is
+/// batched in `levels` already, returns `t` itself.
+RL_API Tensor batched_copy(const Tensor& t, BatchLevels levels);
+
 /// Sets the function that is called when an operator takes the slow path for the first time; `report` may be
 /// null.
 RL_API void set_slow_path_report(void (*report)(const char* op));

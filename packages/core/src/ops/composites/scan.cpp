@@ -11,9 +11,11 @@
 #include "rushlight/ops/clamp_max.h"
 #include "rushlight/ops/clone.h"
 #include "rushlight/ops/cumsum.h"
+#include "rushlight/ops/detach.h"
 #include "rushlight/ops/div.h"
 #include "rushlight/ops/exp.h"
 #include "rushlight/ops/full.h"
+#include "rushlight/ops/full_like.h"
 #include "rushlight/ops/logical_xor.h"
 #include "rushlight/ops/mul.h"
 #include "rushlight/ops/nan_to_num.h"
@@ -65,10 +67,11 @@ Tensor _shift(const Tensor& input, int64_t dim, int64_t by, Scalar fill) {
     const int d = wrap_dim("_shift", dim, input.dim());
     const int64_t n = input.dim() ? input.sizes()[d] : 1;
     if (n == 0) return input;
+    // A result of a batched tensor is batched, also if it does not depend on the values.
+    if (n == 1) return ops::full_like(ops::detach(input), fill);
     std::vector<int64_t> one = input.shape();
     if (input.dim()) one[static_cast<size_t>(d)] = 1;
     Tensor end = ops::full(one, fill, input.dtype(), input.device());
-    if (n == 1) return end;
     Tensor kept = ops::narrow(input, d, by > 0 ? 0 : 1, n - 1);
     const Tensor parts[] = {by > 0 ? end : kept, by > 0 ? kept : end};
     return ops::cat(parts, d);
