@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "layout.h"
 #include "rushlight/autograd/batch.h"
 #include "rushlight/half.h"
 #include "rushlight/ops/_to_copy.h"
@@ -141,7 +142,8 @@ void give_tangent(const Tensor& result, Tensor tangent) {
     if (!std::ranges::equal(tangent.sizes(), result.sizes())) tangent = ops::expand(tangent, result.sizes());
     const bool view = result.impl()->is_view() || result.impl()->has(Flag::DetachedView);
     if (tangent.dtype() != result.dtype()) tangent = ops::_to_copy(tangent, result.dtype(), std::nullopt);
-    else if (!view && !owns_memory(tangent)) tangent = ops::clone(tangent, "contiguous");
+    if (!view)
+        tangent = owns_memory(tangent) ? laid_out_like(result, tangent) : copy_laid_out_like(result, tangent);
     set_tangent(result, std::move(tangent));
 }
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <unordered_set>
 
+#include "layout.h"
 #include "rushlight/autograd/batch.h"
 #include "rushlight/ops/ones_like.h"
 #include "rushlight/ops/view_as.h"
@@ -134,10 +135,10 @@ std::vector<Tensor> run_batched_backward(TensorList outputs, TensorList grads, T
 Tensor make_dual(const Tensor& t, const Tensor& tangent, Level level) {
     const Tensor whole = expand_to_open_levels(t), dual = ops::view_as(whole, whole);
     if (!is_batched(dual)) {
-        set_tangent(dual, tangent, level);
+        set_tangent(dual, laid_out_like(dual, tangent), level);
     } else {
         const Batched& b = batched(dual);
-        set_tangent(b.value, split_levels(tangent, b.levels, b.innermost), level);
+        set_tangent(b.value, laid_out_like(b.value, split_levels(tangent, b.levels, b.innermost)), level);
         dual.impl()->set_stage(Stage::Dual, true);
     }
     return dual;

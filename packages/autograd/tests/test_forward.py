@@ -33,6 +33,43 @@ def test_constants_have_no_tangent() -> None:
         assert unpack_dual(core.ones(2)).tangent is None
 
 
+@pytest.mark.parametrize("mode", [core.enable_grad, core.no_grad])
+def test_writing_a_view_changes_the_tangent_of_its_tensor(mode) -> None:
+    """no_grad leaves forward mode on. A view that is made under no_grad requires no gradient, nor do its views."""
+    x, t = leaf(3), leaf(3).detach()
+    with dual_level():
+        with mode():
+            dual = make_dual(x.detach(), t)
+            whole = core.zeros(3, dtype=x.dtype)
+            whole[1] = dual[1]
+            assert unpack_dual(whole).tangent.tolist() == [0, t[1].item(), 0]
+            doubled = dual * 2
+            doubled[1] = 5.0
+            doubled[:2].mul_(3)
+            assert unpack_dual(doubled).tangent.tolist() == pytest.approx(
+                [6 * t[0].item(), 0, 2 * t[2].item()]
+            )
+        with core.no_grad():
+            part = (x * 1)[1:]
+        with core.no_grad():
+            base = x * 1
+            rows = base.view(3, 1)
+        assert not part.requires_grad
+        assert not rows.requires_grad
+        assert not rows[0].requires_grad
+        assert not rows.view(3).requires_grad
+
+
+def test_a_tangent_has_the_layout_of_its_tensor() -> None:
+    """If a view of a tensor is possible, it is also possible for the tangent."""
+    x, t = leaf(2, 3).detach(), leaf(3, 2).detach().t()
+    assert functional_jvp(lambda x: x.view(6), (x,), (t,))[1].tolist() == t.reshape(6).tolist()
+    with dual_level():
+        dual = make_dual(x, t)
+        assert unpack_dual(dual).tangent.stride() == x.stride()
+        assert unpack_dual(make_dual(x.t(), t.t()).t().view(6)).tangent.tolist() == t.reshape(6).tolist()
+
+
 def test_what_is_detached_in_place_has_no_tangent() -> None:
     x, t = leaf(3).detach(), leaf(3).detach()
     with dual_level():

@@ -121,6 +121,62 @@ def test_jacobians(transform, chunk) -> None:
     assert core.allclose(aux, X + 1)
 
 
+INDEX = core.tensor([0, 2])
+WRITES = {
+    "index_add": lambda x: core.zeros(4, dtype=D).index_add(0, core.tensor([0, 1, 0]), x),
+    "scatter": lambda x: core.zeros(4, dtype=D).scatter(0, core.tensor([3, 1, 0]), x),
+    "index_put": lambda x: core.zeros(4, dtype=D).index_put((core.tensor([3, 1, 0]),), x),
+    "masked_scatter": lambda x: core.zeros(4, dtype=D).masked_scatter(
+        core.tensor([True, False, True, True]), x
+    ),
+    "put": lambda x: core.zeros(4, dtype=D).put(core.tensor([3, 1, 0]), x),
+    "fill": lambda x: core.fill(core.zeros(4, dtype=D), x[1]),
+    "index": lambda x: x[INDEX] ** 2,
+    "mask": lambda x: x[core.tensor([True, False, True])] ** 2,
+    "sort": lambda x: x.sort()[0] ** 2,
+    "buffer": lambda x: _filled(core.zeros(2, 3, dtype=D), x),
+    "assigned": lambda x: _filled((x * 1).expand(2, 3).clone(), x),
+    "scaled": lambda x: _scaled(x * 1, x),
+}
+
+
+def _filled(buffer: Tensor, x: Tensor) -> Tensor:
+    buffer[0] = x * x
+    buffer[1, 1:] = x[0] * x[:2]
+    return buffer
+
+
+def _scaled(y: Tensor, x: Tensor) -> Tensor:
+    y[:2].mul_(x[1:])
+    return y
+
+
+@pytest.mark.filterwarnings("ignore:vmap")
+@pytest.mark.parametrize("name", WRITES)
+def test_jacobians_of_functions_that_write(name: str) -> None:
+    """The tangents of a tensor that is written are batched, although the tensor itself is not."""
+    f = WRITES[name]
+
+    def total(x: Tensor) -> Tensor:
+        y = f(x)
+        return (y**3).sum()
+
+    first = jacrev(f)(X)
+    assert core.allclose(jacfwd(f)(X), first)
+    second = core.stack([vjp(grad(total), X)[1](e)[0] for e in core.eye(3, dtype=D)])
+    assert core.allclose(core.stack([jvp(grad(total), (X,), (e,))[1] for e in core.eye(3, dtype=D)]), second)
+    for found in (hessian(total), jacrev(jacrev(total)), jacrev(jacfwd(total)), jacfwd(jacfwd(total))):
+        assert core.allclose(found(X), second)
+    wanted = functional.jacobian(f, X, strategy="forward-mode", vectorize=True)
+    assert core.allclose(wanted, first)
+
+
+def test_gradients_that_are_not_batched_are_added() -> None:
+    """A gradient of zeros that does not depend on the vectors is added to a batched gradient."""
+    found = jacrev(grad(lambda x: (x.cumprod(0) ** 2).sum()))(_x(1, 2).view(1, 2))
+    assert core.equal(found.view(2, 2), 2 * core.eye(2, dtype=D))
+
+
 def test_jacobians_of_each_example() -> None:
     rows = core.stack([X, 2 * X])
     for transform in (jacrev, jacfwd, hessian):
