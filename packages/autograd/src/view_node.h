@@ -62,6 +62,7 @@ class WriteThroughView final : public Node {
     WriteThroughView(const Tensor& root, const Tensor& view, Ref<Node> write, uint32_t index);
     void apply(std::span<Tensor> grads, std::span<Tensor> out) override;
     void release_saved() override;
+    void copy_results() override { write_->copy_results(); }
     void saved(const SavedVisitor& visit) const override { write_->saved(visit); }
     std::string name() const override { return "CopySlices(" + write_->name() + ")"; }
 
