@@ -7,7 +7,7 @@ import warnings
 from typing import Any, NamedTuple
 
 import pytest
-from vmap_samples import CASES, OPS, Call, calls, variants
+from vmap_samples import CASES, HIDDEN, OPS, Call, calls, of_size_one, variants
 
 import rushlight_core as core
 from rushlight_autograd.batching import debug_unwrap, slow_path_taken, vmap, warn_of_slow_path
@@ -152,12 +152,15 @@ def test_operator(op, text) -> None:
     assert taken <= slow, f"{op.name} takes the slow path through {sorted(taken - slow)}"
 
 
-@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+@pytest.mark.parametrize("op", [*OPS, *HIDDEN], ids=lambda op: op.name)
 def test_results_of_batched_tensors_are_batched(op: Op) -> None:
-    """This applies even if the results do not depend on the values, because each example may write to its result."""
+    """This applies even if the results do not depend on the values, because each example may write to its result.
+
+    It also applies to the operators that formulas call, and to dimensions of size 1.
+    """
     unbatched = []
     for sample in op.samples:
-        for call in calls(op, sample.text):
+        for call in [c for one in calls(op, sample.text) for c in (one, of_size_one(one))]:
 
             def observed(*given: Tensor, call: Call = call, text: str = sample.text) -> Any:
                 results = call.function(*given)
@@ -646,6 +649,38 @@ def test_forward_mode_inside_and_outside() -> None:
     assert core.allclose(jvp(vmap(core.sin), (X,), (core.ones_like(X),))[1], X.cos())
     second = vmap(lambda x: jvp(lambda x: jvp(core.sin, (x,), (v,))[1], (x,), (v,))[1])(X)
     assert core.allclose(second, -X.sin())
+
+
+def test_results_require_grad_as_those_of_an_example() -> None:
+    """Composites with a derivative of their own are recorded inside of vmap."""
+    rows = core.full((2, 3), 0.5, requires_grad=True)
+    loss = vmap(lambda p: core.binary_cross_entropy(p, core.ones(3)))
+    assert loss(rows).requires_grad
+    slopes = vmap(grad(lambda p: core.binary_cross_entropy(p, core.ones(3))))(rows.detach())
+    assert core.allclose(slopes, core.full((2, 3), -2 / 3))
+    points = core.randn(2, 4, 3, requires_grad=True)
+    assert vmap(lambda x: core.cdist(x, x.sin()))(points).requires_grad
+    assert vmap(lambda x: core.linalg.vector_norm(x, 3))(points).requires_grad
+
+
+def test_derivatives_of_sparse_elements() -> None:
+    pattern = core.eye(3).to_sparse()
+    rows = core.randn(2, 3, 3)
+    got = vmap(grad(lambda x: (core._sparse_mask_values(x, pattern) ** 2).sum()))(rows)
+    assert core.allclose(got, 2 * rows * core.eye(3))
+
+
+def test_results_that_are_views_may_be_written_after_they_are_saved() -> None:
+    """The result of indexing is a view inside of vmap, because dimensions are moved."""
+
+    def f(x: Tensor) -> Tensor:
+        y = x[..., core.tensor([0, 2])]
+        y.tanh_()
+        y.div_(2.0)
+        return y.sum()
+
+    x = core.randn(4, 2, 3)
+    assert core.allclose(vmap(grad(f))(x), core.stack([grad(f)(row) for row in x]))
 
 
 def test_vjp_over_vectors() -> None:

@@ -9,12 +9,22 @@ import rushlight_core as core
 from rushlight_core import Tensor
 from rushlight_core.codegen.loader import load_ops
 from rushlight_core.codegen.model import Op
-from rushlight_testing.samples import samples_of
+from rushlight_testing.operators import boxed
+from rushlight_testing.samples import Sample, samples_of
 
 OPS = [
     op
     for op in load_ops()
     if "hidden" not in op.variants and not op.random and any(a.type.is_tensor for a in op.schema.arguments)
+]
+# Operators that are called only by other operators and by formulas.
+HIDDEN = [
+    op
+    for op in load_ops()
+    if "hidden" in op.variants
+    and not op.random
+    and op.kind != "view"
+    and any(a.type.is_tensor for a in op.schema.arguments)
 ]
 CASES = [(op, sample.text) for op in OPS for sample in op.samples if "special" not in sample.text]
 
@@ -26,18 +36,33 @@ class Call(NamedTuple):
     tensors: list[Tensor]
 
 
-def _operator(name: str) -> Callable[..., Any]:
+def _operator(name: str, on_view: bool) -> Callable[..., Any]:
     # The function `repeat` of the array API standard differs from the operator `repeat`.
     function = getattr(core, name, None) if name != "repeat" else None
     function = function or getattr(core.Tensor, name)
     if not name.endswith("_"):
         return function
-    return lambda input, *args, **kwargs: function(input.clone(), *args, **kwargs)
+    if not on_view:
+        return lambda input, *args, **kwargs: function(input.clone(), *args, **kwargs)
+
+    def write(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        whole = core.stack([input, input])
+        function(whole[1], *args, **kwargs)
+        return whole
+
+    return write
 
 
-def calls(op: Op, text: str) -> Iterator[Call]:
-    """Yield a call for each sample that the text describes."""
-    operator = _operator(op.base)
+def calls(op: Op, text: str, on_view: bool = False) -> Iterator[Call]:
+    """Yield a call for each sample that the text describes. In-place operators write to a copy of their argument.
+
+    If `on_view` is true, the in-place form of the operator writes to a view of a tensor, and the call returns this tensor.
+    """
+    operator: Any
+    if "hidden" in op.variants:
+        operator = lambda *args, **kwargs: boxed(op, Sample("", args, kwargs))  # noqa: E731
+    else:
+        operator = _operator(op.base.removesuffix("_") + "_" if on_view else op.base, on_view)
     for sample in samples_of(text, core, "float64"):
         tensors: list[Tensor] = []
 
@@ -75,3 +100,17 @@ def variants(x: Tensor, count: int) -> list[Tensor]:
         else:
             made.append(x.flip(list(range(x.dim()))) if i % 2 and x.dim() else x.clone())
     return made
+
+
+def of_size_one(call: Call) -> Call:
+    """Return the call with one size of its tensors, wherever it occurs, replaced by 1."""
+    sizes = [n for x in call.tensors for n in x.shape[-1:] if n > 1]
+    if not sizes:
+        return call
+    shorter = []
+    for x in call.tensors:
+        for d in range(x.dim()):
+            if x.size(d) == sizes[0]:
+                x = x.narrow(d, 0, 1)
+        shorter.append(x.clone() if x.dtype.is_floating_point or x.is_complex() else x.clamp(max=0).clone())
+    return Call(call.function, shorter)
