@@ -35,6 +35,7 @@ Tensor transform_leaf(const Tensor& given, TransformId id, bool in_graph) {
     const Tensor t = expand_to_open_levels(given);
     if (in_graph && t.requires_grad()) return ops::view_as(t, t);
     const Tensor leaf = cut_off(physical(t));
+    leaf.impl()->set(Flag::Inference, false);  // transforms work inside of inference mode, too
     leaf.set_requires_grad(true);
     meta(leaf.impl()).transform = id;
     return is_batched(t) ? wrap_levels(leaf, batched(t).levels, batched(t).innermost) : leaf;

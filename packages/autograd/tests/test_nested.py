@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 import rushlight_core as core
+from rushlight_autograd import functional
+from rushlight_autograd.batching import vmap
 from rushlight_autograd.checkpoint import checkpoint
 from rushlight_autograd.graph import saved_tensors_hooks
 from rushlight_autograd.jacobians import hessian, jacfwd, jacrev
@@ -313,3 +315,33 @@ def test_a_saved_result_that_is_written_keeps_its_tangent() -> None:
     _, found = jvp(grad(lambda x: x.tanh().mul_(2).sum()), (x,), (v,))
     y = x.tanh()
     assert core.allclose(found, -4 * y * (1 - y * y) * v)
+
+
+def test_transforms_work_inside_of_inference_mode():
+    def function(x):
+        y = x.clone()
+        y[0] = x.view(-1)[1] * 3
+        return (y**2).sum() + (x[0:1] ** 3).sum()
+
+    def plain(x):
+        return 10 * x[1] ** 2 + x[2] ** 2 + x[0] ** 3
+
+    outside = core.tensor([0.3, -0.5, 0.8], dtype=D)
+    vector = core.ones(3, dtype=D)
+    transforms = {
+        "grad": lambda f, x: grad(f)(x),
+        "vjp": lambda f, x: vjp(f, x)[1](core.tensor(2.0, dtype=D))[0],
+        "jvp": lambda f, x: jvp(f, (x,), (vector,))[1],
+        "hessian": lambda f, x: hessian(f)(x),
+        "forward over reverse": lambda f, x: jvp(grad(f), (x,), (vector,))[1],
+        "vmap": lambda f, x: vmap(grad(f))(core.stack([x, 2 * x])),
+        "functional": lambda f, x: functional.hessian(f, x),
+    }
+    for name, transform in transforms.items():
+        want = transform(plain, outside)
+        with core.inference_mode():
+            made_inside = outside + 0
+            for x in (outside, made_inside) if name != "functional" else (outside,):
+                got = transform(function, x)
+                assert core.allclose(got, want), name
+                assert not got.requires_grad, name

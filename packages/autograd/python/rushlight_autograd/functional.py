@@ -118,7 +118,7 @@ def vjp(
         >>> torch.autograd.functional.vjp(lambda x: x * x, x, torch.tensor([1.0, 10.0]))
         (tensor([1., 4.]), tensor([ 2., 40.]))
     """
-    with core.enable_grad():
+    with core.inference_mode(False):
         xs = _leaves(inputs, create_graph)
         outputs = func(*xs)
         vectors = _vectors("vjp", v, _outputs("vjp", outputs), "the output")
@@ -199,7 +199,7 @@ def jacobian(
         return _forward_jacobian(func, inputs, create_graph, strict)
     if strategy != "reverse-mode":
         raise ValueError(f"jacobian(strategy): must be 'reverse-mode' or 'forward-mode', got {strategy!r}")
-    with core.enable_grad():
+    with core.inference_mode(False):
         xs = _leaves(inputs, create_graph)
         outputs = func(*xs)
         result = []
@@ -316,7 +316,7 @@ def hessian(
     def gradient(*xs: Tensor) -> Any:
         with core.no_grad():  # use a view, which keeps a tangent; detach() would remove it
             ys = tuple(x if x.requires_grad else x.view_as(x).requires_grad_() for x in xs)
-        with core.enable_grad():
+        with core.inference_mode(False):
             grads = _gradients("hessian", _scalar("hessian", func, ys), ys, None, True, strict)
         return _like(inputs, grads)
 
@@ -374,7 +374,7 @@ def hvp(
 def _hessian_product(
     name: str, func: Callable[..., Any], inputs: Any, v: Any, create_graph: bool, strict: bool
 ) -> tuple[Tensor, Any]:
-    with core.enable_grad():
+    with core.inference_mode(False):
         xs = _leaves(inputs, create_graph)
         vectors = _vectors(name, v, xs, "the input")
         y = _scalar(name, func, xs)

@@ -41,7 +41,7 @@ class Transform:
 
     def __init__(self) -> None:
         self.outer: bool = core.is_grad_enabled()  # whether outer graphs are recorded
-        self._mode = core.enable_grad()
+        self._mode = core.inference_mode(False)  # also turns on the recording of gradients
 
     def __enter__(self) -> Transform:
         self._id = _open_transform()

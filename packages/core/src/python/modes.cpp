@@ -12,7 +12,7 @@ PyObject* is_grad_enabled(PyObject*, PyObject*) { return PyBool_FromLong(dispatc
 PyObject* set_grad_enabled(PyObject*, PyObject* on) {
     int value = PyObject_IsTrue(on);
     if (value < 0) return nullptr;
-    set_grad_mode(value);
+    set_grad_mode(value && !dispatch_state.inference);
     Py_RETURN_NONE;
 }
 PyObject* is_inference_mode_enabled(PyObject*, PyObject*) {
@@ -63,13 +63,14 @@ PyObject* scope_enter(PyObject* self, PyObject*) {
     scope->grad_mode = dispatch_state.grad_mode;
     scope->inference = dispatch_state.inference;
     scope->strict = is_strict();
-    set_grad_mode(grad);
     if constexpr (inference) dispatch_state.inference = true;
+    set_grad_mode(grad && !dispatch_state.inference);
     Py_RETURN_NONE;
 }
 PyObject* scope_leave_inference(PyObject* self, PyObject*) {
     scope_enter<true, false>(self, nullptr);
     dispatch_state.inference = false;
+    set_grad_mode(true);
     Py_RETURN_NONE;
 }
 template <bool on>

@@ -160,6 +160,12 @@ def test_inference_mode() -> None:
             assert not core.is_inference_mode_enabled()
             assert not core.tensor([1.0]).is_inference()
         assert not on()
+        x = core.ones(2, requires_grad=True)
+        for mode in (core.enable_grad(), core.set_grad_enabled(True)):
+            with mode:
+                assert not on()
+                assert not (x * 2).requires_grad
+                assert not x.view(-1).requires_grad
     assert on()
     with pytest.raises(RuntimeError, match="inference_mode"):
         t.requires_grad_()
