@@ -333,10 +333,25 @@ def test_once_differentiable() -> None:
             return g * x * 2
 
     x = leaf(2)
-    seed = ones(x).requires_grad_()
-    (g,) = grad(Once.apply(x), x, seed, create_graph=True)
-    with pytest.raises(RuntimeError, match="once_differentiable"):
-        g.backward(ones(x))
+    for seed in (ones(x).requires_grad_(), ones(x)):  # the gradient depends on x, too
+        (g,) = grad(Once.apply(x), x, seed, create_graph=True)
+        assert "grad_fn=<_OnceBackward>" in repr(g)
+        with pytest.raises(RuntimeError, match="OnceBackward is marked once_differentiable"):
+            grad(g, x, ones(x))
+
+
+def test_attributes_of_ctx_do_not_change_the_repr() -> None:
+    class Named(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.name = "a name"
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    assert "NamedBackward" in repr(Named.apply(leaf(2)))
 
 
 def test_saved_tensors_are_freed() -> None:

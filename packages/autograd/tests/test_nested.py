@@ -345,3 +345,15 @@ def test_transforms_work_inside_of_inference_mode():
                 got = transform(function, x)
                 assert core.allclose(got, want), name
                 assert not got.requires_grad, name
+
+
+def test_reentrant_checkpoints_have_first_derivatives_and_forward_mode_over_them():
+    def function(x):
+        return checkpoint(lambda y: (y**3).sum(), x, use_reentrant=True)
+
+    x = core.tensor([0.3, -0.5, 0.8], dtype=D)
+    tangent = core.tensor([1.0, 2.0, 3.0], dtype=D)
+    assert core.allclose(jvp(grad(function), (x,), (tangent,))[1], 6 * x * tangent)
+    assert core.allclose(hessian(function)(x), (6 * x).diag())
+    with pytest.raises(RuntimeError, match="ReentrantCheckpointBackward is marked once_differentiable"):
+        functional.hessian(function, x)

@@ -13,7 +13,7 @@ from typing import Any
 import rushlight_core as core
 from rushlight_autograd._backward import backward
 from rushlight_autograd._C import _set_parallel_branches
-from rushlight_autograd.function import Function
+from rushlight_autograd.function import Function, once_differentiable
 from rushlight_autograd.graph import saved_tensors_hooks
 from rushlight_core import Tensor
 from rushlight_core.amp._autocast import CurrentAutocast
@@ -109,7 +109,7 @@ def checkpoint(
         )
     if context_fn is not noop_context_fn:
         raise ValueError("checkpoint(context_fn): requires use_reentrant=False")
-    return _Reentrant.apply(function, preserve_rng_state, *args)
+    return ReentrantCheckpoint.apply(function, preserve_rng_state, *args)
 
 
 _early_stop: bool | None = None  # None: the argument of each call applies
@@ -380,7 +380,7 @@ def _checkpoint_by_hooks(
 # --- by a backward pass inside of the backward pass ---
 
 
-class _Reentrant(Function):
+class ReentrantCheckpoint(Function):
     @staticmethod
     def forward(ctx: Any, function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
         ctx.function = function
@@ -392,14 +392,16 @@ class _Reentrant(Function):
             return function(*args)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grads: Any) -> Any:
         saved = iter(ctx.saved_tensors)
         wanted = ctx.needs_input_grad[2:]
         args = [x if x is not None else next(saved) for x in ctx.args]
-        args = [
-            x.detach().requires_grad_(want) if isinstance(x, Tensor) and want else x
-            for x, want in zip(args, wanted, strict=True)
-        ]
+        with core.no_grad():  # use a view, which keeps a tangent; detach() would remove it
+            args = [
+                x.view_as(x).requires_grad_() if isinstance(x, Tensor) and want else x
+                for x, want in zip(args, wanted, strict=True)
+            ]
         with _alone():
             now = core.get_rng_state()
             try:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight_autograd._C import FunctionCtx, _function_apply
-from rushlight_core import no_grad
+from rushlight_core import Tensor, is_grad_enabled, no_grad
 
 _REQUIRED = object()
 
@@ -174,18 +174,16 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(backward)
     def wrapper(ctx: Any, *grads: Any) -> Any:
-        from rushlight_core import Tensor, is_grad_enabled
-
         if not is_grad_enabled():
             return backward(ctx, *grads)
         with no_grad():
             result = backward(ctx, *grads)
-        if not any(isinstance(g, Tensor) and g.requires_grad for g in grads):
+        sources = [t for t in (*grads, *ctx.saved_tensors) if isinstance(t, Tensor) and t.requires_grad]
+        if not sources:
             return result
         results = result if isinstance(result, tuple) else (result,)
-        # The results have no history. Make them leaves, so that the node that raises the error is recorded.
-        leaves = [r.detach().requires_grad_() if isinstance(r, Tensor) else r for r in results]
-        blocked = _Once.apply(type(ctx).__name__, *leaves)
+        # The results have no history. Record a node that depends on all tensors on which the results may depend.
+        blocked = _Once.apply(type(ctx).__name__, len(results), *results, *sources)
         blocked = blocked if isinstance(blocked, tuple) else (blocked,)
         return blocked if isinstance(result, tuple) else blocked[0]
 
@@ -193,15 +191,15 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Once(Function):
-    """A Function that returns gradients unchanged, and raises an error if they are differentiated."""
+    """A Function that returns its first `count` arguments, and raises an error if they are differentiated."""
 
     @staticmethod
-    def forward(ctx: Any, name: str, *grads: Any) -> Any:
-        ctx.name = name
-        return tuple(None if g is None else g.clone() for g in grads)
+    def forward(ctx: Any, function: str, count: int, *args: Any) -> Any:
+        ctx.function = function
+        return tuple(g.clone() if isinstance(g, Tensor) else g for g in args[:count])
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         raise RuntimeError(
-            f"the backward of {ctx.name} is marked once_differentiable: it has no second derivative"
+            f"the backward of {ctx.function} is marked once_differentiable: it has no second derivative"
         )

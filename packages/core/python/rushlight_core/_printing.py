@@ -190,7 +190,7 @@ def _obvious_dtypes() -> tuple[object, ...]:
 def _gradient_suffixes(t: Tensor) -> Iterator[str]:
     grad_fn = t.grad_fn
     if grad_fn is not None:
-        yield f"grad_fn=<{grad_fn.name()}>"
+        yield f"grad_fn=<{type(grad_fn).name(grad_fn)}>"
     elif t.requires_grad:
         yield "requires_grad=True"
 
