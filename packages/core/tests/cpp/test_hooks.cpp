@@ -93,7 +93,7 @@ TEST(memory_of_storages_is_reported) {
         Ref<Storage> second = Storage::allocate(1 << 20, {});
         CHECK_EQUAL(blocks.size(), 2u);
         CHECK_EQUAL(blocks[first->data()], 100u);
-        first->resize(5000);
+        first->resize("test", 5000);
         CHECK_EQUAL(blocks.size(), 2u);
         CHECK_EQUAL(blocks[first->data()], 5000u);
     }

@@ -149,7 +149,7 @@ def test_promotion() -> None:
     [
         ("inptu", "'inptu' is not an argument"),
         ("input +", "is not an expression"),
-        ("input.device", "has only"),
+        ("input.device", "can be used"),
         ("[input]", "not a part of a rule"),
         ("open('x')", "'open' is not an argument"),
     ],
