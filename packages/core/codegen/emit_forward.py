@@ -142,10 +142,14 @@ class ForwardEmitter(DerivativeEmitter):
                 return "before"
             return self._name_in_forward(use, count > 1 or with_aux)
 
+        tensors = ", ".join(cpp_name(a.name) for a in form.schema.arguments if a.type.is_tensor)
         for name, formula in rules.items():
-            lines.append(f"if (Tensor tangent_ = tangent({cpp_name(name)}); tangent_.defined())")
+            lines.append(f"if (Tensor tangent_ = tangent({cpp_name(name)}); tangent_.defined()) {{")
+            if form.kind == "InPlace" and name == form.schema.arguments[0].name:
+                # The operators of the formula may save the tangent, which is about to be written.
+                lines.append(f"    tangent_ = f::before_write(tangent_, {tensors});")
             writer = CppWriter(self.ops, name_of, lambda n: f"needs_grad({cpp_name(n)})")
-            lines.append(f"    f::accumulate(totals, {writer.write(formula.tree)});")
+            lines += [f"    f::accumulate(totals, {writer.write(formula.tree)});", "}"]
             self.headers.update(writer.headers)
         if form.kind == "InPlace":
             target = cpp_name(form.schema.arguments[0].name)
