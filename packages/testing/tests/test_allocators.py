@@ -86,5 +86,5 @@ class TestGuard(AllocatorContract):
 
 def test_what_is_no_allocator_is_refused() -> None:
     junk = (ctypes.c_char * 64)()
-    with pytest.raises(ValueError, match="no AllocatorInterface"):
+    with pytest.raises(ValueError, match="must be the address of an AllocatorInterface"):
         set_allocator(ctypes.addressof(junk))
