@@ -108,10 +108,15 @@ def interpolate(
     # Compute several passes over 16-bit floats in float32, so that results and gradients are rounded only once.
     wide = is_bytes or (len(changed) > 1 and input.dtype in (core.float16, core.bfloat16))
     result = input.float() if wide else input
+
     # Begin with the dimension that shrinks most, so that later passes have fewer elements. Factors are compared in powers of
     # two, so that the order is the same for all sizes of images whose dimensions are resized alike.
-    factors = [sizes[d] / max(old[d], 1) if scales[d] is None else scales[d] for d in range(dims)]
-    for d in sorted(changed, key=lambda d: (round(math.log2(max(factors[d], 2.0**-40))), -d)):
+    def order(d: int) -> tuple[int, int]:
+        scale = scales[d]
+        factor = sizes[d] / max(old[d], 1) if scale is None else scale
+        return round(math.log2(max(factor, 2.0**-40))), -d
+
+    for d in sorted(changed, key=order):
         result = _resample(result, d + 2, sizes[d], kind, bool(align_corners), scales[d], antialias)
     return result.to(input.dtype) if wide else result
 
