@@ -17,6 +17,7 @@ struct Births {
     std::mutex mutex;
     std::unordered_map<const void*, Birth> of;  // the key is the address
     int captures = 0;
+    uint64_t count = 0;  // of all births so far
 };
 Births& births();
 
@@ -41,17 +42,23 @@ void watch_births(bool on) {
     if (b.captures == 0) b.of.clear();
 }
 
-std::optional<Birth> birth_of(const Storage* storage) {
+uint64_t count_births() {
+    Births& b = births();
+    std::lock_guard guard(b.mutex);
+    return b.count;
+}
+
+std::optional<Birth> birth_of(const Storage* storage, uint64_t before) {
     Births& b = births();
     std::lock_guard guard(b.mutex);
     auto at = b.of.find(storage->data());
-    return at == b.of.end() ? std::nullopt : std::optional(at->second);
+    return at == b.of.end() || at->second.order <= before ? std::nullopt : std::optional(at->second);
 }
 
 void note_birth(const void* data) {
     Births& b = births();
     std::lock_guard guard(b.mutex);
-    b.of[data] = {capturing.number, capturing.depth > 0, capturing.block};
+    b.of[data] = {capturing.number, capturing.depth > 0, capturing.block, ++b.count};
 }
 
 void forget_birth(const void* data) {

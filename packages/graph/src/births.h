@@ -19,6 +19,7 @@ struct Birth {
     uint64_t capture;  // number of the capture on the allocating thread; 0 if there was none
     bool inside;       // whether an operator allocated the memory internally
     uint32_t block;    // the block of control flow that was being recorded; 0 is the graph itself
+    uint64_t order;    // 1 for the first birth of the process, 2 for the second, and so on
 };
 
 /// The capture of the calling thread.
@@ -32,8 +33,11 @@ extern thread_local Capturing capturing RL_TLS_MODEL;
 /// Called with true when a capture begins to use the table, and with false when it ends. The table is filled while any
 /// capture uses it.
 void watch_births(bool on);
-/// Returns where memory was allocated, or nothing if it was allocated before the capture.
-std::optional<Birth> birth_of(const Storage* storage);
+/// Returns the number of births so far.
+uint64_t count_births();
+/// Returns where memory was allocated, or nothing if it was allocated before the capture. `before` is the number of births
+/// before the capture: the table also contains births that were noted for another capture.
+std::optional<Birth> birth_of(const Storage* storage, uint64_t before);
 
 // The functions of TracerFunctions that core calls for each allocation and release.
 void note_birth(const void* data);

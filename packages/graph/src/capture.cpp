@@ -143,7 +143,7 @@ void Recorder::values_read(const char* op, const Tensor& t) const {
     if (capturing.depth > 0) return;
     Storage* storage = t.impl()->storage();
     if (!known_.contains(t.impl()) && !memory_.contains(storage) && !outside_over_.contains(storage)) {
-        const auto birth = birth_of(storage);
+        const auto birth = birth_of(storage, births_before);
         if (!birth || (birth->capture == number && !birth->inside))
             return;  // the program does not compute this value
     }
@@ -218,7 +218,7 @@ void Recorder::keep_before_write(Storage* storage) {
     StagesOff untraced(kAllStages);
     auto at = outside_over_.find(storage);
     if (at == outside_over_.end()) {
-        if (birth_of(storage)) return;
+        if (birth_of(storage, births_before)) return;
         // The memory belongs to a constant; `finish` raises an error if it was written.
         const auto known = [&](const auto& pair) { return pair.first.impl()->storage() == storage; };
         if (std::ranges::any_of(strangers_, known)) return;
@@ -390,7 +390,7 @@ ValueId Recorder::value_of(const Tensor& t, const Operator& op) {
         "capture: %s%s computes a gradient through control flow (cond, while_loop, scan), which cannot be "
         "captured so far\nhint: write the branch as where(), or the loop in Python",
         op.name, here().c_str());
-    const auto birth = birth_of(storage);
+    const auto birth = birth_of(storage, births_before);
     const bool strange = birth && (birth->capture != number || birth->inside);
     needs_below = needs_below || (strange && level == Level::Above);
     RL_CHECK(
@@ -447,7 +447,7 @@ void Recorder::note_version(const Tensor& t) {
 void Recorder::make_own(const Tensor& t, const Operator& op) {
     const ValueId id = value_of(t, op);
     if (!fresh_.contains(id)) return;
-    const auto birth = birth_of(t.impl()->storage());
+    const auto birth = birth_of(t.impl()->storage(), births_before);
     if (!birth || birth->block != capturing.block)
         return;  // the memory is from an enclosing block, so check_write raises
     const auto shares = [&](const ValueInfo& value) { return value.memory == id; };
@@ -689,6 +689,7 @@ void Capture::start() {
     recorder_->begin();
     watch_births(true);
     recorder_->watches = true;
+    recorder_->births_before = count_births();
     recorder = recorder_.get();
     capturing = {};
     capturing.number = recorder->number;

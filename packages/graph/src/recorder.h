@@ -52,6 +52,7 @@ struct Recorder {
     bool started = false, stopped = false;
     std::shared_ptr<void> provider;  // keeps the stage attached while the capture is under way
     bool watches = false;  // whether it uses the table of births, until the program is finished
+    uint64_t births_before = 0;  // number of births before the capture
     const Level level;
     mutable bool needs_below = false;  // whether the operation that raised an error needs Level::Below
     std::vector<std::string> modules;

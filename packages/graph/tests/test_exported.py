@@ -289,3 +289,18 @@ def test_weights_are_mapped_and_read_only(linear: Any, tmp_path: Path) -> None:
     weight = load(tmp_path / "m").state_dict["weight"]
     with pytest.raises(RuntimeError, match="read-only"):
         weight.add_(1)
+
+
+def test_a_capture_that_failed_does_not_affect_the_next_one(function_module: Any) -> None:
+    """Notebooks and debuggers keep errors, which keep the capture that failed."""
+    kept = []
+    for function in (
+        lambda x: x.mul_(2) if x.sum() > 0 else x,
+        lambda x: core.cond(x[0] > 0, lambda: x.mul_(2), lambda: x),
+    ):
+        with pytest.raises((RuntimeError, NotImplementedError)) as caught:
+            export(function_module(function), (core.ones(2),))
+        kept.append(caught)
+    constant = core.arange(6.0)[::2]
+    program = export(function_module(lambda x: x + constant), (core.ones(()),)).program
+    assert program.run([core.ones(())])[0].tolist() == [1.0, 3.0, 5.0]
