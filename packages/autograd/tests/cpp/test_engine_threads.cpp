@@ -1,6 +1,7 @@
 // sources: autograd/src/engine.cpp autograd/src/pass.cpp autograd/src/scheduler.cpp autograd/src/device_thread.cpp autograd/src/node.cpp
 // sources: autograd/src/variable.cpp autograd/src/view_node.cpp autograd/src/retained.cpp autograd/src/growth.cpp autograd/src/saved.cpp
-// sources: autograd/src/tangent.cpp core/src/tensor/*.cpp core/src/sparse/tensors.cpp core/src/dispatch/dispatch.cpp core/src/dispatch/kernel_owners.cpp
+// sources: autograd/src/tangent.cpp autograd/src/transform.cpp autograd/src/layout.cpp autograd/src/batch/level.cpp
+// sources: core/src/tensor/*.cpp core/src/sparse/tensors.cpp core/src/dispatch/dispatch.cpp core/src/dispatch/kernel_owners.cpp
 // sources: core/src/runtime/*.cpp core/src/ops/memory_format.cpp
 // sources: testing/src/rushlight_testing/native/toy_device.cpp
 //
