@@ -12,17 +12,24 @@ from typing import Any
 import numpy as np
 
 
-class Decoded:
+class Dataset:
+    """The library under test, and the number of samples."""
+
+    def __init__(self, torch: Any, length: int) -> None:
+        self.torch, self.length = torch, length
+
+    def __len__(self) -> int:
+        return self.length
+
+
+class Decoded(Dataset):
     """Samples of 600 KB that take about 2 ms of NumPy."""
 
     batch = 8
 
     def __init__(self, torch: Any, length: int) -> None:
-        self.torch, self.length = torch, length
+        super().__init__(torch, length)
         self.seed = np.arange(200_000, dtype=np.float32)
-
-    def __len__(self) -> int:
-        return self.length
 
     def __getitem__(self, i: int) -> Any:
         data = self.seed * np.float32(1.0 / (i + 1))
@@ -48,16 +55,10 @@ class Tiny:
         return self.table[i % 64], i
 
 
-class Computed:
+class Computed(Dataset):
     """Samples of 16 KB that take about 2 ms of Python, which holds the GIL."""
 
     batch = 8
-
-    def __init__(self, torch: Any, length: int) -> None:
-        self.torch, self.length = torch, length
-
-    def __len__(self) -> int:
-        return self.length
 
     def __getitem__(self, i: int) -> Any:
         total = 0
@@ -66,16 +67,10 @@ class Computed:
         return self.torch.full((4096,), float(total)), i
 
 
-class Awaited:
+class Awaited(Dataset):
     """Samples of 16 KB for which the dataset waits 4 ms, as for a network."""
 
     batch = 8
-
-    def __init__(self, torch: Any, length: int) -> None:
-        self.torch, self.length = torch, length
-
-    def __len__(self) -> int:
-        return self.length
 
     def __getitem__(self, i: int) -> Any:
         time.sleep(4e-3)

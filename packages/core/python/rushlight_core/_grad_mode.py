@@ -120,6 +120,8 @@ class no_grad(_Mode):  # noqa: N801
 class enable_grad(_Mode):  # noqa: N801
     """A context manager and decorator inside which operators are recorded for gradients again, for use inside of `no_grad`.
 
+    It has no effect inside of `inference_mode`.
+
     Example:
         >>> x = torch.ones(2, requires_grad=True)
         >>> with torch.no_grad():

@@ -138,7 +138,7 @@ def test_bad_arguments_leave_the_generator(op: Op, stream: str) -> None:
 @pytest.mark.parametrize("op", OPS)
 def test_running_out_of_memory_leaves_the_generator(op: Op, stream: str, allocator: Any) -> None:
     if stream == "torch" and core.get_default_device().type != "cpu":
-        pytest.skip("the stream of PyTorch belongs to the CPU")
+        pytest.skip("only the CPU's generator draws PyTorch's random numbers")
     for dtype in (core.float32, core.bfloat16):
         for which, given in forms(op, valid(op)):
             sample = map_tensors(lambda t: t.to(dtype).t().clone().t(), given)  # noqa: B023
