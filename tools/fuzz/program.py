@@ -223,8 +223,10 @@ def script(program: Program, comment: str = "") -> str:
             lines += ["", "", f"print(*torch.func.vmap(f, in_dims={dims!r})({names}), sep='\\n')"]
         else:
             lines += [f"    {text}" for text in body]
-            kept = "torch.is_floating_point(t) or torch.is_complex(t)"
-            lines.append(f"    return tuple(t for t in ({outputs},) if {kept})")
+            lines += [
+                f"    results = torch.utils._pytree.tree_leaves(({outputs},))",
+                "    return tuple(t for t in results if torch.is_floating_point(t) or torch.is_complex(t))",
+            ]
             moving = [one for one in program.inputs if moves(one)]
             given = ", ".join(one.name for one in moving)
             fixed = ", ".join(f"{one.name}={one.name}" for one in program.inputs if not moves(one))
