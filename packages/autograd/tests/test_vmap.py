@@ -68,7 +68,7 @@ LENIENT = {
     "contiguous",
 }
 # Operators whose dtypes vmap promotes although a single example with two dtypes raises an error.
-PROMOTED = {"heaviside", "isclose", "scaled_dot_product_attention", "lstm_cell", "lstm", "lstm.data"}
+PROMOTED = {"heaviside", "isclose", "scaled_dot_product_attention", "lstm_cell", "lstm"}
 # Results that are the same for all examples.
 CONSTANTS: set[str] = set()
 ERRORS = (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError)
@@ -379,10 +379,76 @@ def _accepted_ranks(call: Call) -> list[str]:
     return accepted
 
 
+def _with_other_values(x: Tensor) -> list[Tensor]:
+    """Return copies of the tensor whose last element is a value that operators may refuse."""
+    if not x.numel() or x.dtype == core.bool:
+        return []
+    values = [-1, 0, 40] if not x.dtype.is_floating_point else [-1.0, 0.0, 1.5, float("nan"), float("inf")]
+    copies = []
+    for value in values:
+        if value < 0 and not x.dtype.is_signed:
+            continue
+        copies.append(x.clone())
+        copies[-1][(-1,) * x.dim()] = value
+    return copies
+
+
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+def test_wrong_values_raise(op: Op) -> None:
+    """If an operator raises an error for the elements of the last example, it raises an error for the batch."""
+    accepted = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for sample in op.samples[:4]:
+            for call in calls(op, sample.text):
+                accepted += _accepted_values(call)
+    assert not accepted
+
+
+def _accepted_values(call: Call) -> list[str]:
+    """Return the values for which a single example raises an error and vmap does not."""
+    accepted, positions = [], range(len(call.tensors))
+    for i, x in enumerate(call.tensors):
+        for other in _with_other_values(x):
+            given = [*call.tensors[:i], other, *call.tensors[i + 1 :]]
+            try:
+                call.function(*given)
+            except ERRORS as error:
+                text = str(error)
+            else:
+                continue
+            for which in (set(positions), {i}):
+                dims = tuple(0 if k in which else None for k in positions)
+                rows = [
+                    core.stack([good, bad]) if k in which else bad
+                    for k, (good, bad) in enumerate(zip(call.tensors, given, strict=True))
+                ]
+                try:
+                    vmap(call.function, dims)(*rows)
+                except ERRORS:
+                    continue
+                accepted.append(
+                    f"argument {i} ends with {other.flatten()[-1]}, batched {sorted(which)}: {text}"
+                )
+    return accepted
+
+
 def test_an_index_of_another_examples_table_raises() -> None:
     tables, indices = core.arange(12.0).reshape(2, 3, 2), core.tensor([[3], [0]])
     with pytest.raises(IndexError, match="out of range"):
         vmap(lambda table, index: core.embedding(table, index))(tables, indices)
+
+
+def test_residuals_of_examples_without_full_rank() -> None:
+    """The residuals are empty if one of the examples does not have full rank, as for a batch of matrices."""
+    full, deficient = core.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]]), core.ones(3, 2)
+    b = core.arange(6.0).view(2, 3, 1)
+    for matrices in (core.stack([full, full]), core.stack([full, deficient])):
+        got = vmap(lambda A, B: core.linalg.lstsq(A, B).residuals)(matrices, b)
+        want = core.linalg.lstsq(matrices, b).residuals
+        assert got.numel() == want.numel()
+        if want.numel():
+            assert core.allclose(got, want)
 
 
 def test_where_examples_lie() -> None:

@@ -487,7 +487,7 @@ std::vector<std::string> slow_path_taken(bool forget) {
 }
 
 void install_batch() {
-    set_batch_table({set_requires_grad});
+    set_batch_table({set_requires_grad, [](const Tensor& t) -> const Tensor& { return batched(t).value; }});
     install_fallback(Stage::Batch, batching::batch_stage);
 }
 

@@ -8,6 +8,8 @@
 namespace rushlight {
 
 inline bool is_batched(const Tensor& t) { return t.impl()->own_stages() & bit(Stage::Batch); }
+/// Returns the tensor that stores the values of all the tensors that the batched tensor `t` represents.
+RL_API const Tensor& batched_value(const Tensor& t);
 [[noreturn]] RL_API void fail_batched(const char* op);
 /// Raises an error: `op` cannot read the memory of `t`, because `t` is batched or sparse.
 [[noreturn]] RL_API void fail_without_values(const char* op, const Tensor& t);
@@ -23,6 +25,7 @@ inline void require_values(const char* op, const Tensor& t) {
 /// The functions that the provider of batched tensors implements for core.
 struct BatchTable {
     void (*set_requires_grad)(const Tensor& t, bool on);
+    const Tensor& (*value)(const Tensor& t);
 };
 RL_API void set_batch_table(const BatchTable& table);
 

@@ -219,7 +219,12 @@ class RL_API Tensor {
     IntList sizes() const { return impl_->sizes(); }
     IntList strides() const { return impl_->strides(); }
     std::vector<int64_t> shape() const { return {sizes().begin(), sizes().end()}; }
-    int64_t size(int64_t d) const;
+    int64_t size(int64_t d) const {
+        const int64_t n = dim(), index = d < 0 ? d + n : d;
+        if (index < 0 || index >= n) [[unlikely]]
+            throw_no_dimension(d, n);
+        return impl_->size(static_cast<int>(index));
+    }
     bool is_contiguous() const { return impl_->contiguous(); }
     bool is_floating_point() const { return is_floating(dtype()); }
     uint32_t version() const { return impl_->version(); }
@@ -244,6 +249,8 @@ class RL_API Tensor {
     friend bool operator==(const Tensor&, const Tensor&) = delete;
 
   private:
+    [[noreturn, gnu::cold]] static void throw_no_dimension(int64_t d, int64_t n);
+
     Ref<TensorImpl> impl_;
 };
 

@@ -103,8 +103,8 @@ inline constexpr int64_t kFewRows = 8;
 
 struct GemmKernels {
     // Computes a product with all threads of the caller. Only large products need scratch memory.
-    void (*gemm_f32)(KernelContext&, const Gemm<float>&);
-    void (*gemm_f64)(KernelContext&, const Gemm<double>&);
+    void (*gemm_f32)(KernelContext&, Gemm<float>);
+    void (*gemm_f64)(KernelContext&, Gemm<double>);
     // `serial_*` computes a product on the caller's thread, for kernels that distribute their work themselves.
     // `scratch` holds scratch_*(g) elements, which is also enough for any smaller product.
     int64_t (*scratch_f32)(const Gemm<float>&);

@@ -93,13 +93,11 @@ void normalise(Product& p) {
 void multiply_floating(KernelContext& ctx, DType dtype, const Product& p) {
     const GemmKernels& kernels = gemm_kernels();
     if (dtype == DType::Float32) {
-        const Gemm<float> g = typed<float>(p);
-        if (p.count == 1) return kernels.gemm_f32(ctx, g);
-        kernels.batched_f32(ctx, g, p.count, p.a.batch, p.b.batch, p.out.batch, p.init.batch);
+        if (p.count == 1) return kernels.gemm_f32(ctx, typed<float>(p));
+        kernels.batched_f32(ctx, typed<float>(p), p.count, p.a.batch, p.b.batch, p.out.batch, p.init.batch);
     } else {
-        const Gemm<double> g = typed<double>(p);
-        if (p.count == 1) return kernels.gemm_f64(ctx, g);
-        kernels.batched_f64(ctx, g, p.count, p.a.batch, p.b.batch, p.out.batch, p.init.batch);
+        if (p.count == 1) return kernels.gemm_f64(ctx, typed<double>(p));
+        kernels.batched_f64(ctx, typed<double>(p), p.count, p.a.batch, p.b.batch, p.out.batch, p.init.batch);
     }
 }
 

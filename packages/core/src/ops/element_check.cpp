@@ -8,6 +8,7 @@
 
 #include "cpu/contiguous.h"
 #include "ops/launch.h"
+#include "rushlight/batched.h"
 #include "rushlight/error.h"
 
 namespace rushlight {
@@ -94,6 +95,8 @@ void check_elements(const char* op, const char* argument, const Tensor& t, Requi
     const DType dtype = t.dtype();
     if (required != Required::NotZero && (dtype == DType::Bool || is_complex(dtype))) return;
     if (t.impl()->own_stages() & bit(Stage::Sparse)) return;  // the operator itself raises an error
+    if (is_batched(t)) [[unlikely]]
+        return check_elements(op, argument, batched_value(t), required, hint);
     const auto type = static_cast<int>(t.device().type);
     if (t.numel() == 0 || !check_kernel.slots.device[type].load(std::memory_order_acquire)) return;
     // Few elements that need no copy are compared directly, because a call of a kernel takes longer.

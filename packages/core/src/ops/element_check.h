@@ -8,7 +8,7 @@
 namespace rushlight {
 
 /// Raises RuntimeError if an element of `t` is not as required. The text begins with `op(argument)` and names the element;
-/// it ends with `hint`, if there is one. A device raises the error when the host next waits for it. Elements of meta
+/// it ends with `hint`, if there is one. All elements of a batched tensor are checked. A device raises the error when the host next waits for it. Elements of meta
 /// tensors, and elements on devices without the kernel, are not checked. bools and complex numbers are checked for
 /// NotZero only.
 void check_elements(const char* op, const char* argument, const Tensor& t, Required required,

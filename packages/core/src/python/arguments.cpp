@@ -385,6 +385,11 @@ bool Parser::bind(const char* name, const Signature& s, PyObject* self, PyObject
         if (object_[i]) continue;  // the object of a method
         if (spec.flags & ArgSpec::kKeywordOnly) break;
         PyObject* o = args[at];
+        if (spec.type == ArgType::Tensor && Py_TYPE(o) == TensorType) {
+            object_[i] = o;  // the most frequent argument, which `convert` accepts as it is
+            ++at;
+            continue;
+        }
         if (spec.flags & ArgSpec::kVarargs && spec.type == ArgType::TensorList && is_tensor(o)) {
             // broadcast_tensors(a, b): the rest of the positional arguments is the list.
             auto begin = static_cast<uint32_t>(tensors_.size());
@@ -458,9 +463,10 @@ bool Parser::bind(const char* name, const Signature& s, PyObject* self, PyObject
         }
         object_[found] = o;
     }
-    for (int i = 0; i < s.count; ++i) {
-        RL_CHECK(!(layout_ && s.args[i].type == ArgType::Out && given(i)), throw_not_implemented,
+    for (int i = 0; layout_ && i < s.count; ++i)
+        RL_CHECK(!(s.args[i].type == ArgType::Out && given(i)), throw_not_implemented,
                  "%s(out): cannot be combined with a sparse layout", name);
+    for (int i = 0; i < s.count; ++i) {
         if (s.args[i].flags & ArgSpec::kHere && !given(i) && default_device) [[unlikely]] {
             object_[i] = Py_True;  // an arbitrary object, so that the argument counts as passed
             slot_[i].device = *default_device;

@@ -106,6 +106,7 @@ void set_meta_table(const MetaTable& table) {
 const MetaTable* meta_table_or_null() { return meta_table_set ? &meta_table : nullptr; }
 void set_wrapper_table(const WrapperTable& table) { wrapper_table = table; }
 void set_batch_table(const BatchTable& table) { batch_table = table; }
+const Tensor& batched_value(const Tensor& t) { return batch_table.value(t); }
 void watch_detached_views(DetachedViewWatcher watcher) {
     view_watcher.store(watcher, std::memory_order_relaxed);
 }
@@ -335,11 +336,9 @@ void TensorImpl::assign(Ref<Storage> storage, IntList sizes, IntList strides, in
     if (old->drop()) Storage::destroy(old);
 }
 
-int64_t Tensor::size(int64_t d) const {
-    int64_t n = dim();
-    RL_CHECK(d >= -n && d < n, throw_index, "size(dim): dim must be in [%lld, %lld], got %lld", (long long)-n,
-             (long long)n - 1, (long long)d);
-    return impl_->size(static_cast<int>(d < 0 ? d + n : d));
+void Tensor::throw_no_dimension(int64_t d, int64_t n) {
+    throw_index("size(dim): dim must be in [%lld, %lld], got %lld", (long long)-n, (long long)n - 1,
+                (long long)d);
 }
 
 void Tensor::set_requires_grad(bool on) const {

@@ -59,7 +59,7 @@ void in_place(const Gemm<T>& g) {
         const T* const b = g.b + k * g.b_row;
         for (int64_t i0 = 0, left = ceil_div(g.m, kStridedRows); left > 0; --left) {
             // Blocks have even sizes: 9 rows are divided into 5 + 4, not 8 + 1.
-            const int64_t rows = ceil_div(g.m - i0, left);
+            const int64_t rows = left == 1 ? g.m - i0 : ceil_div(g.m - i0, left);
             const int64_t widest = max_vectors(static_cast<int>(rows));
             for (int64_t j0 = 0; j0 < g.n; j0 += widest * kL) {
                 const int64_t columns = min(g.n - j0, widest * kL), vectors = ceil_div(columns, kL);
@@ -529,10 +529,9 @@ struct Grid {
 };
 
 template <class T>
-void gemm_one(KernelContext& ctx, const Gemm<T>& whole) {
-    if (whole.m == 0 || whole.n == 0) return;
-    if (whole.k == 0) return set_to_init(whole);
-    Gemm<T> g = whole;
+void gemm_one(KernelContext& ctx, Gemm<T> g) {
+    if (g.m == 0 || g.n == 0) return;
+    if (g.k == 0) return set_to_init(g);
     g.stream = g.init != g.c && worth_streaming(g.m * g.n * static_cast<int64_t>(sizeof(T)));
     const Way way = choose(g);
     const int64_t work = g.m * g.n * g.k;

@@ -4,6 +4,7 @@
 
 #include "bodies/recurrent.h"
 #include "ops/differentiated.h"
+#include "rushlight/batched.h"
 #include "rushlight/ops/_gru_gates.h"
 #include "rushlight/ops/_gru_gates_backward.h"
 #include "rushlight/ops/_lstm_gates.h"
@@ -300,6 +301,7 @@ Network::Result packed(const Network& net, const Tensor& data, const Tensor& bat
         to_string(batch_sizes.sizes()).c_str(), name(batch_sizes.dtype()),
         name(batch_sizes.device()).c_str());
     Steps steps;
+    require_values(op, batch_sizes);
     const auto view = batch_sizes.impl()->view();
     for (int64_t t = 0; t < batch_sizes.numel(); ++t) {
         const int64_t size = view.as<int64_t>()[t * view.stride(0)];

@@ -259,7 +259,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> linalg_lstsq(const Tensor& A, const T
 
     bool full = m > n && wanted != "gelsy";
     if (full) {
-        const Tensor found = ops::to(rank, Device());
+        const Tensor found = ops::to(is_batched(rank) ? batched_value(rank) : rank, Device());
         for (int64_t i = 0; i < found.numel(); ++i) full = full && found.data<int64_t>()[i] == n;
     }
     Tensor residuals = ops::new_empty(values, kInts<0>);
