@@ -63,7 +63,7 @@ class DerivativeEmitter:
 
     @staticmethod
     def field(use: Use) -> Use:
-        """Return the field that stores a value in the node. One field stores all attributes of a tensor."""
+        """Return the field of the node that stores `use`. All attributes of a tensor, such as its shape, share one field."""
         return Use(use.name, "shape") if use.attribute else use
 
     def position(self, name: str) -> int:
@@ -76,7 +76,7 @@ class DerivativeEmitter:
         return f"first_[{self.position(name)}]"
 
     def fitted(self) -> list[str]:
-        """Return the arguments that may be broadcast. Generated code sums the gradient of each to the argument's shape."""
+        """Return the arguments that may be broadcast. Generated code sums their gradients to the shapes of the arguments."""
         if not self.d.broadcasts:
             return []
         return [n for names in self.d.grads for n in names]

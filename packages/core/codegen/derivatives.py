@@ -164,7 +164,11 @@ def _names(entry: dict[str, object], key: str) -> tuple[str, ...]:
 
 
 def _mask(entry: object, grads: dict[tuple[str, ...], Formula]) -> dict[str, Formula]:
-    """Return the formulas of the key `mask`. They may read only values that the only formula in `grad` reads."""
+    """Return the formulas of the key `mask`.
+
+    The entry must have exactly one formula in `grad`. The formulas of `mask` may read only values that this
+    formula reads.
+    """
     if entry is None:
         return {}
     if not isinstance(entry, dict):

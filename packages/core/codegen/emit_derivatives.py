@@ -1,4 +1,4 @@
-"""Emit the C++ code of derivatives: the classes of nodes, and the stage functions of Autograd and Dual."""
+"""Emit the C++ code of derivatives: the classes of nodes, and the functions of the dispatch stages Autograd and Dual."""
 
 from __future__ import annotations
 

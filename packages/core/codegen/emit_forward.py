@@ -98,7 +98,10 @@ class ForwardEmitter(DerivativeEmitter):
         ]
 
     def _forward_by_aux(self, form: Form, aux: Form) -> list[str]:
-        """Return a function that calls the form with auxiliary results, which the jvp formulas read, and discards them."""
+        """Return a function that calls the form with auxiliary results, and returns only the other results.
+
+        The jvp formulas read the auxiliary results.
+        """
         given = ", ".join(cpp_name(a.name) for a in form.schema.arguments)
         count = len(self.op.schema.returns)
         results = ", ".join(f"std::move(std::get<{i}>(all))" for i in range(count))
@@ -191,7 +194,7 @@ class ForwardEmitter(DerivativeEmitter):
             written = [name for name in others if name in linear_in]
             if len(written) > 1:
                 raise FormulaError(
-                    "jvp: linear in place is possible for one argument besides the written one"
+                    "jvp: linear supports only one linear argument besides the one that is written in place"
                 )
             value = f"{written[0]}_tangent" if written else "Tensor()"
             parts = [f"f::tangent_to_write({target}, {value})"]

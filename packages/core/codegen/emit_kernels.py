@@ -33,7 +33,10 @@ def functor_name(op: Op) -> str:
 
 
 def _with_their_bodies(ops: list[Op]) -> list[Op]:
-    """Return the operators sorted by functor or reducer, because a file compiles the loops of each functor only once."""
+    """Return the operators in an order in which operators with the same functor or reducer are adjacent.
+
+    They are then usually in one file, where the loops of the functor are compiled only once.
+    """
     first: dict[str, int] = {}
     return sorted(ops, key=lambda op: first.setdefault(functor_name(op), len(first)))
 

@@ -15,7 +15,7 @@ STORED = {  # arguments that are not tensors: type of the field, and code that s
 
 
 class NodeEmitter(DerivativeEmitter):
-    """An emitter of the C++ class of a derivative's node."""
+    """Generates the C++ class of the node that computes the gradients of an operator."""
 
     def emit(self) -> list[str]:
         return self._node() if self.d.grads else []

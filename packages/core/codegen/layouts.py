@@ -33,7 +33,7 @@ class LayoutError(ValueError):
 
 
 def check_layout(op: Op) -> None:
-    """Raise LayoutError if `layout` is invalid, not allowed for the operator's kind, or names no tensor argument."""
+    """Raise LayoutError if `layout` is invalid, not allowed for the operator's kind, or names an unknown tensor."""
     if op.layout and op.kind != "custom":
         raise LayoutError("the key 'layout' is only allowed for the kind custom")
     known = [a.name for a in op.tensors if not a.type.name.endswith("[]")]

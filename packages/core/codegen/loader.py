@@ -1,4 +1,4 @@
-"""Loading of YAML entries into the model. An unknown key is an error, and all errors name the file and line."""
+"""Read the operators of YAML files as objects of `model.py`. An unknown key is an error; errors name the file and line."""
 
 from __future__ import annotations
 

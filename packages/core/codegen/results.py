@@ -1,11 +1,11 @@
 """The key `result`: the dtype of an operator's result.
 
 For kinds pointwise and reduce, the value is one of the words in WORDS. Without the key, a pointwise operator returns the
-dtype to which its operands promote, and a reduction returns the dtype of its input. The words `floating`, `numeric`, `real`
-and `summed` apply the function of the same name (see below) to this dtype; with `floating` and `numeric`, the operator also
-computes in the resulting dtype. `bool` and `int64` are dtypes. With `truth`, the result is uint8 for an input of dtype
-uint8, and bool for other inputs. A view has the dtype of its input. For the other kinds, the value is an expression in
-Python's syntax:
+dtype to which its operands promote, and a reduction returns the dtype of its input. The words `floating`,
+`numeric`, `real` and `summed` apply the function of the same name (see below) to this default; with
+`floating` and `numeric`, the operator also computes in the resulting dtype. `bool` and `int64` are dtypes.
+With `truth`, the result is uint8 for an input of dtype uint8, and bool for other inputs. A view has the dtype
+of its input. For the other kinds, the value is an expression in Python's syntax:
 
     result: input                          the dtype of an argument, which is a tensor, a number or a dtype
     result: promote(input, other)          the promoted dtype of tensors, numbers, and lists of tensors
@@ -101,5 +101,5 @@ def _compiled(text: str) -> Any:
 
 
 def evaluate(rule: str, arguments: dict[str, Any], names: dict[str, Any]) -> Any:
-    """Evaluate a rule for the arguments of a call. `names` maps names of functions and dtypes to their values."""
+    """Evaluate a rule for the arguments of a call. `names` maps the names in a rule to objects."""
     return eval(_compiled(rule), {"__builtins__": {}}, names | arguments)

@@ -1,4 +1,4 @@
-"""Describe the shapes and dtypes of an operator's results, as its kind and its keys `result` and `dtypes` determine them."""
+"""Describe the shapes and dtypes of an operator's results, given its kind, key `result` and key `dtypes`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SETS = {
 
 
 def accepted(op: Op) -> str:
-    """Return the dtypes that the operator accepts, as in "floating-point numbers and complex numbers"."""
+    """Describe the dtypes that the operator accepts, as in "floating-point numbers and complex numbers"."""
     taken = [word for word in op.dtypes.split() if not word.startswith("-")]
     without = [word.removeprefix("-") for word in op.dtypes.split() if word.startswith("-")]
     if taken == ["any", "float8"]:

@@ -1,4 +1,4 @@
-"""The key `shapes`: the shapes of arguments and results, if the kind does not determine them.
+"""The key `shapes`: the shapes of arguments and results, if the kind of the operator does not determine them.
 
     shapes:
       input: (*, n, m)                  a name is a size; `*` is any number of dimensions, which are broadcast

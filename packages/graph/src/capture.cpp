@@ -155,7 +155,7 @@ void Recorder::check_stages(const Operator& op, const Stack& stack) const {
         const bool autocast = dispatch_state.on & bit(Stage::Autocast);
         needs_below = needs_below || autocast;
         RL_CHECK(!autocast, throw_not_implemented,
-                 "capture: %s%s runs under autocast, which only a capture below gradients supports", op.name,
+                 "capture: %s%s runs under autocast, which can be captured only below gradients", op.name,
                  here().c_str());
     }
     each_tensor(stack, [&](const Tensor& t, size_t) {
@@ -164,7 +164,7 @@ void Recorder::check_stages(const Operator& op, const Stack& stack) const {
             needs_below = needs_below || inside;
             RL_CHECK(
                 !inside, throw_not_implemented,
-                "capture: %s%s is inside a transform (vmap, jvp), which only a capture below gradients supports",
+                "capture: %s%s is inside a transform (vmap, jvp), which can be captured only below gradients",
                 op.name, here().c_str());
         }
         RL_CHECK(!is_sparse(t), throw_not_implemented,
@@ -611,7 +611,7 @@ Program Recorder::finish(TensorList outputs, std::map<std::string, std::string> 
     if (level == Level::Above && !changed_gradients_.empty()) {
         needs_below = true;
         throw_not_implemented(
-            "capture: the gradient of '%s' was set, which only a capture below gradients supports",
+            "capture: the gradient of '%s' was set, which can be captured only below gradients",
             changed_gradients_[0].name.c_str());
     }
     for (const Tensor& output : outputs) {

@@ -200,7 +200,7 @@ class Verifier {
         if (node.arguments.size() != (is_scan ? 2 : 1))
             fail("%s has %zu arguments, needs %d", name().c_str(), node.arguments.size(), is_scan ? 2 : 1);
         if (!node.writes.empty() || !node.moving.empty())
-            fail("%s must not write its arguments or depend on dynamic sizes", name().c_str());
+            fail("%s must not write to its arguments or depend on dynamic sizes", name().c_str());
         std::vector<TensorType> given, made, last;  // types of a block's inputs and outputs, and of results
         if (is_cond) {
             const auto* pred = std::get_if<Use>(&node.arguments[0]);

@@ -331,7 +331,7 @@ def test_folders_that_cannot_be_written(tmp_path: Path) -> None:
         traced.to_folder(tmp_path / "no", "a b")
     graph = fx.Graph()
     graph.output(graph.call_function(lambda x: x, (graph.placeholder("x"),)))
-    with pytest.raises(ValueError, match="which no module defines under a name"):
+    with pytest.raises(ValueError, match="which cannot be imported by a name"):
         fx.GraphModule(nn.Module(), graph).to_folder(tmp_path / "no")
     traced = fx.symbolic_trace(nn.Sequential(nn.ReLU()))
     traced.get_submodule("0").handle = lambda: None

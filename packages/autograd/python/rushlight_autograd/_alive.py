@@ -21,7 +21,7 @@ class WhyAlive:
 
     Attributes:
         references: paths from Python variables to the tensor, as strings.
-        graph: the references that recorded graphs hold, as strings.
+        graph: the references that recorded graphs and other tensors hold, as strings.
 
     Shape:
         - Tensors may have any shape.
@@ -55,11 +55,12 @@ class WhyAlive:
 def why_alive(tensor: Tensor) -> WhyAlive:
     """Find the references that keep a tensor alive.
 
-    The result lists the variables, elements, attributes and closures that refer to the tensor. It also lists the
-    recorded operators that have saved the tensor or its memory, or that refer to it as a leaf, each with the line
-    that recorded the operator. The search takes a while, because it covers all objects that Python's garbage collector
-    tracks and the frames of all threads. The search does not change any object or keep it alive. References that only C
-    extensions hold, and tensors that hooks for saved tensors have packed, are not found.
+    The result lists the variables, elements, attributes and closures that refer to the tensor. It also lists other tensors
+    that share its memory or whose `grad` it is, the graphs of which it is a leaf, and the recorded operators that have saved
+    the tensor or its memory, each with the line that recorded the operator. The search takes a while, because it covers all
+    objects that Python's garbage collector tracks and the frames of all threads. The search does not change any object or
+    keep it alive. References that only C extensions hold, and tensors that hooks for saved tensors have packed, are not
+    found.
 
     Args:
         tensor: the tensor, of any shape. The variable that was passed as the argument is listed, too.

@@ -69,7 +69,7 @@ def backward(
         - `grad_tensors`: the shapes of `tensors`.
 
     Raises:
-        RuntimeError: a tensor in `tensors` has no graph, its graph was freed, or `inputs` is empty.
+        RuntimeError: a tensor in `tensors` does not require grad, its graph was freed, or `inputs` is empty.
 
     Example:
         >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
@@ -169,8 +169,8 @@ def grad(
         - `grad_outputs`: the shapes of the outputs. Gradients: the shapes of the inputs.
 
     Raises:
-        RuntimeError: no output depends on an input (unless `allow_unused` or `materialize_grads` is True), an output has no
-            graph, its graph was freed, or `inputs` is empty.
+        RuntimeError: the outputs do not depend on one of the inputs (unless `allow_unused` or `materialize_grads` is True),
+            an output does not require grad, its graph was freed, or `inputs` is empty.
         ValueError: `only_inputs` is False, or `materialize_grads` is combined with `allow_unused=False`.
 
     Example:

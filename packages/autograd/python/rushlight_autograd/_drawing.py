@@ -32,7 +32,7 @@ class _Box:
 
     @property
     def weight(self) -> float:
-        """Return the weight of a box's preferred position.
+        """Return the weight of this box in the weighted means of horizontal positions.
 
         Operators have larger weights than leaves and saved tensors, so that chains of operators are drawn vertically.
         """
@@ -272,7 +272,7 @@ def _mean(boxes: list[_Box], neighbours: list[int], otherwise: float) -> float:
 def _spread(layer: list[_Box], wanted: list[float]) -> None:
     """Move the boxes of a layer as near to their preferred positions as their widths allow, and keep their order.
 
-    Boxes that would overlap form a block, which is put at the mean of their preferred positions (pool of adjacent
+    Boxes that would overlap form a block, which is put at the weighted mean of their preferred positions (pool of adjacent
     violators).
     """
     blocks: list[tuple[float, float, list[int]]] = []  # weighted sum of preferred starts, weight, members

@@ -234,7 +234,10 @@ class _Check:
 
     @staticmethod
     def random(like: Tensor, seed: int) -> Tensor:
-        """Return a random direction whose elements have absolute values from 1/2 to 1. Use a separate random generator."""
+        """Return a random direction whose elements have absolute values from 1/2 to 1.
+
+        The elements are drawn from a separate generator, so the default generator does not change.
+        """
         generator = core.Generator().manual_seed(seed)
         values = core.rand(tuple(like.shape), dtype=core.float64, generator=generator)
         return core.where(values < 0.5, values - 1.0, values)
@@ -376,7 +379,7 @@ class _Check:
 def _of_plain(
     name: str, func: Callable[..., Any], inputs: Any, masked: bool | None
 ) -> tuple[Callable[..., Any], list[Any]]:
-    """Return a function of the stored values of sparse inputs, and arguments that contain these values.
+    """Replace sparse inputs by their stored values: return a function that takes these values, and its arguments.
 
     If no input is sparse, return `func` and its arguments.
     """

@@ -139,8 +139,8 @@ def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
 
     Args:
         tensor: the tensor.
-        recurse: whether to unwrap `tensor` at all levels of nested `vmap` calls, with a dimension for each level in front.
-            If False, unwrap it at the innermost level only.
+        recurse: True unwraps `tensor` at all levels of nested `vmap` calls, so that the result has one dimension for each
+            level before the dimensions of an example. False unwraps `tensor` at the innermost level only.
 
     Shape:
         - Input: (*), the shape of one example.

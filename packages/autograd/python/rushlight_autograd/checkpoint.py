@@ -198,7 +198,7 @@ def set_device_states(
 ) -> None:
     """Set the states of the random generators of devices.
 
-    All devices share one random stream, which is set to the last of the states.
+    All devices share one random stream, so the last state in `states` sets the stream of all devices.
 
     Args:
         devices: the devices.
@@ -224,7 +224,7 @@ def checkpoint_sequential(
 
     Args:
         functions: a Sequential or a sequence of callables.
-        segments: number of equal parts.
+        segments: number of parts. The parts have the same number of functions, except that the last part may have more.
         input: the argument of the first function.
         use_reentrant, kwargs: as for :func:`checkpoint`.
 

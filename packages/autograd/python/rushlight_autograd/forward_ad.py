@@ -124,7 +124,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         - Tensor, tangent and output: (*), the same shape.
 
     Raises:
-        ValueError: the tensor has an integer dtype.
+        ValueError: the tensor is neither floating-point nor complex.
         RuntimeError: shapes or dtypes differ, or no level is open.
 
     Example:

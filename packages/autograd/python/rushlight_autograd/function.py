@@ -27,9 +27,10 @@ class Function(FunctionCtx):
 
     A subclass defines either `forward(ctx, *args)`, or `forward(*args)` together with `setup_context(ctx, inputs,
     output)`. It also defines `backward(ctx, *grad_outputs)`, also called `vjp`, which returns one gradient, or None, for
-    each argument of forward. If an output does not contribute to the result, its entry in `grad_outputs` is a tensor of
-    zeros, or None if the output is not a tensor. The optional method `jvp` defines forward mode, and the optional method
-    `vmap` defines how calls are batched.
+    each argument of forward. If an output does not contribute to the value that is differentiated, its entry in
+    `grad_outputs` is a tensor of zeros, or None after `set_materialize_grads(False)`. The entry of an output that is not a
+    tensor is None. The optional method `jvp` defines forward mode, and the optional method `vmap` defines how calls are
+    batched.
 
     Shape:
         - A gradient has the shape of its argument.
@@ -109,7 +110,8 @@ class Function(FunctionCtx):
         Args:
             ctx: the context of forward; `ctx.saved_tensors` holds the tensors that were passed to `save_for_forward`.
             grad_inputs: the tangent of each argument. The entry of a tensor without a tangent is zeros, or None after
-                `set_materialize_grads(False)`. The entry of an argument that is not a tensor is None.
+                `set_materialize_grads(False)`. The entry of an argument that is not a floating-point or complex tensor is
+                None.
 
         Returns:
             the tangent of the output, of the same shape, or None; if there are several outputs, a tuple with one entry for

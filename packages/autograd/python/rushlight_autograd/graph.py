@@ -54,7 +54,7 @@ else:
 
 
 class GradientEdge(NamedTuple):
-    """The position in the graph at which the gradient of result `output_nr` of `node` arrives.
+    """The edge of the graph on which `node` receives the gradient of its result `output_nr`.
 
     `grad` and `backward` accept it in place of a tensor, so that the tensor itself need not be kept.
 
@@ -73,7 +73,7 @@ class GradientEdge(NamedTuple):
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
-    """Return the position in the graph where the gradient of a tensor arrives.
+    """Return the edge of the graph on which the node of a tensor receives the gradient of the tensor.
 
     Args:
         tensor: the tensor, of any shape.

@@ -108,10 +108,10 @@ def jacrev(
         _preallocate_and_copy: accepted for compatibility; has no effect.
 
     Returns:
-        a function with the arguments of `func`. The result of this function has the structure of the output
-        of `func`, but each tensor of the output is replaced by its Jacobians, in a container with the
-        structure of the argument. If `argnums` is a tuple, each tensor is replaced by a tuple of such
-        containers, one for each selected argument.
+        a function that takes the arguments of `func`. Its result has the structure of the output of `func`, but
+        each tensor of the output is replaced by its Jacobians, in a container with the structure of the
+        argument. If `argnums` is a tuple, each tensor is replaced by a tuple of such containers, one for each
+        selected argument. With `has_aux`, the function returns this result and the second value.
 
     Shape:
         - Jacobian: (*output.shape, *argument.shape).

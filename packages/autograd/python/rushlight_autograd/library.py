@@ -31,7 +31,7 @@ class CustomOpDef:
         RuntimeError: the operator has no derivative and an argument requires grad (when the operator is differentiated), a
             result shares memory with an argument, or an argument that the operator changes in place requires grad.
         NotImplementedError: there is no kernel for the device.
-        TypeError: a result is neither a tensor nor a number.
+        TypeError: a result is not a tensor, a number or None.
         ValueError: the function's signature is not supported for an operator.
 
     Example:

@@ -16,13 +16,13 @@ class parallel_branches:  # noqa: N801
 
     The setting applies to passes that the calling thread starts. Passes become faster if the graph has long
     branches whose operators are too small to use all processors. Passing a node to another thread takes a few
-    microseconds. Gradients are added in the same order as in a pass on one thread, so the results are the
-    same bit for bit. While several nodes run at the same time, the operators of each node use one thread, and
+    microseconds. Gradients are added in the same order as in a pass on one thread, so the results are
+    identical bit for bit. While several nodes run at the same time, the operators of each node use one thread, and
     the pass uses at most `get_num_threads()` threads. Hooks and Functions run on any of these threads, one at
     a time; the order of hooks in different branches is not defined.
 
     Args:
-        enabled: whether branches run on several threads.
+        enabled: whether independent branches run on several threads; if False, each pass runs them one after the other.
 
     Example:
         >>> x = torch.ones(2, requires_grad=True)

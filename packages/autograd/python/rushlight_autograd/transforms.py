@@ -59,7 +59,7 @@ class Transform:
         return _transform_leaf(x, self._id, self.outer) if isinstance(x, Tensor) else x
 
     def outside(self, tensors: Sequence[Any]) -> bool:
-        """Return whether `tensors` depend on a tensor that requires grad and was created outside of this transform."""
+        """Return whether any of `tensors` depends on a tensor that requires grad and was made outside of this transform."""
         if not self.outer:
             return False
         return _reaches_outside([t for t in tensors if isinstance(t, Tensor) and t.requires_grad], self._id)
@@ -113,7 +113,10 @@ def _positions(name: str, argnums: Any, count: int) -> list[int]:
 
 
 def with_arguments(name: str, transform: Any, args: tuple[Any, ...], argnums: Any) -> tuple[list[Any], Any]:
-    """Apply `transform` to the arguments that `argnums` selects. Return all arguments, and the selected arguments."""
+    """Replace the arguments that `argnums` selects by the results of `transform`.
+
+    Return the list of all arguments after the replacement, and the selected arguments alone.
+    """
     args_list = list(args)
     for n in _positions(name, argnums, len(args)):
         args_list[n] = tree_map(transform, args_list[n])

@@ -292,7 +292,7 @@ Tensor pad_rank(const Tensor& t, int64_t rank) {
 
 Tensor fold(const Tensor& t) {
     RL_CHECK(t.dim() >= 2, throw_runtime,
-             "vmap: an operator on samples needs at least 1 dimension, got a 0-d tensor");
+             "vmap: this operator needs at least 1 dimension in each example, got a 0-d tensor");
     std::vector<int64_t> sizes(t.sizes().begin() + 1, t.sizes().end());
     sizes[0] *= t.sizes()[0];
     return ops::reshape(t, sizes);

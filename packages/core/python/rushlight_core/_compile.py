@@ -36,12 +36,13 @@ def compile(
 
     Args:
         model: a module or function; without it, a decorator is returned.
-        fullgraph, dynamic, backend, mode, options, name, recompile_limit, isolate_recompiles, shapes_spec: ignored;
-            accepted for compatibility.
+        fullgraph, dynamic, backend, mode, options, name, recompile_limit, isolate_recompiles, shapes_spec: accepted for
+            compatibility; have no effect.
         disable: whether to suppress the warning.
 
     Raises:
         TypeError: `model` cannot be called.
+        RuntimeError: both `mode` and `options` are given.
 
     Example:
         >>> compiled = torch.compile(torch.sin)

@@ -29,8 +29,8 @@ def cond(
     """Call `true_fn(*operands)` if `pred` is true, else `false_fn(*operands)`, and return the result.
 
     While a program is captured (`export`), both functions are called once and become branches of the program. Each run of
-    the program executes one of the branches. Inside `vmap`, where `pred` has a value for each example, both functions are
-    called and `where` selects the results.
+    the program executes one of the branches. If `pred` has a separate value for each example inside `vmap`, both
+    functions are called, and `where` selects the results.
 
         >>> import rushlight_core as core
         >>> x = core.tensor([3.0])
@@ -44,7 +44,7 @@ def cond(
             same dtypes, shapes and devices, and must not write to tensors that are made outside of the function.
         operands: tensors, or tuples, lists and dicts of tensors.
 
-    Returns: The result of the function. It does not share memory with an operand.
+    Returns: The result of the function. If `pred` is a tensor, the result does not share memory with an operand.
 
     Raises:
         RuntimeError: `pred` is neither a number nor a tensor of one element, a function cannot be called, an operand is not

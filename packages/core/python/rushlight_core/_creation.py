@@ -54,7 +54,8 @@ def asarray(
     Args:
         obj: a tensor, an array, a DLPack capsule or exporter, a buffer, a number, or nested sequences of numbers.
         dtype: the dtype, by default the dtype of `obj`.
-        device: the device, by default the device of `obj`.
+        device: the device. The default is the device that `set_default_device` or a `with device:` block selects, if any,
+            and otherwise the device of `obj`.
         copy: True always copies. False never copies, and raises ValueError if a copy is needed. None copies if necessary.
         requires_grad: whether operators on the tensor are recorded; None keeps the setting and the autograd graph of `obj`.
 
@@ -104,7 +105,10 @@ def asarray(
 
 
 def legacy_tensor(*args: Any, device: Any = None) -> Tensor:
-    """Return an uninitialised tensor (`Tensor(2, 3)`), or a copy of data in the default dtype (`Tensor(data)`)."""
+    """Return an uninitialised tensor (`Tensor(2, 3)`), or a copy of data in the default dtype (`Tensor(data)`).
+
+    If the data is a tensor, it is returned detached, without a copy.
+    """
     if device is not None and str(device) != "cpu":
         raise RuntimeError(
             f"Tensor(device): must be 'cpu', got {device!r}\nhint: use tensor(..., device=...)"

@@ -200,7 +200,7 @@ class inference_mode(_Mode):  # noqa: N801
 
 
 class strict(_Mode):  # noqa: N801
-    """A context manager and decorator in which operators raise an error if they would add dimensions or lose precision.
+    """A context manager and decorator in which operators raise an error instead of adding dimensions or losing precision.
 
     Use it as ``with strict():`` or ``@strict()``. The setting applies to the running thread. The checks apply to operators
     that work element by element on several tensors, in their functional, in-place and out= forms. RuntimeError is raised

@@ -164,7 +164,9 @@ jagged: layout = _OtherLayout("jagged")
 
 
 class memory_format(str):  # noqa: N801
-    """The memory layout of a copy: `contiguous_format`, `preserve_format` or `channels_last`.
+    """The order of dimensions in memory: `contiguous_format`, `channels_last` or `channels_last_3d`.
+
+    `preserve_format` selects the order of the input.
 
     Example:
         >>> torch.ones(1, 3, 2, 2).contiguous(memory_format=torch.channels_last).stride()
@@ -197,7 +199,9 @@ def is_tensor(obj: Any) -> bool:
 
 
 def typename(obj: Any) -> str:
-    """Return the qualified name of an object's type. For a tensor, the name depends on the dtype, as in "torch.FloatTensor".
+    """Return the qualified name of a class or a function, or of the type of another object.
+
+    For a tensor, the name depends on the dtype, as in "torch.FloatTensor".
 
     Example:
         >>> torch.typename(torch.ones(1)), torch.typename(1)

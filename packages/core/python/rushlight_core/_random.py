@@ -94,8 +94,8 @@ class stream:  # noqa: N801
             position of the element, so that many threads can draw at the same time and all devices draw the same numbers.
             With `"torch"`, the functions `rand`, `randn`, `randint`, `randperm`, `normal`, `uniform_`, `bernoulli`,
             `multinomial`, `exponential_`, `cauchy_`, `log_normal_`, `geometric_`, dropout and `nn.init` draw the same
-            numbers as PyTorch's CPU generator (MT19937) for the same seed and the same calls; they use one thread. Other
-            functions (`poisson`, `binomial`, gamma samples) and other devices use `"philox"`.
+            numbers as PyTorch's CPU generator (MT19937) for the same seed and the same calls. These functions run on one
+            thread. Other functions (`poisson`, `binomial`, gamma samples) and other devices use `"philox"`.
 
     `set_rng_state` accepts states of both streams, and switches to the stream to which the state belongs. States of the
     stream `"torch"` can be exchanged with PyTorch: PyTorch accepts them, and `set_rng_state` accepts the states that PyTorch

@@ -23,13 +23,13 @@ def range(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return the numbers from `start` to `end`, both included.
+    """Return the numbers `start`, `start + step`, `start + 2 * step` and so on, up to and including `end`.
 
     Deprecated, as in PyTorch: use `arange`, which excludes the end.
 
     Args:
         start: the first number.
-        end: the last number.
+        end: the limit of the numbers, which is included if a whole number of steps leads to it.
         step: the difference between neighbours.
         out, dtype, device, requires_grad: see `arange`.
 

@@ -33,7 +33,7 @@ def segment_reduce(
         offsets: the position at which each segment begins, and the end of the last segment, (..., segments + 1). Either
             `lengths` or `offsets` must be given.
         axis: the dimension.
-        unsafe: whether to omit the check that the segments cover the dimension.
+        unsafe: whether to omit the check that `offsets` cover the dimension. The check of `lengths` is never omitted.
         initial: the initial value of each reduction, and the result of an empty segment. Without `initial`, an empty segment
             gives 0 for "sum", NaN for "mean", -inf for "max", inf for "min" and 1 for "prod".
 
@@ -41,8 +41,9 @@ def segment_reduce(
         A tensor of the shape of `data`, with one element for each segment along `axis`.
 
     Raises:
-        ValueError: an argument is not valid.
-        RuntimeError: the segments do not cover the dimension.
+        RuntimeError: an argument is not valid, or the segments do not cover the dimension.
+        NotImplementedError: `indices` is given.
+        IndexError: `axis` is out of range.
 
     Example:
         >>> torch.segment_reduce(torch.tensor([1.0, 2.0, 3.0]), "sum", lengths=torch.tensor([2, 1]))

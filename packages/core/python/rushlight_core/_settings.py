@@ -138,7 +138,7 @@ def set_warn_always(b: bool, /) -> None:
     Python's warning filters select the warnings that are shown; `warnings.simplefilter("always")` shows every warning.
 
     Args:
-        b: whether each warning is to be shown every time.
+        b: the value.
 
     Raises:
         TypeError: the argument is not a bool.
@@ -166,7 +166,7 @@ def set_num_interop_threads(n: int, /) -> None:
     """Set the value that `get_num_interop_threads` returns. It has no other effect: operators run one after the other.
 
     Args:
-        n: the number of operators that may run at the same time.
+        n: the value, a positive number.
 
     Raises:
         TypeError: the number is not an int.

@@ -50,7 +50,8 @@ def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str | None = None) -
         RuntimeError: a tensor has more than one dimension, or dtypes differ.
 
     Shape:
-        - Inputs: (n_1), ..., (n_k). Outputs: k tensors (n_1, ..., n_k).
+        - Inputs: (n_1), ..., (n_k). Outputs: k tensors (n_1, ..., n_k), or (n_2, n_1, n_3, ..., n_k)
+          with `indexing` "xy".
 
     Example:
         >>> torch.meshgrid(torch.tensor([1, 2]), torch.tensor([3, 4]), indexing="ij")

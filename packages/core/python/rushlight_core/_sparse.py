@@ -63,9 +63,9 @@ def sparse_coo_tensor(
     """Return a tensor in coordinate format, with `values[k]` at the coordinates `indices[:, k]` and zeros elsewhere.
 
     Args:
-        indices: int64 numbers (sparse_dim, nnz), where nnz is the number of values, as a tensor or a nested list.
-        values: the values (nnz, ...). The dimensions after the first are dense dimensions of the result. Gradients flow to
-            `values`.
+        indices: int64 numbers of shape (sparse_dim, nnz), where nnz is the number of values; a tensor or a nested list.
+        values: the values, of shape (nnz, ...). The dimensions after the first are dense dimensions of the result. Gradients
+            flow to `values`.
         size: the shape; by default the smallest shape that contains all indices.
         dtype, device: the dtype and the device of the result; by default the dtype and device of `values`.
         requires_grad: whether operators on the result are recorded for gradients.
@@ -136,9 +136,9 @@ def sparse_csr_tensor(
     `crow_indices[i + 1]`.
 
     Args:
-        crow_indices: int32 or int64 numbers (rows + 1).
-        col_indices: numbers of the same dtype (nnz), in ascending order within each row.
-        values: the values (nnz). Gradients flow to `values`.
+        crow_indices: int32 or int64 numbers of shape (rows + 1).
+        col_indices: numbers of the same dtype, of shape (nnz), in ascending order within each row.
+        values: the values, of shape (nnz). Gradients flow to `values`.
         size: (rows, columns). By default, the number of columns is the smallest that contains all indices.
         dtype, device: the dtype and the device of the result; by default the dtype and device of `values`.
         requires_grad: whether operators on the result are recorded for gradients.
@@ -177,9 +177,9 @@ def sparse_csc_tensor(
     `ccol_indices[j + 1]`.
 
     Args:
-        ccol_indices: int32 or int64 numbers (columns + 1).
-        row_indices: numbers of the same dtype (nnz), in ascending order within each column.
-        values: the values (nnz). Gradients flow to `values`.
+        ccol_indices: int32 or int64 numbers of shape (columns + 1).
+        row_indices: numbers of the same dtype, of shape (nnz), in ascending order within each column.
+        values: the values, of shape (nnz). Gradients flow to `values`.
         size: (rows, columns). By default, the number of rows is the smallest that contains all indices.
         dtype, device, requires_grad, check_invariants: see :func:`sparse_csr_tensor`.
 
@@ -215,9 +215,9 @@ def sparse_bsr_tensor(
     including, `crow_indices[i + 1]`.
 
     Args:
-        crow_indices: int32 or int64 numbers (block rows + 1).
-        col_indices: numbers of the same dtype (nnz), in ascending order within each row.
-        values: the blocks (nnz, rows, columns). Gradients flow to `values`.
+        crow_indices: int32 or int64 numbers of shape (block rows + 1).
+        col_indices: numbers of the same dtype, of shape (nnz), in ascending order within each block row.
+        values: the blocks, of shape (nnz, rows, columns). Gradients flow to `values`.
         size: (rows, columns) of the matrix. By default, the number of columns is the smallest that contains all blocks.
         dtype, device, requires_grad, check_invariants: see :func:`sparse_csr_tensor`.
 
@@ -253,9 +253,9 @@ def sparse_bsc_tensor(
     including, `ccol_indices[j + 1]`.
 
     Args:
-        ccol_indices: int32 or int64 numbers (block columns + 1).
-        row_indices: numbers of the same dtype (nnz), in ascending order within each column.
-        values: the blocks (nnz, rows, columns). Gradients flow to `values`.
+        ccol_indices: int32 or int64 numbers of shape (block columns + 1).
+        row_indices: numbers of the same dtype, of shape (nnz), in ascending order within each block column.
+        values: the blocks, of shape (nnz, rows, columns). Gradients flow to `values`.
         size: (rows, columns) of the matrix. By default, the number of rows is the smallest that contains all blocks.
         dtype, device, requires_grad, check_invariants: see :func:`sparse_csr_tensor`.
 
@@ -424,12 +424,12 @@ def values(self: Tensor) -> Tensor:
 
 
 def crow_indices(self: Tensor) -> Tensor:
-    """Return the index of each row's (or block row's) first value, followed by the number of values: (rows + 1)."""
+    """Return the index of each row's (or block row's) first value, followed by the number of values: rows + 1 numbers."""
     return _parts(self, "crow_indices", _ROWS)[1]
 
 
 def col_indices(self: Tensor) -> Tensor:
-    """Return the column of each value, or the block column of each block: (nnz)."""
+    """Return the column of each value, or the block column of each block, of shape (nnz)."""
     return _parts(self, "col_indices", _ROWS)[2]
 
 
@@ -439,7 +439,7 @@ def ccol_indices(self: Tensor) -> Tensor:
 
 
 def row_indices(self: Tensor) -> Tensor:
-    """Return the row of each value, or the block row of each block: (nnz)."""
+    """Return the row of each value, or the block row of each block, of shape (nnz)."""
     return _parts(self, "row_indices", _COLUMNS)[2]
 
 
@@ -456,15 +456,15 @@ def sparse_dim(self: Tensor) -> int:
 
 
 def dense_dim(self: Tensor) -> int:
-    """Return the number of dimensions that the indices do not address; all dimensions of a dense tensor."""
+    """Return the number of dimensions that the indices do not address; `dim()` for a dense tensor."""
     return self.dim() - sparse_dim(self)
 
 
 def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
-    """Return a dense tensor with the same values; a dense tensor is returned unchanged.
+    """Return a dense tensor with the same values; a dense tensor of the dtype `dtype` is returned unchanged.
 
     Args:
-        dtype: the dtype of the result.
+        dtype: the dtype of the result; by default the dtype of the tensor.
         masked_grad: whether the gradient is sparse, with the same indices. Must be True or None, which means True.
     """
     if masked_grad is False and _C._sparse_parts(self) is not None:
@@ -488,7 +488,7 @@ def to_sparse(
         layout: `sparse_coo` (the default), one of the compressed layouts `sparse_csr`, `sparse_csc`, `sparse_bsr` and
             `sparse_bsc`, or `strided` for the dense tensor.
         blocksize: the numbers of rows and columns of a block; required for BSR and BSC.
-        dense_dim: None or 0, because matrices in compressed layouts have no dense dimensions.
+        dense_dim: must be None; 0 is also allowed for the compressed layouts, whose matrices have no dense dimensions.
 
     Raises:
         RuntimeError: an argument is not allowed for the layout, or the matrix cannot be divided into blocks of this size.

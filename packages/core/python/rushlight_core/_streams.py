@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 def _of(device: DeviceLike | None) -> _device:
-    """Return `device` with its index. If `device` is None, return the current device of the attached backend."""
+    """Return `device`; if it has no index and is not the CPU, add the index of the current device of its type.
+
+    If `device` is None, return the current device of the attached backend.
+    """
     if device is None:
         for type in ("cuda", _C._plugin_device()):
             if type and _C._device_count(type):

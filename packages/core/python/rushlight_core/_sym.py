@@ -13,7 +13,7 @@ class SymInt:
     """PyTorch's class of symbolic sizes, which programs pass to `isinstance`. In rushlight, it has no instances.
 
     Raises:
-        TypeError: the class is called.
+        NotImplementedError: the class is called.
 
     Example:
         >>> isinstance(torch.ones(2).shape[0], torch.SymInt)

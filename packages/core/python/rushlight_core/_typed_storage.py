@@ -60,7 +60,7 @@ class TypedStorage:
         return self
 
     def resize_(self, size: int) -> TypedStorage:
-        """Enlarge the memory to `size` elements, in place. See `UntypedStorage.resize_`."""
+        """Enlarge the memory to `size` elements, in place. A smaller size raises NotImplementedError."""
         self._untyped.resize_(size * self.element_size())
         self._elements = self._elements.as_strided((size,), (1,), 0)
         return self

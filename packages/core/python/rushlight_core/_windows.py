@@ -25,7 +25,7 @@ def _window(
     requires_grad: bool,
     shape: Callable[[Tensor], Tensor],
 ) -> Tensor:
-    """Return the values of the function `shape` at `length` evenly spaced positions from 0 to 1.
+    """Return the values of the window function `shape` at `length` evenly spaced positions from 0 to 1.
 
     Position 1 is included unless `periodic` is true.
     """

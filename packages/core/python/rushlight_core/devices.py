@@ -1,4 +1,4 @@
-"""Functions that attach backends of devices, count and choose devices, and wait for them.
+"""Functions that load device backends, count and select devices, and wait for their work.
 
 A backend is a shared library that implements the interface of `rushlight/backend.h`. `load_backend` attaches
 a backend by its path. An installed package can provide a backend in the entry point group

@@ -688,7 +688,7 @@ def _mask(name: str, input: Tensor, mask: Tensor) -> Tensor:
 
 
 def _dims(name: str, dim: Dims, input: Tensor) -> tuple[int, ...]:
-    """Return the dimensions to reduce as sorted numbers from 0. For a 0-d tensor, dimension 0 is accepted, too."""
+    """Return the dimensions to reduce as sorted non-negative numbers. Dimension 0 of a 0-d tensor is accepted, too."""
     rank = input.dim()
     given = () if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     if not given:

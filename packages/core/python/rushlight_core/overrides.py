@@ -118,7 +118,7 @@ def _call(func: Any, overloaded: list[Any], args: tuple[Any, ...], kwargs: dict[
 def _ask(func: Any, o: Any, types: tuple[type, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call `__torch_function__` of `o`, which is not a Tensor.
 
-    Return NotImplemented if the method only calls `func` again. In another library, a class of tensors may
+    Return NotImplemented if the method calls `func` with `o` repeatedly. In another library, a class of tensors may
     have a default `__torch_function__`, which only calls the function that it receives.
     """
     asked: list[tuple[Any, Any]] = _asking.__dict__.setdefault("asked", [])

@@ -30,7 +30,7 @@ class SequenceKey:
         return f"[{self.idx!r}]"
 
     def get(self, sequence: Any) -> Any:
-        """Return the child of a container at this key."""
+        """Return the part of a container at this key."""
         return sequence[self.idx]
 
 
@@ -49,7 +49,7 @@ class MappingKey:
         return f"[{self.key!r}]"
 
     def get(self, mapping: Any) -> Any:
-        """Return the child of a container at this key."""
+        """Return the part of a container at this key."""
         return mapping[self.key]
 
 
@@ -68,7 +68,7 @@ class GetAttrKey:
         return f".{self.name}"
 
     def get(self, obj: Any) -> Any:
-        """Return the child of a container at this key."""
+        """Return the part of a container at this key."""
         return getattr(obj, self.name)
 
 
@@ -157,7 +157,7 @@ _NAMEDTUPLE: Any = NamedTuple  # represents every class of named tuples
 
 
 class structseq(tuple[Any, ...]):  # noqa: N801
-    """A placeholder for the classes of results with several tensors, such as the result of `max(dim)`."""
+    """The key in `SUPPORTED_NODES` for all classes of results with several tensors, such as the result of `max(dim)`."""
 
 
 _STRUCTSEQ: Any = structseq
@@ -575,7 +575,7 @@ def tree_map_(
 
 
 def map_only(kind: Any, /) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
-    """Return a decorator that applies a function to some leaves only; the other leaves are returned unchanged.
+    """Return a decorator that applies a function only to leaves that match `kind`, and returns other leaves unchanged.
 
     Args:
         kind: a class, a tuple of classes, or a predicate.
@@ -611,7 +611,7 @@ def tree_map_only(
 def tree_map_only_(
     kind: Any, /, func: Callable[[Any], Any], tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None
 ) -> PyTree:
-    """Call a function for some leaves, as :func:`tree_map_only` does, but ignore the results and return `tree` itself.
+    """Call a function for each leaf that matches `kind`, but ignore the results and return `tree` itself.
 
     Example:
         >>> tree_map_only_(int, print, [1, "text"])

@@ -37,7 +37,8 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
         mat2: the second matrix.
         reduce: how the products that contribute to an element of the result are combined: "sum" (the default), "mean",
             "amax" or "amin". Only the stored elements of `mat1` are multiplied. Rows without stored elements give zeros. If
-            several products are equal to the largest or smallest product, they share the gradient.
+            several products are equal to the largest or smallest product, the gradient is divided equally
+            among them.
 
     Shape:
         - Inputs: (n, m) and (m, p).
@@ -513,9 +514,9 @@ def as_sparse_gradcheck(gradcheck: Callable[..., bool]) -> Callable[..., bool]:
 
 
 def _of_values(function: Callable[..., Any], inputs: Any) -> tuple[Callable[..., Any], list[Any]]:
-    """Return a variant of `function` whose sparse arguments and results are replaced by their stored values, and the inputs.
+    """Return a variant of `function` and `inputs`, with sparse tensors replaced by their stored values.
 
-    Sparse inputs are replaced in the same way."""
+    The variant of `function` takes and returns the stored values of sparse tensors."""
     given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     plain = [
         _C._sparse_values(t).detach().requires_grad_(t.requires_grad) if _is_sparse(t) else t for t in given

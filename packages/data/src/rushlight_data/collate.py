@@ -34,8 +34,8 @@ def default_collate(batch: Sequence[Any]) -> Any:
 
     Tensors, NumPy arrays and NumPy scalars are stacked into tensors. Ints become an int64 tensor, and floats become a
     float64 tensor. Strings and bytes are collected in a list. Mappings, named tuples and sequences are collated item by
-    item. The result has the type of the samples if an object of this type can be constructed, except that plain tuples are
-    collated to a list.
+    item. The result has the type of the samples if an object of this type can be constructed, except that tuples other than
+    named tuples are collated to a list.
 
     Raises:
         TypeError: the samples have another type.
@@ -113,9 +113,9 @@ def collate(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -
 
 
 def default_convert(data: Any) -> Any:
-    """Convert NumPy arrays and scalars to tensors, at any nesting depth, and leave other objects unchanged.
+    """Convert NumPy arrays and scalars to tensors, at any nesting depth, and leave other values unchanged.
 
-    A `DataLoader` without batching applies this function to each sample.
+    Tuples other than named tuples become lists. A `DataLoader` without batching applies this function to each sample.
 
     Example:
         >>> import numpy as np
@@ -184,7 +184,7 @@ def gather(tensors: Sequence[core.Tensor], indices: Sequence[int]) -> list[core.
         indices: N row numbers.
 
     Returns:
-        A tuple of tensors of shapes (N, *).
+        A list of tensors of shapes (N, *).
 
     Example:
         >>> [rows.tolist() for rows in gather([torch.arange(4)], [3, 0])]

@@ -4,7 +4,7 @@ A map-style dataset has `__getitem__` and usually `__len__`; an iterable-style d
 methods read several samples at once: `__getitems__(indices)` returns a list of samples, and
 `__getbatch__(indices)` returns the batch into which the default collation would combine them. A dataset that
 sets `draws_random = False` declares that reading a sample draws no random numbers; the loader then does not
-seed the random streams for each batch.
+seed the random number generators before each batch.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class StackDataset(Dataset[Any]):
     """A dataset that joins several datasets of the same length: sample i consists of sample i of each dataset.
 
     A sample is a tuple if the datasets are passed as positional arguments, and a dict if they are passed as keyword
-    arguments. Raises ValueError if the lengths differ.
+    arguments. Raises ValueError if the lengths differ, if there is no dataset, or if both kinds of arguments are passed.
 
     Example:
         >>> dataset = StackDataset(image=["a.png", "b.png"], label=[0, 1])
@@ -137,7 +137,7 @@ class StackDataset(Dataset[Any]):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if bool(args) == bool(kwargs):
             raise ValueError(
-                "StackDataset(): takes datasets either as positional or as keyword arguments, not as both"
+                "StackDataset(): needs datasets, either all as positional or all as keyword arguments"
             )
         self.datasets = args or kwargs
         lengths = [len(dataset) for dataset in self._parts()]
@@ -333,8 +333,8 @@ def random_split(
 def read_samples(dataset: Any, indices: list[Any], begin: Begin = None) -> list[Any]:
     """Return the samples at `indices`, with one call if the dataset has `__getitems__`.
 
-    Call `begin(i)` before the sample at `indices[i]` is read, and `begin(-1)` after the last sample. If one call reads
-    several samples, call only `begin(-1)`, before that call."""
+    If the samples are read one by one, call `begin(i)` before the sample at `indices[i]` is read, and `begin(-1)` after the
+    last sample. If one call reads all samples, call only `begin(-1)`, before this call."""
     method = getattr(dataset, "__getitems__", None)
     if getattr(method, "__func__", None) in (StackDataset.__getitems__, Subset.__getitems__):
         samples: list[Any] = dataset._read_samples(indices, begin)

@@ -1,12 +1,13 @@
 """Prediction of the next epoch, so that workers can read its first batches before the epoch begins.
 
 Note [Early batches]
-So that workers are not idle between two epochs, they read the first batches of the next epoch before it begins. These
-batches are predicted under the assumption that nothing changes until then. Their order is computed with copies of the
-samplers and generators, so that the states of the originals do not change. When the next epoch begins, its actual order and
-seed are determined. The batches that were read early are used only if they are the first batches of this epoch and the
-workers' state has not changed (Note [Snapshots]); otherwise they are dropped. If a file that was read for a batch has
-changed in the meantime, the batch is read again (`opened_files.py`). A wrong prediction therefore costs only time.
+So that workers are not idle between two epochs, they read the first batches of the next epoch before it begins. The
+indices of these batches are predicted, with copies of the samplers and generators, so that the states of the originals do
+not change. The prediction is right if the program changes neither the loader nor its samplers and generators before the
+next epoch begins. When this epoch begins, its actual order and seed are determined. The batches that were read early are
+used only if they are the first batches of this epoch and the workers' state has not changed (Note [Snapshots]); otherwise
+they are dropped. If a file has changed since a batch was read from it, the batch is read again (`opened_files.py`). A wrong
+prediction therefore costs only time.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class EarlyBatches:
 
 
 def predict(loader: DataLoader[Any], count: int) -> EarlyBatches | None:
-    """Return the first `count` batches of the next epoch if nothing changes until then, or None if they are unknown."""
+    """Predict the first `count` batches of the next epoch; return None if its order cannot be predicted."""
     generators = _Copies()
     # Draw the seed before the sampler draws its seed, as at the beginning of an epoch.
     if loader.seed is None:
@@ -91,7 +92,7 @@ class _Copies:
 
 
 def _copy(sampler: Any, seed: int | None, generators: _Copies) -> Any:
-    """Return a sampler with the order of the next iteration, or None if the sampler's order cannot be predicted."""
+    """Return a sampler that yields what the next iteration of `sampler` will yield, or None if this cannot be predicted."""
     kind = type(sampler)
     if kind in _FIXED:
         return sampler

@@ -134,8 +134,8 @@ def exited(
 ) -> WorkerExited:
     """Make the error for a worker that has ended.
 
-    `lost` contains the number and the indices of each pending batch. `reading` contains the number of the batch that the
-    worker was reading, and the position of the sample in the batch or one of the offsets in `marks`."""
+    `lost` contains the number and the indices of each pending batch. `reading` contains the number of the batch and the
+    offset of the sample that the worker was reading; see `Marks`."""
     if exitcode is None:
         how, hint = "ended unexpectedly", ""
     elif exitcode < 0:
@@ -181,7 +181,7 @@ def shown(indices: Sequence[Any], at_most: int = _SHOWN) -> str:
 
 
 def named(indices: Sequence[Any]) -> str:
-    """Name the samples of a batch of which any may have failed."""
+    """Return the indices of a batch as text, for an error that may be due to any of its samples."""
     return f"sample{'s' * (len(indices) != 1)} {shown(indices, _NAMED)}"
 
 

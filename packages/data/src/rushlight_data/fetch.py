@@ -130,8 +130,8 @@ class MapFetcher(Fetcher):
     def _read_many(self, task: Task, indices: list[Any]) -> list[Any]:
         """Return the samples of a dataset that has `__getitems__`.
 
-        If the dataset is a `Subset` or a `StackDataset`, `read_samples` calls `begin` before each sample, and with -1 before
-        it reads several samples in one call."""
+        Before `read_samples` reads one sample, it calls `begin` with the position of the sample in the batch. It calls
+        `begin(-1)` before it reads several samples in one call, and after the last sample that it reads on its own."""
         stopped, reading, current = self.stopped, self.reading, READING_AT_ONCE
 
         def begin(position: int) -> None:
@@ -204,7 +204,7 @@ class IterableFetcher(Fetcher):
         self.epoch_seed, self.seeds, self.iterators = seed, {}, {}
 
     def start_lane(self, lane: int, batches: int, batch: int | None, state: Any) -> None:
-        """Begin to read lane `lane`, and skip its first `batches` batches of `batch` samples each.
+        """Begin to read the part `lane` of the stream, and skip its first `batches` batches of `batch` samples each.
 
         If `state` is None, the batches to skip are read and discarded; otherwise, `state` is loaded into the dataset or its
         iterator."""
@@ -264,7 +264,7 @@ class IterableFetcher(Fetcher):
         return samples
 
     def state(self, lane: int) -> Any:
-        """Return the `state_dict()` of the lane's iterator or of the dataset, or None if neither has one."""
+        """Return the `state_dict()` of the iterator over this lane, or else of the dataset, or None if neither has one."""
         part: Any
         for part in (self.iterators.get(lane), self.dataset):
             if hasattr(part, "state_dict"):

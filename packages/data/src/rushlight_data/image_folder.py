@@ -29,8 +29,8 @@ class ImageFolder(DatasetFolder):
             extension of an image format, such as ".jpg" or ".png".
         allow_empty: whether folders without images are classes. If False, such a folder raises FileNotFoundError.
 
-    Raises FileNotFoundError if there are no classes or a class has no images. An exception that is raised while a sample is
-    read has a note with the path of the image.
+    Raises FileNotFoundError if there are no classes, or if a class has no images and `allow_empty` is false. An exception
+    that is raised while a sample is read has a note with the path of the image.
 
     Attributes:
         classes: the names of the classes.

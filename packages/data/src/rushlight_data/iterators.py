@@ -111,7 +111,7 @@ class LoaderIterator:
             self._display.finish()
 
     def _advance(self, task: Task) -> None:
-        """Count a batch in the progress of the epoch."""
+        """Add a batch to the numbers of batches and samples in the loader's progress."""
         size = len(task.indices) if isinstance(task.indices, list) else task.indices if self._iterable else 1
         self._progress.batches += 1
         self._progress.samples += size or 1
@@ -306,7 +306,7 @@ class WorkersIterator(LoaderIterator):
         return data
 
     def _take(self, begun: float) -> tuple[Task, Any, Any]:
-        """Wait for the batch that `next()` returns, and return its task and data."""
+        """Wait for the batch that `next()` returns, and return its task, its data and the state of its lane."""
         while True:
             if self._in_order:
                 number = self._next_out
@@ -387,7 +387,7 @@ class WorkersIterator(LoaderIterator):
     def _is_short_of_memory(self, busy: int) -> bool:
         """Return whether the memory that is left is too small for the batches that are being read and one more.
 
-        If so, the loader reads fewer batches ahead. A single batch that does not fit raises OutOfMemoryError."""
+        If so, the loader reads fewer batches ahead. OutOfMemoryError is raised only if a single batch does not fit."""
         if self._batch_bytes < LARGE_BYTES or self._memory_left is None:
             return False
         left = self._memory_left()

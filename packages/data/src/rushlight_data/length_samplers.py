@@ -118,8 +118,8 @@ class TokenBatchSampler(_LengthBatches):
 
     Arguments:
         lengths: the length of each sample: a sequence of integers or a tensor of shape (N).
-        max_tokens: the largest number of elements of a padded batch.
-        max_batch_size: largest number of indices per batch. Default: no limit.
+        max_tokens: the upper limit of the number of elements of a padded batch.
+        max_batch_size: the upper limit of the number of indices per batch. Default: no limit.
         shuffle: whether to shuffle. Otherwise the batches are in the order of their lengths.
         generator: the generator from which the seed is drawn; None selects the default generator.
 

@@ -64,18 +64,18 @@ class DataLoader(Generic[T_co]):
         multiprocessing_context: a context or the name of a start method; None selects the default start method.
         generator: the generator from which seeds are drawn; None selects the default generator.
         prefetch_factor: number of batches read ahead per worker. Default: 2.
-        persistent_workers: whether to keep the workers between epochs. None keeps the worker processes of a map-style
-            dataset as long as the loader can verify that the objects copied to them have not changed, and otherwise starts
-            new workers for each epoch. True keeps the workers even if changes could remain undetected. False starts new
-            workers for each epoch.
+        persistent_workers: whether to keep the workers between epochs. True keeps the workers even if the loader cannot
+            verify that the objects copied to them have not changed. False starts new workers for each epoch. None keeps the
+            worker processes of a map-style dataset as long as the loader can verify this and `streams` is not None, and
+            otherwise starts new workers for each epoch.
         pin_memory_device: the device for which memory is pinned; "" selects the available device.
         in_order: whether to return batches in the sampler's order, rather than in the order in which the batches arrive.
         seed: makes the order and all random streams a function of (seed, epoch, batch). If None, the seed of
             each epoch is drawn from `generator`. Not in PyTorch.
-        streams: how the random streams of `random`, NumPy and core are seeded while samples are read: "batch" seeds them
-            before each batch. "sample" seeds them before each sample, so that values do not depend on the batch size; this
-            takes about 10 microseconds per sample. None seeds them once per worker, as in PyTorch, so that values depend on
-            the worker. See Note [Streams]. Not in PyTorch.
+        streams: how the random streams of `random`, NumPy and core are seeded while samples are read: "batch" seeds the
+            streams before each batch. "sample" seeds the streams before each sample, so that values do not depend on the
+            batch size; this takes about 10 microseconds per sample. None seeds the streams once per worker, as in PyTorch,
+            so that values depend on the worker. See Note [Streams]. Not in PyTorch.
         transport: how batches are sent: "shared_memory", "pickling", "threads", a
             `rushlight_core.seams.transport.Transport`, or None for the fastest transport that is installed. Not in PyTorch.
         progress: whether to show a progress bar on the standard error stream. Not in PyTorch.
@@ -221,7 +221,7 @@ class DataLoader(Generic[T_co]):
     def __iter__(self) -> LoaderIterator:
         """Begin an epoch, or continue from the state that `load_state_dict` has loaded.
 
-        With `persistent_workers=True`, earlier iterators of this loader can no longer be used."""
+        With workers and `persistent_workers=True`, earlier iterators of this loader can no longer be used."""
         progress, order = self._begin_epoch()
         if self.num_workers == 0:
             return SerialIterator(self, progress, order, self._make_fetcher())
@@ -313,7 +313,7 @@ class DataLoader(Generic[T_co]):
     def stats(self) -> LoaderStats:
         """Return how long the training loop waited for the workers, and how long the workers waited for the loop.
 
-        `stats().verdict` summarizes these times in one sentence."""
+        `stats().verdict` summarises these times in one sentence."""
         return self._stats
 
     def check_worker_number_rationality(self) -> None:

@@ -13,7 +13,10 @@ COLLATING = -2  # all samples have been read
 
 
 class Marks:
-    """Shared memory that holds the batch and the sample that each worker reads, and keeps them if the worker crashes."""
+    """Shared memory that holds, for each worker, the number of the batch and the offset of the sample that the worker reads.
+
+    An offset is the position of a sample in its batch, `READING_AT_ONCE` or `COLLATING`. The numbers remain readable if the
+    worker crashes."""
 
     def __init__(self, num_workers: int, fd: int | None = None) -> None:
         self.num_workers = num_workers
@@ -36,11 +39,11 @@ class Marks:
         return _rebuild, (self.num_workers, DupFd(self._fd))
 
     def set(self, worker: int, batch: int, offset: int) -> None:
-        """Record that a worker reads the sample at `offset` of a batch, or all samples (see above)."""
+        """Record that a worker reads the sample at `offset` of the batch with the number `batch`."""
         self._words[worker] = batch << _OFFSET_BITS | offset - COLLATING
 
     def get(self, worker: int) -> tuple[int, int] | None:
-        """Return the batch and the offset that a worker has recorded last, or None."""
+        """Return the number of the batch and the offset that a worker has recorded last, or None."""
         batch, position = divmod(self._words[worker], 1 << _OFFSET_BITS)
         return None if batch < 0 else (batch, position + COLLATING)
 

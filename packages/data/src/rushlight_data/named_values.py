@@ -53,7 +53,7 @@ def may_use_others(function: types.FunctionType) -> bool:
     """Return whether the code of a function may use globals that it does not refer to by name.
 
     This is the case if the code uses a function such as `eval`, imports a module that belongs to no library, or uses such a
-    module other than in an expression `module.name`."""
+    module in any other way than in an expression `module.name`."""
     if not all(map(is_library, _names(function.__code__).imports)):
         return True
     for *_, last in _chains(function):
@@ -80,9 +80,9 @@ def _chains(function: types.FunctionType) -> Iterator[list[NamedValue]]:
 
 
 def _follow(value: Any, chain: tuple[str, ...]) -> list[NamedValue]:
-    """Return the values of `a`, `a.b`, ... for the chain ("a", "b", ...), up to the first value that is not a module.
+    """Return the values of `a`, `a.b`, ... for the chain ("a", "b", ...).
 
-    `value` is the value of the first name.
+    The first value that is not a module is the last one in the list. `value` is the value of the first name.
     """
     values = [NamedValue(chain[0], value, not isinstance(value, types.ModuleType))]
     for end in range(1, len(chain)):

@@ -55,8 +55,8 @@ class OpenedFiles:
     def stop(self) -> Signatures:
         """End recording, and return the signatures of the files.
 
-        If this process has also used something other than files, such as a socket, `unchanged` returns False for the
-        result."""
+        If this process has also used something other than files, such as a socket, `unchanged` returns False for these
+        signatures."""
         self._recording = False
         vars(os).update(self._originals)
         return self._signatures

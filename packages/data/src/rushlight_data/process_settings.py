@@ -1,4 +1,4 @@
-"""Process-wide settings that may affect samples. A worker has a copy, made when the worker started."""
+"""Process-wide settings that may affect samples. Each worker has a copy of the settings, made when the worker started."""
 
 from __future__ import annotations
 

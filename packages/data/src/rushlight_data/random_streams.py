@@ -1,13 +1,13 @@
 """Seeding of the random streams that datasets draw from.
 
 Note [Streams]
-A dataset draws from the global streams of `random`, NumPy and core. The drawn numbers must not depend on which worker
-reads a sample, on the number of workers, or on the position at which a run was resumed. Therefore the streams are seeded
-before each batch, with a hash of the epoch's seed and the batch's number in the epoch. With `streams="sample"`, they are
-seeded before each sample, with a hash of the epoch's seed and the sample's position. Without workers, the streams of the
-training process are seeded. These streams are saved before each batch and restored after it, so that training also draws the
-same numbers for any number of workers. Note [Quiet datasets] describes how seeding is avoided if samples draw no random
-numbers. One value is not restored: the second Gaussian that NumPy's legacy generator caches.
+A dataset draws from the global streams of `random`, NumPy and `rushlight_core`. The drawn numbers must not depend on which
+worker reads a sample, on the number of workers, or on the position at which a run was resumed. Therefore the streams are
+seeded before each batch, with a hash of the epoch's seed and the batch's number in the epoch. With `streams="sample"`, they
+are seeded before each sample, with a hash of the epoch's seed and the sample's position. Without workers, the training
+process reads the samples, so its own streams are seeded. They are saved before each batch and restored after it, so that
+training also draws the same numbers for any number of workers. Note [Quiet datasets] describes how seeding is avoided if
+samples draw no random numbers. One value is not restored: the second Gaussian that NumPy's legacy generator caches.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def permutation(n: int, seed: int, start: int = 0) -> Iterator[int]:
 
 
 def generator_of(seed: int | core.Tensor) -> Any:
-    """Return a new generator of core with this seed, or with this state, which was taken from another generator."""
+    """Return a new generator with the seed `seed` or, if `seed` is a tensor, with this state of another generator."""
     generator = core.Generator()
     if isinstance(seed, core.Tensor):
         generator.set_state(seed)
@@ -77,7 +77,7 @@ def give_own_generator(seed: int) -> None:
 
 
 def thread_safe_generator() -> Any:
-    """Return the generator of the calling worker thread, or None, which selects the default generator, in other threads.
+    """Return the generator of the calling worker thread. In other threads, return None, which selects the default generator.
 
     Threads share the global streams. Values drawn from this generator depend only on the loader's seed and on the batch, and
     equal the values that a worker process draws from the default generator.
@@ -90,7 +90,7 @@ def thread_safe_generator() -> Any:
 
 
 def seed_streams(seed: int) -> None:
-    """Seed the thread's own generator and the global streams of `random`, core and (if it is imported) NumPy."""
+    """Seed the thread's own generator and the global streams of `random`, `rushlight_core` and, if imported, NumPy."""
     own = thread_safe_generator()
     if own is not None:
         own.manual_seed(seed & (_MASK >> 1))
@@ -102,7 +102,7 @@ def seed_streams(seed: int) -> None:
 
 
 def seed_core(seed: int) -> None:
-    """Seed only the global stream of core, in the same way as `seed_streams`."""
+    """Seed only the global stream of `rushlight_core`, in the same way as `seed_streams`."""
     core.default_generator.manual_seed(seed & (_MASK >> 1))
 
 

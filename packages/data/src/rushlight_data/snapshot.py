@@ -6,13 +6,13 @@ of that epoch before it begins, only if nothing has changed in between. A snapsh
 from the dataset, the collate function and the other arguments of workers: attributes, containers, the elements of tensors
 and arrays, closures, the attributes of classes, and the globals that functions use. The snapshot keeps one entry per mutable
 object: the object, and references to its parts. To detect a change, the current parts of each object are compared with these
-references by identity. Replacing a value by an equal value therefore counts as a change, which takes time but does not
-affect results. The settings of the process are compared as well (`process_settings.py`).
+references by identity. Replacing a value by an equal value therefore counts as a change: the loader starts new workers,
+which takes time, but the samples stay the same. The settings of the process are compared as well (`process_settings.py`).
 
 A snapshot includes the state of objects whose classes belong to the standard library or to installed packages, but not the
 functions and classes of these libraries. A snapshot has `known = False` if it contains an object whose state cannot be read
 (a file, a lock, shared memory that is neither a tensor nor an array), or if it contains more objects than can be compared in
-a few milliseconds. Changes of such a dataset may remain undetected.
+a few milliseconds. The loader may not detect changes of a dataset whose snapshot has `known = False`.
 
 The globals of a function are found by the names in its code (`named_values.py`). A snapshot also has `known = False` if it
 contains code that may use other globals: code that calls `eval` or `globals`, for example, or that passes a module to
@@ -276,7 +276,7 @@ def _content_bytes(obj: Any) -> int:
 
 
 def _content(obj: Any) -> bytes | None:
-    """Return bytes that determine the value of an object, or None if bytes cannot represent the value."""
+    """Return bytes that represent the value of an object, or None if no bytes can represent the value."""
     if isinstance(obj, core.Tensor):
         if obj.device.type != "cpu" or obj.layout is not core.strided:
             return None

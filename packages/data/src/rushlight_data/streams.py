@@ -66,7 +66,7 @@ class Stream(IterableDataset[T]):
         raise NotImplementedError(f"{type(self).__name__} must define iterate(lane, lanes, seed)")
 
     def __iter__(self) -> Iterator[T]:
-        """Iterate over the samples of all lanes, one of each lane in turn, in an order drawn from core's generator."""
+        """Iterate over all samples, one from each lane in turn. A seed from core's generator determines the order."""
         seed = new_seed()
         iterators: list[Iterator[T]] = [self.iterate(lane, self.lanes, seed) for lane in range(self.lanes)]
         while iterators:

@@ -62,7 +62,7 @@ def _can_be_pickled(obj: Any) -> bool:
 
 
 def _parts(obj: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the parts of an object that its pickle contains, each after the suffix that leads to it, such as ".name"."""
+    """Yield a pair (suffix, part) for each part of an object that its pickle contains, such as (".name", object.name)."""
     if isinstance(obj, MethodType):
         yield ".__self__", obj.__self__
         return

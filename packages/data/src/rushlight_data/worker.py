@@ -120,8 +120,8 @@ def run(conn: Any, setup: Setup) -> None:
 class MessageReader:
     """A thread that reads the loader's messages.
 
-    The loader therefore never waits when it sends a message. The worker detects that the loader has ended even while it
-    reads a sample."""
+    The loader therefore never waits when it sends a message. Even while the worker reads a sample, this
+    thread notices that the loader has ended."""
 
     def __init__(self, conn: Any, isolated: bool) -> None:
         self._conn = conn

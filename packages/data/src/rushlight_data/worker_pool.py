@@ -81,7 +81,7 @@ class WorkerHandle:
             self.process.join(timeout)
 
     def forget(self) -> None:
-        """Close the loader's descriptors of this worker."""
+        """Close the loader's end of the pipe to this worker, and the worker's pidfd."""
         self.conn.close()
         _open_ends.discard(self.conn)
         if self.pidfd is not None:
@@ -181,8 +181,8 @@ class WorkerPool:
     ) -> None:
         """Begin an epoch in all workers and cancel the tasks of the previous epoch.
 
-        The lanes are the parts of the stream of an iterable dataset. For each part, `lanes` contains the number of batches
-        that were already read, and the state of the part."""
+        The samples of an iterable dataset come from several lanes. `lanes` contains, for each lane, the number of batches
+        that were already read, and the state of the lane."""
         self.generation += 1
         count = len(self.workers)
         for worker in self.workers:

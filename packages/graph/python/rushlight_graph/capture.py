@@ -26,7 +26,10 @@ def capture_sizes(
     below: bool = False,
     around: Around = nullcontext,
 ) -> Program:
-    """Capture several calls of `function` with different sizes, which `dynamic_shapes` marks, as one program."""
+    """Capture `function` as one program for all values of the sizes that `dynamic_shapes` declares as dynamic.
+
+    `function` is called with several values of these sizes.
+    """
     sizes = dynamic.sizes_of(function, args, kwargs, dynamic_shapes)
     if not sizes:
         return capture(function, args, kwargs, state, module, expanded, below, around)
@@ -101,16 +104,17 @@ def capture(
     """Capture one call of `function` as a program.
 
     Args:
-        function: the function to capture. It is called once, or several times if operators below autograd are
-            recorded. Afterwards, the arguments of the call, the tensors in `state` and the state of the random number
-            generators have the values that they had before.
+        function: the function to capture. It is called once, or several times if the operators after autograd are
+            recorded (see `below`). After the capture, the arguments of the call, the tensors in `state` and the state of
+            the random number generators have the values that they had before the capture.
         args, kwargs: the arguments of the call. Tensors become inputs of the program; other values become constants.
         state: tuples (name, "parameter" or "buffer", tensor). The tensors that `function` uses are stored in the program.
         module: a module whose submodules `function` calls, or None. The program stores for each operator the path of the
             submodule that called it, for error messages and the printed program.
-        expanded: names of composites that are recorded as the operators that they call.
-        below: whether to record the operators below autograd, so that the computation of gradients is a part of the program.
-            This is also done if `below` is False and `function` computes gradients, uses transforms or runs under autocast.
+        expanded: names of composite operators. In place of such an operator, the operators that it calls are recorded.
+        below: whether to record the operators that run after autograd, so that the computation of gradients is a part of the
+            program. If `below` is False, these operators are recorded only if `function` computes gradients, uses transforms
+            or runs under autocast.
         around: a function that returns a context manager. Each call of `function` runs inside a new context manager from
             `around()`.
 

@@ -209,10 +209,11 @@ class Size:
 
 
 def far_captures(sizes: Sequence[Size]) -> list[list[tuple[int, ...]]]:
-    """Return groups of sizes of captures that are far from the example. One capture of each group is enough.
+    """Return groups of candidates for further captures, with sizes that are far from the example's sizes.
 
-    In the first group, all sizes are small. In each other group, one size is large, and the others are small or, if the
-    function fails for small sizes, the sizes of the example.
+    A candidate is a tuple with a value for each size. In each group, the first candidate for which the function does not
+    fail is captured. The first group contains one candidate, whose sizes are all small. In every other group, one size is
+    large in both candidates. The other sizes are small in the first candidate, and equal the example's sizes in the second.
     """
     small = tuple(size.far_values()[0] for size in sizes)
     example = tuple(size.example for size in sizes)

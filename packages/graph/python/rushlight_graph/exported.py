@@ -52,14 +52,15 @@ class ExportedProgram:
         """Return an equivalent program with fewer operators.
 
         A call whose arguments are all constants, parameters or buffers is replaced by its result. Repeated calls are merged,
-        and calls without effect are removed. Parameters that the new program does not use are not part of it. On the kind of
-        processor on which `simplify` is called, results stay the same bit for bit.
+        and calls without effect are removed. Parameters that the new program does not use are not part of it. Unless
+        `fold_batch_norm` is true, the new program returns the same results bit for bit, if it runs on the same kind of
+        processor as the call of `simplify`.
 
         Args:
             fold_batch_norm: whether to fold batch norms into the weights of the convolutions before them. A batch norm is
                 folded if it is in evaluation mode, nothing else uses the result of the convolution, and neither layer is in
-                a branch or loop. Folding changes the last digits of results, and a program that computes gradients no longer
-                computes gradients of the parameters of these two layers.
+                a branch or loop. Folding changes the last digits of results. A program that computes gradients no longer
+                computes the gradients of the parameters of the convolution and of the batch norm.
 
         Example:
             >>> model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)).eval()
@@ -181,11 +182,12 @@ def export(
         args: its positional arguments: tensors, numbers, strings, dtypes and None, in tuples, named tuples, lists and
             dicts. Tensors become inputs. Calls of the program must pass the other arguments with the same values and types.
         kwargs: its keyword arguments.
-        dynamic_shapes: sizes of the arguments that change from call to call. Pass a dict from the names of arguments to
-            entries, or a sequence with an entry for each argument in their order. An entry for a tensor is a dict from
-            dimensions to `Dim`, or a sequence with an entry for each dimension; None marks a size that does not change. If
-            `dynamic_shapes` is given, the module is called at least eight times, with inputs of different sizes that are
-            made from the examples. Integers that differ between the calls become expressions of these sizes.
+        dynamic_shapes: the sizes that may differ from call to call. Pass a dict from the names of arguments to entries, or
+            a sequence with an entry for each argument in their order. An entry for a tensor is a dict from dimensions to
+            `Dim`, or a sequence with an entry for each dimension; None marks a size that does not change. If
+            `dynamic_shapes` is given, `export` calls the module at least eight times, with inputs of different sizes that
+            it makes from the examples. An integer that differs between these calls becomes an expression of the sizes
+            that may differ.
         strict: has no effect. The module is always run, as with `strict=False` in PyTorch, where `strict=True` analyzes
             Python's bytecode.
         preserve_module_call_signature: must be empty, because a program does not contain calls of submodules.
@@ -275,7 +277,7 @@ def save(
 
     Raises:
         TypeError: `ep` is not an ExportedProgram.
-        NotImplementedError: `opset_version` or `pickle_protocol` has another value.
+        NotImplementedError: `opset_version` is not None, or `pickle_protocol` is not 2.
 
     Example:
         >>> program = torch.export.export(nn.ReLU(), (torch.ones(3),))

@@ -1,4 +1,4 @@
-"""Restore the tensors of a module that a capture replaces."""
+"""Restore the tensors of a module that were replaced during a capture."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Optimizers:
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
-        """Restore the optimizers after a capture in the block.
+        """Restore the optimizers at the end of the block, in which a training step is captured.
 
         Raise NotImplementedError if the capture changed an optimizer in a way that a program cannot represent."""
         before = {path: _snapshot(optimizer) for path, optimizer in self._found.items()}
@@ -160,9 +160,9 @@ def with_gradients(state: State) -> State:
 def capture_from_run_to_run(record: Callable[[], tuple[Program, Changes]], state: State) -> Program:
     """Capture a program that can be run repeatedly, because its runs neither add nor remove gradients.
 
-    The first run may create gradients that did not exist before. The program represents a later run, which finds these
-    gradients and adds to them. It stores zeros as their initial values, because adding to zeros gives the same result as
-    creating a gradient.
+    The first run of a training step may create gradients that did not exist before. The program represents a later run,
+    which finds these gradients and adds to them. The program stores zeros as the initial values of these gradients, because
+    adding to zeros gives the same result as creating a gradient.
     """
     leaves = {name: tensor for name, _, tensor in state}
     before = {name: tensor.grad for name, tensor in leaves.items() if tensor.is_leaf}

@@ -89,7 +89,7 @@ def fields_of(value: Any) -> tuple[str, ...] | None:
 
 
 def named_tuple(made: Any, parts: Sequence[Any]) -> Any:
-    """Make an object of the class `made`, a class of named tuples or of an operator's results, from its parts."""
+    """Return an instance of `made`, a class of named tuples or of an operator's results, with the fields `parts`."""
     return made._make(parts) if hasattr(made, "_make") else made(parts)
 
 

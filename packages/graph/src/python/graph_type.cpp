@@ -65,8 +65,8 @@ PyMethodDef methods[] = {
     {"memory", graph_memory, METH_NOARGS,
      "Return how many bytes of memory a run with the captured sizes needs for the results of operators: `peak` is the "
      "largest total size of results that exist at the same time, and `block` is the size of one block of memory in which "
-     "all results can be placed. Runs allocate each result separately, and need about as much memory as `peak` and the "
-     "scratch memory of the operators."},
+     "all results can be placed. A run allocates each result separately, and needs about `peak` bytes plus the scratch "
+     "memory of the operators."},
     {"constants", graph_constants, METH_NOARGS, "Return the names of the constants."},
     {nullptr, nullptr, 0, nullptr}};
 PyType_Slot slots[] = {

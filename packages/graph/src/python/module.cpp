@@ -256,8 +256,8 @@ PyMethodDef program_methods[] = {
     {"from_bytes", program_from_bytes, METH_O | METH_STATIC,
      "from_bytes(bytes): Read a program from the content of a file."},
     {"generalize", program_generalize, METH_VARARGS | METH_STATIC,
-     "generalize(programs, symbols, tried): Build one program from captures with several sizes. Return it, and the sizes for\n"
-     "which another capture is needed, or None."},
+     "generalize(programs, symbols, tried): Build one program from captures with several sizes. Return the program and\n"
+     "the sizes for which another capture is needed. If no other capture is needed, None is returned instead of the sizes."},
     {"save", program_save, METH_O, "save(path): Write the program to a file."},
     {"to_bytes", program_to_bytes, METH_NOARGS, "Return the content of the file that `save` would write."},
     {"with_metadata", program_with_metadata, METH_O,
@@ -360,7 +360,7 @@ PyMethodDef capture_methods[] = {
     {"changed_gradients", capture_changed_gradients, METH_NOARGS,
      "Return a tuple (name, existed, exists) for each `.grad` that was set or removed. Call after `stop`."},
     {"needs_below", capture_needs_below, METH_NOARGS,
-     "Return whether a capture with `below_gradients` can record the operation that raised an error."},
+     "Return whether the operation at which this capture raised an error can be recorded with `below_gradients=True`."},
     {"finish", capture_finish, METH_VARARGS, "finish(outputs, metadata): Return the captured Program."},
     {nullptr, nullptr, 0, nullptr}};
 PyType_Slot capture_slots[] = {

@@ -15,10 +15,10 @@ constexpr const char* kUsage =
     "       rushlight-run MODEL.rl --print\n"
     "       rushlight-run MODEL.rl --draw\n"
     "\n"
-    "Runs a program that export.save wrote. Inputs are passed in their order; results are written to the\n"
-    "output files in their order. --times runs the program N times, which trains the model if each run takes a\n"
-    "training step. --save writes the program with the tensors after the last run. --print writes the\n"
-    "operators as text, and --draw writes a drawing of them as SVG.\n";
+    "Runs a program that export.save wrote. The first --input file is the program's first input, and so on;\n"
+    "the first result is written to the first --output file, and so on. --times runs the program N times,\n"
+    "which trains the model if each run takes a training step. --save writes the program with the tensors after\n"
+    "the last run. --print writes the operators as text, and --draw writes a drawing of them as SVG.\n";
 
 // Returns the positive number that a text represents, or 0 if it is not a positive number.
 size_t count_of(std::string_view text) {

@@ -58,10 +58,11 @@ class Slab:
 
 
 class OwnedArena(ArenaOwner):
-    """An arena created by this process: its free ranges, sorted and not adjacent, and the slabs of small blocks.
+    """An arena that this process has created, with its free ranges and the slabs of small blocks.
 
-    The number of ranges does not grow with the number of small blocks, and slabs are found by offset or size,
-    so that a small block is reserved and freed in constant time."""
+    The free ranges are sorted, and no two of them are adjacent. A small block is reserved and freed in
+    constant time, because its slab is found by offset or size, and because the number of ranges does not grow
+    with the number of small blocks."""
 
     def __init__(self, heap: Heap, size: int) -> None:
         self.heap: Heap = heap
@@ -160,7 +161,10 @@ class OwnedArena(ArenaOwner):
 
 
 class Heap:
-    """The arenas that this process has created. Methods other than `allocate` and `trim` must be called under `guard`."""
+    """The arenas that this process has created.
+
+    `allocate` and `trim` acquire the lock `guard`. The caller of any other method must hold this lock.
+    """
 
     def __init__(self) -> None:
         self.arenas: list[OwnedArena] = []
@@ -178,11 +182,12 @@ class Heap:
         Raises OutOfMemoryError if a large block would exceed a memory limit; only large blocks are checked.
 
         If `solo` is true, the block is shared individually rather than as one of a sequence of batches. When
-        the last process drops the block, its pages are always returned to the system in two cases:
+        the last process drops a block of at least `KEEP_BYTES` bytes, the pages of the block are always
+        returned to the system. The pages of a block of at least `PUNCH_BYTES` bytes are always returned in
+        two cases:
 
-        * The block has at least `KEEP_BYTES` bytes.
-        * The block has at least `PUNCH_BYTES` bytes. In addition, either `solo` is true and the block does
-          not follow several allocations of the same size, or `solo` and `reuse` are both false."""
+        * `solo` is true, and the block does not follow several allocations of the same size.
+        * `solo` and `reuse` are both false."""
         size = _rounded(nbytes)
         if size >= KEEP_BYTES:
             _check_limit(nbytes)
@@ -199,7 +204,10 @@ class Heap:
             return block, block.view()
 
     def take_back(self, owned: OwnedArena, block: Block, returned: bool) -> None:
-        """Free a block without views in this process, or add it to `lent` if another process may use it."""
+        """Free a block whose last view in this process was dropped.
+
+        If another process may still use the block, add it to `lent` instead.
+        """
         if block.lent:  # this process received the block in a message; it is still in the list
             return
         if returned or not block.sent:

@@ -14,21 +14,23 @@ that it *holds* in a separate table, which is ignored when the process has ended
 * A message that contains tensors carries one *lock descriptor* per arena: a new open file description that holds shared
   locks on ranges which contain the message's blocks. The descriptor exists as long as the message. The sender may therefore
   drop the tensor, or end, before the message is read. If a message is never read, its blocks are freed when the socket is
-  closed. The sender keeps the last lock descriptor open until it drops one of its blocks, and sends it again with the next
-  message that contains the same blocks.
+  closed. The sender keeps the lock descriptor of its last message open until the sender drops one of the message's blocks.
+  If the next message contains the same blocks, it carries the same descriptor.
 * A forked child gets its own slot, whose table contains the blocks that the parent held at the time of the fork. If no slot
   or descriptor is left for the child, the parent holds these blocks until it ends, and the child must get a slot before it
   can receive other blocks.
 * A block is free if no message and no table of a locked slot contains it. To check a block, a process first takes an
   exclusive lock on it, which is possible only if no message contains the block, and then reads the tables. While the process
   holds this lock, no other process can send the block, because sending needs a lock, too. A receiver enters a block in its
-  table before it releases the message's lock. The owner of an arena checks whether its blocks are free when it needs memory.
+  table before it releases the message's lock. When the owner of an arena needs memory, it checks which of the arena's blocks
+  are free.
 * The last process that drops a large block that was shared individually returns its pages to the system; see
-  `Block.returns_pages`. Processes that drop such a block at the same time do so one after the other: each locks the byte at
-  `_DROP_LOCKS` plus the block's offset meanwhile, so that one of them finds that no other process holds the block.
+  `Block.returns_pages`. While a process drops such a block, it locks the byte at `_DROP_LOCKS` plus the block's offset. If
+  several processes drop the block at the same time, the last one to get this lock finds that no other process holds the
+  block.
 
-The number of locks depends on the numbers of processes and unread messages, but not on the number of tensors. This is
-important because the kernel searches all locks of a file for every lock, unlock and close.
+The number of locks depends on the numbers of processes and unread messages, but not on the number of tensors. A large number
+of locks would be slow, because the kernel searches all locks of a file for every lock, unlock and close.
 """
 
 from __future__ import annotations
@@ -131,10 +133,10 @@ _last_locks: MessageLocks | None = None
 
 
 class Block:
-    """A block of an arena. This process uses the block, or owns the arena.
+    """A block of an arena, in a process that uses the block or owns the arena.
 
-    `views` is the number of this process's memoryviews over the block. The process's table contains the block while this
-    number is not 0. A deleted view is counted until `Guard` has processed its deletion."""
+    `views` is the number of this process's memoryviews of the block. The process's table contains the block while `views`
+    is not 0. A deleted view is counted until `Guard` has processed its deletion."""
 
     __slots__ = ("arena", "lent", "nbytes", "offset", "sent", "size", "solo", "view_ref", "views")
 
@@ -181,7 +183,7 @@ def _dropped(block: Block, _: object) -> None:
 
 
 class Arena:
-    """A memfd mapped into this process.
+    """A shared-memory file (memfd) that is mapped into this process.
 
     `owner` is the `OwnedArena` in the process that created the arena, and None in other processes."""
 
@@ -250,10 +252,11 @@ class Arena:
     def _return_pages_if_last(self, block: Block) -> bool:
         """Return the pages of a block that is being dropped to the system, unless another process uses the block.
 
-        Return whether this process returned the pages. Meanwhile, the block stays in the table of this process, so that its
-        owner does not use the memory for another block. If several processes drop the block at the same time, they check it
-        one after the other. A lock that is not exclusive belongs to a message or to a process that may send it again; the
-        process that reads the message, or may send it, will drop the block later."""
+        Return whether this process returned the pages. During the call, the block stays in the table of this process, so
+        that the owner of the arena does not use the memory for another block. If several processes drop the block at the
+        same time, they check it one after the other. If another process has a shared lock on the block, a message contains
+        the block, or a process may send a message with the block again. The pages are then not returned, because a process
+        that uses the message will drop the block later."""
         dropping = _DROP_LOCKS + block.offset
         _set_lock(self.locks, fcntl.F_WRLCK, dropping, wait=True)
         try:
@@ -273,7 +276,7 @@ class Arena:
     def write(self, block: Block, data: memoryview) -> None:
         """Write `data` to the beginning of a block with a system call instead of through the mapping.
 
-        Writing through the mapping takes twice as long if the memory has no pages yet, since each page causes a page fault.
+        If the memory has no pages yet, the system call takes half as long, since it causes no page faults.
 
         Raises OutOfMemoryError if the system has no pages left."""
         done, data = 0, data.cast("B")
@@ -357,7 +360,7 @@ class Arena:
     def lock_message(self, offsets: set[int]) -> MessageLocks:
         """Return the lock descriptor of a message with these blocks of this arena. Call under `guard`.
 
-        The descriptor is the previous message's if that message contains the same blocks."""
+        If the previous message contains the same blocks, return the descriptor of that message."""
         global _last_locks
         if _last_locks is not None and _last_locks.arena is self and _last_locks.offsets == offsets:
             return _last_locks
@@ -408,7 +411,7 @@ def track_lock_fd(fd: int) -> None:
 
 
 def lock_blocks(fd: int, start: int, length: int) -> None:
-    """Use a lock descriptor to lock the blocks that begin in a range. Wait while their owner checks them."""
+    """Use a lock descriptor to lock the blocks that begin in a range. Wait while another process checks one of them."""
     _set_lock(fd, fcntl.F_RDLCK, start, length, wait=True)
 
 
@@ -433,7 +436,7 @@ def _table_bytes(size: int) -> int:
 
 
 def _claim_slot(fd: int, size: int) -> tuple[int, mmap.mmap]:
-    """Claim a slot of an arena. Return a new descriptor, which locks the slot, and the slot's empty table."""
+    """Claim a slot of an arena. Return the descriptor that holds the lock of the slot, and the empty table of the slot."""
     locks = reopen(fd)
     try:
         for slot in range(SLOTS):

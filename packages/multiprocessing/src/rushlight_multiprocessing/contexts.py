@@ -43,7 +43,10 @@ class _WithTensors:
 
 
 class _WithShareOfThreads(_WithTensors):
-    """Mixin for processes that start with the parent's number of threads divided by the number of its running children."""
+    """Mixin for processes that start with a share of the parent's number of threads.
+
+    The share is this number divided by the number of running children of the parent, including the new one.
+    """
 
     @classmethod
     def _Popen(cls, process_obj: Any) -> Any:
@@ -93,7 +96,7 @@ class _Shared:
     _name: str
 
     def Pipe(self, duplex: bool = True) -> tuple[Connection, Connection]:
-        """Return two connected ends; see `rushlight_multiprocessing.Pipe`."""
+        """Return the two connected ends of a pipe; see `rushlight_multiprocessing.Pipe`."""
         return Pipe(duplex)
 
     def Queue(self, maxsize: int = 0) -> Queue:

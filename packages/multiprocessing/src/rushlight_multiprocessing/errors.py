@@ -11,7 +11,7 @@ __all__ = ["ProcessException", "ProcessExitedException", "ProcessRaisedException
 class ProcessException(Exception):  # noqa: N818 (PyTorch's name)
     """Raised when a process started by `spawn` fails.
 
-    `error_index` is the number of the process; `pid` and `error_pid` are its process id.
+    `error_index` is the index of the process, from 0 to nprocs - 1; `pid` and `error_pid` are its process ID.
 
     Example:
         >>> ProcessException("it failed", 1, 4321).pid

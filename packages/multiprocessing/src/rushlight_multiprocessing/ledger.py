@@ -2,9 +2,10 @@
 
 A `Ledger` is an anonymous file that all processes of a queue map into memory. Each process has a slot with two numbers: how
 many objects it has put into the queue but not yet sent, and how many tasks it has taken but not yet reported as done. The
-process locks its slot with a lock of an open file description. The kernel releases this lock when the process ends for any
-reason, so the numbers of a process that has ended are recognized and removed. A second lock of the same kind protects the
-counts of all processes, unless a docstring says otherwise. It is also released if the process that holds it is killed.
+process locks its slot with an open file description lock (`F_OFD_SETLK`). The kernel releases this lock when the process
+ends for any reason, so the numbers of a process that has ended are recognized and removed. A second lock of the same kind,
+the lock of the ledger, protects the counts of all processes. The kernel also releases this second lock if the process that
+holds it is killed.
 
 Note [Room without a lock]
 Locking the ledger takes a sixth of the time that sending a small message takes. If a queue has a limit and seems to have
@@ -19,8 +20,8 @@ but never more. If there seems to be no room, the process locks the ledger and r
 ended.
 
 A process without a slot can only take objects, and each object that it takes makes room for another one. As long as only one
-process has had a slot, this process reads the counts once, and reads them again only after it has put as many objects as
-there was room for. For each of these objects, it only checks that no other process has claimed a slot.
+process has ever had a slot, this process computes how many objects there is room for, and reads the counts again only after
+it has put that many objects. For each of these objects, it only checks that no other process has claimed a slot.
 """
 
 from __future__ import annotations
@@ -163,7 +164,7 @@ class Ledger:
                 self._free(word, _LOST)
 
     def leave(self) -> None:
-        """Free the slot of this process. Other processes can still report the tasks that it took as done."""
+        """Free the slot of this process. Other processes can still report that the tasks of this process are done."""
         if self._slot is not None:
             self._free(self._slot, _ORPHANED)
 

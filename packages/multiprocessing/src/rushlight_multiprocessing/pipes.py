@@ -10,10 +10,10 @@ The sockets keep the boundaries of messages (SOCK_SEQPACKET). The kernel sends a
 all. A process that is killed meanwhile therefore leaves no part of a message in the socket. Any number of processes may send
 and receive without a lock, which a killed process could not release.
 
-The kernel also reports the total size of the messages in a pipe, and this size stays correct when a process is killed. To
-obtain the number of messages from the size, each message of a pipe with `counted=True` is padded so that its length is 1
-more than a multiple of `_UNIT`. The number of messages is the remainder of the total size divided by `_UNIT`, because the
-buffer of the socket is too small for `_UNIT` messages.
+The kernel also reports the total size of the messages in a pipe, and this size stays correct when a process is killed. In
+a pipe with `counted=True`, the number of messages is computed from this size: each message is padded so that its length is 1
+more than a multiple of `_UNIT`, so the number of messages is `size % _UNIT`. The buffer of the socket is too small for
+`_UNIT` messages or more.
 """
 
 from __future__ import annotations
@@ -143,7 +143,10 @@ class Connection(standard.Connection):
             )
 
     def wait_for_room(self, timeout: float | None = None) -> bool:
-        """Wait until a message can be sent without waiting for the reader, or all readers have closed the pipe."""
+        """Wait until a message can be sent without waiting for the reader, or until all readers have closed the pipe.
+
+        Return False if neither happens within `timeout` seconds.
+        """
         poller = select.poll()
         poller.register(self._handle, select.POLLOUT)
         return bool(poller.poll(None if timeout is None else timeout * 1000))
@@ -292,7 +295,7 @@ def Pipe(duplex: bool = True, *, copy: bool = False, counted: bool = False) -> t
     """Return two connected `Connection` objects.
 
     Arguments:
-        duplex: whether both ends can read and write. Otherwise, the first end can only read, and the second can only write.
+        duplex: whether both ends can read and write. If False, the first end can only read, and the second can only write.
         copy: whether tensors that are not in shared memory are sent as copies; see `Connection`.
         counted: whether the messages in the pipe can be counted; see `Connection.waiting`.
 

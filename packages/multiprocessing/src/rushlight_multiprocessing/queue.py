@@ -3,9 +3,9 @@
 An object is pickled by the thread that calls `put`. `put` therefore raises the errors of pickling, and later changes of the
 object are not sent.
 
-A queue stays usable when one of its processes is killed at any time: messages are sent and received whole without locks (see
-Note [Messages are whole] in `pipes.py`), and the unsent objects of a process are counted only while it runs (see
-`ledger.py`). Objects that the killed process had received, or had not yet sent, are lost.
+A queue stays usable when one of its processes is killed at any time: each message is sent and received as a whole, without
+locks (see Note [Messages are whole] in `pipes.py`), and the unsent objects of a process are counted only while the process
+runs (see `ledger.py`). Objects that the killed process had received, or had not yet sent, are lost.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Queue:
     """A queue whose `put` blocks only when `maxsize` objects are in it.
 
     `put` writes a small object to the pipe if the pipe has room and no earlier object is still waiting to be written.
-    Otherwise, a separate thread writes the object, which takes longer because two threads run alternately.
+    In all other cases, a separate thread writes the object, which takes longer because of the switch between threads.
 
     Raises Full and Empty like the queues of the standard module, and ValueError after `close`.
 
@@ -209,7 +209,7 @@ class Queue:
     def _announce(change: Any) -> None:
         """Wake one of the processes that wait for `change`.
 
-        This process may wake another one. Processes that are not woken look again after `_LOOK_AGAIN` seconds."""
+        The woken process may wake a further process. Processes that are not woken look again after `_LOOK_AGAIN` seconds."""
         if change._semlock._is_zero():
             change.release()
 

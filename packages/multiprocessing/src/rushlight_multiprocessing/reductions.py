@@ -45,7 +45,7 @@ ITEM_BYTES = 16  # the size of the largest dtype
 
 
 class OutgoingBlocks:
-    """The shared-memory blocks of an outgoing message, by arena."""
+    """The shared-memory blocks of an outgoing message, grouped by arena (the file that contains a block)."""
 
     def __init__(self) -> None:
         self.arenas: list[Arena] = []
@@ -74,9 +74,9 @@ class OutgoingBlocks:
 
 
 class IncomingBlocks:
-    """The attached arenas and the lock descriptors of a received message.
+    """The arenas (shared-memory files) and the lock descriptors of a received message.
 
-    A block is held as soon as its tensor is rebuilt."""
+    When a tensor is rebuilt, the process records that it holds the tensor's block; see Note [When a block is freed]."""
 
     def __init__(self, arenas: list[Arena], lock_fds: Sequence[int], is_tensor: bool) -> None:
         self.lock_fds: Sequence[int] = lock_fds
@@ -253,7 +253,7 @@ def loads(data: Any, incoming: IncomingBlocks | None) -> Any:
 
 
 def attach(key: int, size: int, fd: int) -> Arena:
-    """Return the arena of a received descriptor, mapping it if necessary."""
+    """Return the arena with the key `key`. If this process has not mapped it yet, map its file, the descriptor `fd`."""
     with guard:
         arena = attached.get(key)
         if arena is None:
@@ -352,7 +352,7 @@ def _with_class(
 
 
 class _StartedProcess:
-    """The lock descriptors of a process that is being started, one per arena."""
+    """The lock descriptors that a process gets when it is started, one for each arena of its arguments."""
 
     def __init__(self) -> None:
         self.lock_fds: dict[Arena, tuple[int, Any]] = {}

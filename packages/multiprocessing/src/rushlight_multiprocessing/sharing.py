@@ -27,7 +27,7 @@ def share_memory_(data: Memory) -> Memory:
     """Move a storage, or the storage of a tensor, to shared memory in place, and return the argument.
 
     Afterwards, all tensors that use the storage are in shared memory, and a process that receives one of these tensors uses
-    the same memory. Moving copies the data once. An argument that is already in shared memory is returned unchanged.
+    the same memory. The move copies the data once. An argument that is already in shared memory is returned unchanged.
 
     Raises RuntimeError if the tensor is not on the CPU, or requires grad and is not a leaf.
 
@@ -76,7 +76,7 @@ def empty(size: Sequence[int], dtype: core.dtype) -> core.Tensor:
 
 
 def empty_storage(nbytes: int, solo: bool) -> core.UntypedStorage:
-    """Return an uninitialized storage in shared memory; see `Heap.allocate`."""
+    """Return an uninitialised storage in shared memory; see `Heap.allocate`."""
     _, view = heap().allocate(nbytes, solo)
     return storage_over(view, 0, nbytes)
 

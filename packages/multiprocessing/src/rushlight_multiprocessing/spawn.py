@@ -179,8 +179,8 @@ def spawn(
         fn: the function.
         args: further arguments, which follow the number of the process.
         nprocs: the number of processes.
-        join: whether to wait for the processes. Otherwise a `ProcessContext` is returned, with which they can be joined
-            later.
+        join: whether to wait for the processes. If False, a `ProcessContext` is returned, whose method `join` waits for
+            the processes.
         daemon: whether the processes are daemons, which end with the calling process.
         start_method: must be "spawn"; use `start_processes` for other start methods.
 

@@ -1,8 +1,9 @@
 """A pool of processes that raises an error for a task if the process that runs the task ends without a result.
 
-The standard pool replaces such a process, and waits for the result of the task forever. In this pool, tasks are numbered.
-Each process has a word, an integer in memory that it shares with the pool, to which it writes the number of its task. When
-a process ends, the pool compares the words with the tasks that have no result yet, and so finds the tasks that are lost.
+The standard pool replaces such a process, and waits for the result of the task forever. This pool numbers the
+tasks. Each process has a word, an integer in memory that it shares with the pool, to which it writes the
+number of its task. When a process ends, the pool compares the words with the tasks that have no result yet,
+and so finds the tasks that are lost.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class Pool(standard.Pool):
 
 
 class _Words:
-    """One word per process, an integer in shared memory. A word is written and read in one instruction."""
+    """An array in shared memory with one word, an integer, per process. Words are accessed atomically."""
 
     def __init__(self, fd: int | None = None) -> None:
         if fd is None:
@@ -155,7 +156,7 @@ class _Tasks:
     def get_result(self) -> tuple[Any, Any, Any] | None:
         """Wait for a result. Return the job of the task, the index of the task in this job, and the result.
 
-        The result None tells the pool's thread that calls this method to end."""
+        Return None if the pool's thread that calls this method must end."""
         while not self._received:
             message = self.results.get()
             if message is None:
@@ -182,7 +183,7 @@ class _Tasks:
     # The following methods are called by the thread that manages the processes.
 
     def started(self, worker: _Worker) -> int:
-        """Register a new process, and return the index of the word that it uses; see `_Words`."""
+        """Register a new process, and return the index of its integer in `_Words`."""
         if not self._free_words:
             raise ValueError(f"Pool(processes): must be at most {_MAX_PROCESSES}")
         word = self._free_words.popleft()

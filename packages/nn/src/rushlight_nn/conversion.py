@@ -27,8 +27,8 @@ def set_overwrite_module_params_on_conversion(value: bool) -> None:
     """Set whether conversions of modules, such as `to`, create new parameters and leave the previous ones unchanged.
 
     Args:
-        value: True to create new parameters, or False (the default) to keep the objects. The objects are also kept
-            while :func:`set_swap_module_params_on_conversion` is on.
+        value: True to create new parameters, or False (the default) to keep the parameter objects. While
+            :func:`set_swap_module_params_on_conversion` is on, conversions always keep the parameter objects.
 
     Example:
         >>> layer = nn.Linear(2, 2)
@@ -43,7 +43,7 @@ def set_overwrite_module_params_on_conversion(value: bool) -> None:
 
 
 def get_swap_module_params_on_conversion() -> bool:
-    """Return whether parameters and buffers remain the same objects when a state is assigned to a module.
+    """Return whether `load_state_dict(assign=True)` keeps the parameter and buffer objects of a module.
 
     Example:
         >>> torch.__future__.get_swap_module_params_on_conversion()
@@ -53,14 +53,14 @@ def get_swap_module_params_on_conversion() -> bool:
 
 
 def set_swap_module_params_on_conversion(value: bool) -> None:
-    """Set whether parameters and buffers remain the same objects when a state is assigned to a module.
+    """Set whether `load_state_dict(assign=True)` keeps the parameter and buffer objects of a module.
 
     If the setting is on, `load_state_dict` calls `Tensor.module_load` of each parameter and buffer with the tensor in the
     state, and sets the `data` of the parameter or buffer to the result. An optimizer that was created before
     `load_state_dict(assign=True)` therefore continues to update the module. The gradients of the parameters become None.
 
     Args:
-        value: True to keep the objects, or False (the default) to replace them in `load_state_dict(assign=True)`.
+        value: True to keep the objects, or False (the default) to replace them.
 
     Example:
         >>> layer, state = nn.Linear(2, 2), nn.Linear(2, 2).double().state_dict()

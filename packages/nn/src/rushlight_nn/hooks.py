@@ -221,8 +221,9 @@ def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHan
 def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(module, grad_input, grad_output)` for every module, after computing the gradients of the module's inputs.
 
-    This is an older name of :func:`register_module_full_backward_hook`. While a hook of one of the two functions is
-    registered, the other function raises RuntimeError.
+    The hook is called in the same way as a hook of :func:`register_module_full_backward_hook`, which is the
+    newer function. While hooks of one of these two functions are registered, the other function raises
+    RuntimeError.
 
     Raises:
         RuntimeError: a hook of :func:`register_module_full_backward_hook` is registered.
@@ -236,7 +237,10 @@ def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
 
 
 def _one_kind(before: bool | None, full: bool, where: str) -> bool:
-    """Return `full`. Raise RuntimeError if the backward hooks that are already registered are of the other kind."""
+    """Return `full`, which is true for a hook of `register_full_backward_hook`.
+
+    Raise RuntimeError if `before`, the value of `full` for the earlier hooks, is different.
+    """
     if before is not None and before != full:
         raise RuntimeError(
             f"backward hooks of {where}: register_full_backward_hook and register_backward_hook "
@@ -390,7 +394,7 @@ class Hooks:
         gradients of positional arguments. A return value other than None replaces `grad_input`. The hook
         requires an implementation of autograd, such as rushlight-autograd.
 
-        Raises RuntimeError if the module has a hook of :meth:`register_backward_hook`.
+        Raises RuntimeError if :meth:`register_backward_hook` was called before for this module.
         """
         self._is_full_backward_hook = _one_kind(
             self._is_full_backward_hook, True, f"this {type(self).__name__}"
@@ -398,9 +402,11 @@ class Hooks:
         return self._register_call_hook("_backward_hooks", hook, prepend, {})
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(module, grad_input, grad_output)`: an older name of :meth:`register_full_backward_hook`.
+        """Call `hook(module, grad_input, grad_output)` as :meth:`register_full_backward_hook` does.
 
-        Raises RuntimeError if the module has a hook of :meth:`register_full_backward_hook`.
+        `register_full_backward_hook` is the newer method. A module cannot use both methods.
+
+        Raises RuntimeError if :meth:`register_full_backward_hook` was called before for this module.
         """
         self._is_full_backward_hook = _one_kind(
             self._is_full_backward_hook, False, f"this {type(self).__name__}"
@@ -573,7 +579,11 @@ _identity_function: Any = None
 def _identity(
     ready: Callable[[tuple[Any, ...]], tuple[Any, ...]], tensors: list[Tensor]
 ) -> tuple[Tensor, ...]:
-    """Return views of `tensors`. The backward pass replaces the tuple of their gradients by `ready(gradients)`."""
+    """Return views of `tensors`.
+
+    The backward pass calls `ready` with the tuple of the views' gradients. The tuple that `ready` returns
+    contains the gradients of `tensors`.
+    """
     global _identity_function
     if _identity_function is None:
         _identity_function = _make_identity_function()

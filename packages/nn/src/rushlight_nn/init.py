@@ -414,6 +414,8 @@ def kaiming_uniform_(
 ) -> Tensor:
     """Fill a weight with uniformly distributed numbers of variance gain² / fan (He et al. 2015).
 
+    `mode` selects whether fan is fan_in or fan_out.
+
     Args:
         tensor: the weight, which is returned.
         a: the negative slope of "leaky_relu".
@@ -447,6 +449,8 @@ def kaiming_normal_(
     generator: Any = None,
 ) -> Tensor:
     """Fill a weight with normally distributed numbers of variance gain² / fan (He et al. 2015).
+
+    `mode` selects whether fan is fan_in or fan_out.
 
     Args:
         tensor: the weight, which is returned.

@@ -445,7 +445,7 @@ class Module(Traversal, Hooks, State):
         return self
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Leave the module unchanged, and warn at the first call that there is no compiler; see `rushlight.compile`."""
+        """Leave the module unchanged. The first call warns that there is no compiler; see `rushlight.compile`."""
         core.compile(self, *args, **kwargs)
 
     def train(self, mode: bool = True) -> Self:

@@ -179,10 +179,10 @@ class State:
         Raises:
             TypeError: `state_dict` is not a mapping.
             RuntimeError: the state does not fit the module. The message lists all errors. The error leaves
-                the module unchanged, except in two cases. If an extra state was set before the first error
-                was found, the entries up to the last such extra state are loaded. If the only errors are
+                the module unchanged, except in two cases. First, if an extra state is reached before an error
+                is found, the extra state and all entries before it are loaded. Second, if the only errors are
                 missing or unexpected keys and a module has a post-hook, all entries that fit are loaded,
-                because the post-hook might remove the keys from the lists.
+                because the post-hook might accept these keys.
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(
@@ -402,5 +402,8 @@ class State:
         return table.add((hook, with_module))
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(module, incompatible_keys)` after loading. The hook may remove keys from the lists, to ignore them."""
+        """Call `hook(module, incompatible_keys)` after loading.
+
+        The hook may remove keys from `missing_keys` and `unexpected_keys`. A removed key is not an error.
+        """
         return self._hook_table("_load_state_dict_post_hooks").add(hook)  # type: ignore[attr-defined]

@@ -23,7 +23,10 @@ def _own_buffers(module: Any) -> Iterable[tuple[str, Any]]:
 
 
 class Traversal:
-    """The part of Module that iterates over its tree. An object with several names is visited once, under its first name."""
+    """The methods of Module that iterate over the module and its descendants.
+
+    By default, an object with several names is visited once, under its first name.
+    """
 
     def _named_members(
         self,

@@ -360,7 +360,10 @@ class EventList(list[Any]):
 
 
 def _is_transposed(convolution: FunctionEvent, operators: dict[int, FunctionEvent]) -> bool:
-    """Return whether a transposed convolution called `convolution` or the forward operator whose gradient it computes."""
+    """Return whether an operator `conv_transpose` called `convolution`.
+
+    If `convolution` computes a gradient, return whether `conv_transpose` called the forward operator.
+    """
     caller = convolution.cpu_parent
     if caller is not None and caller.kind == "node" and caller.sequence_nr in operators:
         caller = operators[caller.sequence_nr].cpu_parent

@@ -23,7 +23,7 @@ class MemoryPoint(NamedTuple):
 
 
 class Recording:
-    """The events of one recording, or of one window of a schedule. `header` and `raw` are passed to sinks.
+    """The events of one recording, or of one window of a schedule. A sink receives `header` and the events in `raw`.
 
     Methods raise RuntimeError if the required data were not recorded, and ValueError if a metric is unknown.
 
@@ -72,7 +72,7 @@ class Recording:
         return points
 
     def write_to(self, sink: Sink) -> None:
-        """Pass the header and all events to a sink."""
+        """Pass the header and all events to a sink, which writes them in its format."""
         sink.begin(self.header)
         for event in self.raw:
             sink.event(event)

@@ -129,8 +129,8 @@ class profile:  # noqa: N801  PyTorch's name
         with_stack: whether to record the Python stack of each operator call.
         with_flops: whether to count the floating-point operations of common operators; this records shapes.
         with_modules: not supported.
-        buffer_events: the number of events that are stored for each thread in one window, 64 bytes each. Later events
-            are counted and dropped.
+        buffer_events: the number of events that can be stored for each thread in one window, 64 bytes each.
+            Any further events of the thread are counted, but not stored.
 
     Threads that Python starts during the recording are recorded; a thread that was already running is recorded from its
     first `record_function` on. `start` raises RuntimeError while another profile records.
@@ -300,11 +300,11 @@ class profile:  # noqa: N801  PyTorch's name
     # --- what was recorded ----------------------------------------------------------------------------------
 
     def add_metadata(self, key: str, value: str) -> None:
-        """Attach a string as metadata to every window that ends after this call."""
+        """Attach a string as metadata to every recording that ends after this call."""
         self._metadata[key] = value
 
     def add_metadata_json(self, key: str, value: str) -> None:
-        """Parse `value` as JSON, and attach the result as metadata to every window that ends after this call.
+        """Parse `value` as JSON, and attach it as metadata to every recording that ends after this call.
 
         Raises ValueError if `value` is not valid JSON.
         """
@@ -370,7 +370,7 @@ class profile:  # noqa: N801  PyTorch's name
 
 
 def recorded_data() -> dict[str, bool] | None:
-    """Return whether shapes, memory and stacks are being recorded, or None if no profile records.
+    """Return a dict that says whether shapes, memory and stacks are recorded, or None if no profile records.
 
     Example:
         >>> with torch.profiler.profile(record_shapes=True):
@@ -466,7 +466,10 @@ def _check_activities(activities: Iterable[ProfilerActivity] | None) -> set[Prof
 
 
 def _name_threads(threads: dict[int, str]) -> dict[int, str]:
-    """Return the names of the running threads by thread number, the main thread first."""
+    """Return a dict from the numbers of the recorded threads to their names, with the main thread first.
+
+    Threads that are still running have their current names.
+    """
     named = {thread.native_id: thread.name for thread in threading.enumerate()}
     main = threading.main_thread().native_id
     order = sorted(threads, key=lambda number: number != main)

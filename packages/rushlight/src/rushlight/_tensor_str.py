@@ -1,4 +1,4 @@
-"""Functions that print tensors, under PyTorch's module path, for classes that are printed in the same way."""
+"""Functions that print tensors, under PyTorch's module path. Libraries use them to print tensor classes of their own."""
 
 from __future__ import annotations
 

@@ -28,7 +28,10 @@ def _unflatten_dense_tensors(flat: Tensor, tensors: Sequence[Tensor]) -> tuple[T
 
 
 def _take_tensors(tensors: Sequence[Tensor], size_limit: int) -> Iterator[list[Tensor]]:
-    """Group tensors by dtype, and yield lists of at most `size_limit` bytes. A larger tensor has a list of its own."""
+    """Group tensors by dtype, and yield lists of at most `size_limit` bytes.
+
+    A tensor of more than `size_limit` bytes is the only element of its list.
+    """
     lists: dict[Any, tuple[list[Tensor], int]] = {}
     for tensor in tensors:
         size = tensor.numel() * tensor.element_size()

@@ -25,7 +25,7 @@ def get_device_module(device: Any = None) -> Any:
     """Return the module of functions for a device type: `rushlight.cpu` or `rushlight.cuda`.
 
     Args:
-        device: a device or its name; by default the accelerator, or the CPU if there is none.
+        device: a device or its name; by default a CUDA device, or the CPU if `torch.cuda.is_available()` is False.
 
     Raises:
         RuntimeError: the device is neither a CPU nor a GPU.

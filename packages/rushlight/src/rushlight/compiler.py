@@ -93,10 +93,12 @@ def cudagraph_mark_step_begin() -> None:
 
 
 class set_stance:  # noqa: N801
-    """Store how `compile` should treat functions. The setting has no effect. Use as a call, context manager or decorator.
+    """Accept PyTorch's setting for `compile`, which has no effect here.
+
+    `set_stance` can be called, entered by a `with` statement, or used as a decorator.
 
     Args:
-        stance: the name of a way to compile, such as "force_eager"; it is only stored.
+        stance: the setting, such as "force_eager"; it is only stored.
 
     Example:
         >>> with torch.compiler.set_stance("force_eager"):

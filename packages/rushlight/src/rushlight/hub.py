@@ -20,7 +20,7 @@ from rushlight_nn.serialization import load as _load
 
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 
-#: Eight or more digits of a file's SHA-256, at the end of its name: `resnet18-5c106cde.pth`.
+#: The digits of a file's SHA-256 at the end of the file's name: `5c106cde` in `resnet18-5c106cde.pth`.
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
 
 _dir: str | None = None
@@ -66,12 +66,12 @@ def set_dir(d: str | os.PathLike[str]) -> None:
 
 
 def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, progress: bool = True) -> None:
-    """Download a file to `dst`. If the download fails, no file is left.
+    """Download a file to `dst`. If the download fails, `dst` is not changed.
 
     Args:
         url: the address.
         dst: the path of the file.
-        hash_prefix: the hexadecimal digits with which its SHA-256 must begin.
+        hash_prefix: the hexadecimal digits with which the SHA-256 of the file must begin.
         progress: has no effect, because no progress is shown.
 
     Raises:
@@ -118,7 +118,8 @@ def load_state_dict_from_url(
         model_dir: the folder in which the file is kept; by default `checkpoints` in `get_dir()`.
         map_location: the device of the tensors.
         progress: has no effect, because no progress is shown.
-        check_hash: whether the digits at the end of the file's name must be the first digits of its SHA-256.
+        check_hash: whether to check, after the download, that the digits at the end of the file's name are the first
+            digits of the file's SHA-256.
         file_name: the name of the file in the folder; by default the name in the address.
         weights_only: has no effect, because files that contain anything but data always raise an error.
 

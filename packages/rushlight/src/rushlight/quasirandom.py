@@ -22,7 +22,7 @@ class SobolEngine:
         seed: seed of the scrambling; by default a number from the default generator.
 
     Shape:
-        - `draw(n)` returns (n, dimension), and `draw_base2(m)` (2^m, dimension).
+        - Result of `draw(n)`: (n, dimension). Result of `draw_base2(m)`: (2^m, dimension).
 
     Raises:
         ImportError: SciPy, which has the table of Joe and Kuo (2008), is not installed.

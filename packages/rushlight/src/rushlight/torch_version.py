@@ -16,8 +16,8 @@ _STAGES = {"dev": -4, "a": -3, "alpha": -3, "b": -2, "beta": -2, "c": -1, "rc": 
 def _key(version: Any) -> tuple[tuple[int, ...], int, int, bool]:
     """Return the key by which versions are sorted.
 
-    The key consists of the numbers without zeros at the end, the stage, the number of the stage, and whether there is a
-    local part.
+    The key of "2.1.0rc3+cpu" is ((2, 1), -1, 3, True): the release without zeros at its end, the stage from `_STAGES`, the
+    number after the stage, and whether there is a local part.
     """
     if isinstance(version, Iterable) and not isinstance(version, str):
         version = ".".join(map(str, version))

@@ -23,8 +23,8 @@ def make_tensor(
 ) -> Tensor:
     """Return a tensor of random values from [low, high).
 
-    The default range is [-9, 9) for floating-point dtypes, for the real and for the imaginary part of complex dtypes,
-    [-9, 10) for signed integers and [0, 10) for unsigned integers. Bools are False or True with equal probability.
+    The default range is [-9, 10) for signed integers, [0, 10) for unsigned integers, and [-9, 9) for floating-point
+    numbers and for the real and imaginary parts of complex numbers. Bools are False or True with equal probability.
     Limits beyond the range of the dtype are replaced by the ends of this range.
 
     Args:

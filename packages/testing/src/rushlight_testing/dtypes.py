@@ -78,7 +78,8 @@ def accepted_dtypes(op: Op, alone: bool = False) -> set[str]:
 
     Args:
         op: the entry.
-        alone: whether to leave out samples in which a number or a `dtype` may select another dtype.
+        alone: whether to leave out samples in which a number or a `dtype` may convert the tensors to
+            another dtype.
 
     Example:
         >>> from rushlight_testing.operators import operators

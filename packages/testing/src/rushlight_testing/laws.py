@@ -1,9 +1,9 @@
 """Functions for the laws in ops/*.yaml, which test operators whose results no oracle can compute.
 
 A law (the key `law` of an entry) is a Python expression that must be true. If the entry has samples, the law is evaluated
-for each sample, with the arguments and `result` as NumPy arrays. If the entry has no samples, the law calls the operator
-itself, and may use the helpers of rushlight_testing.samples. Random numbers are drawn with a fixed seed and compared with
-distributions.
+for each sample, with the arguments and `result` as NumPy arrays. If the entry has no samples, the expression
+contains the call of the operator, and may use the helpers of rushlight_testing.samples. Random numbers are
+drawn with a fixed seed and compared with distributions.
 """
 
 from __future__ import annotations

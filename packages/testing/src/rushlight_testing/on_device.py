@@ -119,7 +119,7 @@ def _of_a_copy(name: str) -> None:
 
 
 def _then_moved(name: str, device: str) -> None:
-    """Replace a function whose results share memory with an array by one that returns copies on `device`."""
+    """Make the function `name` return copies on `device`, not tensors that share memory with an array."""
     original = getattr(core, name)
 
     def function(*args: Any, **kwargs: Any) -> Any:
@@ -131,9 +131,9 @@ def _then_moved(name: str, device: str) -> None:
 def _wait_where_errors_are_expected(device: str, skip_missing: bool) -> None:
     """Synchronize the device after calls of operators in tests and at the end of `pytest.raises`.
 
-    The device reports errors asynchronously, so an error would otherwise be raised too late. Also skip tests
-    for which a kernel is missing, since they could mistake the error of the missing kernel for the error that
-    they expect.
+    The device reports errors asynchronously, so without synchronization, an error would be raised too late.
+    If `skip_missing` is true, also skip tests for which a kernel is missing, since they could mistake the
+    error of the missing kernel for the error that they expect.
     """
     raises = pytest.raises
 

@@ -100,7 +100,7 @@ def boxed(op: Op, sample: Sample, name: str | None = None, extra: tuple[Any, ...
     Args:
         op: the entry.
         sample: the arguments.
-        name: the name of the form, by default the name of the entry.
+        name: the name of a form of the operator, such as "add_"; by default the name of the entry.
         extra: additional arguments, which follow the arguments of the sample.
 
     Example:

@@ -143,7 +143,7 @@ def pool(
     reduce: Callable[[Array], Any], x: Array, pooled: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
     ceil_mode: bool,
 ) -> Array:  # fmt: skip
-    """Return `reduce` of the part of the input in each window."""
+    """Apply `reduce` to the elements of the input in each window."""
     return _windows(
         x, pooled, kernel_size, stride, padding, dilation, ceil_mode, lambda seen, _: reduce(seen)
     )
@@ -186,7 +186,10 @@ def _windows(
 
 
 def adaptive_pool(reduce: Callable[[Array], Any], x: Array, output_size: Any, pooled: int) -> Array:
-    """Return `reduce` of m windows of n elements: window i has the positions [floor(i n / m), ceil((i + 1) n / m))."""
+    """Cover each dimension of n elements with m windows, and apply `reduce` to each window.
+
+    Window i has the positions [floor(i n / m), ceil((i + 1) n / m)).
+    """
     return _adaptive(reduce, x, _each(output_size, pooled))
 
 

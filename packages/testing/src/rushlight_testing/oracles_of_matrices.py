@@ -50,7 +50,7 @@ def lu_factor(a: Array) -> tuple[Array, Array]:
 def ldl_factor(a: Array, hermitian: bool) -> tuple[Array, Array, Array]:
     """Return the LDL factors in one array (L below the diagonal, D on it), the pivots, and LAPACK's INFO, which is 0.
 
-    The pivots are 1, 2, ..., so the matrices must not need pivoting.
+    The pivots are always 1, 2, ..., which is correct only for matrices that need no pivoting.
     """
 
     def one(m: Array) -> Array:

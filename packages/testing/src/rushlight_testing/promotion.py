@@ -58,9 +58,11 @@ def _pair(a: str, b: str) -> str:
 
 
 def _over(high: str | None, low: str | None) -> str | None:
-    """Return the dtype of operands of dtype `high` combined with operands of dtype `low`, which have less priority.
+    """Return the dtype to which operands of dtype `high` and operands of dtype `low` promote.
 
-    `low` affects the result only if its category is higher than that of `high`. None means that there are no operands.
+    The operands of dtype `high` take precedence, as tensors do over numbers: `low` affects the result only if
+    its category is higher, as for a float tensor and a complex number. If one of the dtypes is None, return
+    the other.
     """
     if high is None or low is None:
         return high or low
@@ -167,7 +169,7 @@ def result_dtypes(op: Op, arguments: dict[str, Any], count: int) -> list[str | N
         count: the number of results; a rule for a list of results applies to each of its items.
 
     Raises:
-        AssertionError: the entry declares another number of results.
+        AssertionError: the entry declares dtypes for more or fewer than `count` results.
 
     Example:
         >>> from rushlight_testing.operators import operators

@@ -188,7 +188,7 @@ class _Helpers:
         return self._make(values, (len(values),), self._dtype)
 
     def units(self, low: float = -3, high: float = 3, **kwargs: Any) -> _Group:
-        """Return samples of one tensor with several dimensions, transposed memory, no dimensions, or no elements."""
+        """Return samples of one tensor: of one or more dimensions, transposed, 0-d, and empty."""
         dtype = kwargs.pop("dtype", None)
 
         def make(*shape: int) -> Any:
@@ -198,7 +198,7 @@ class _Helpers:
         return _Group(((one,), dict(kwargs)) for one in shapes)
 
     def pairs(self, low: float = -3, high: float = 3, **kwargs: Any) -> _Group:
-        """Return samples of two tensors with equal or broadcastable shapes, other layouts, no dimensions, or no elements."""
+        """Return samples of two tensors: of equal shapes, of shapes that broadcast, transposed, 0-d, and empty."""
         dtype = kwargs.pop("dtype", None)
 
         def make(*shape: int) -> Any:

@@ -1,6 +1,6 @@
 """A pytest plug-in that runs a part of the parametrized tests: `pytest -p rushlight_testing.sampling --every-case 2 tests`.
 
-Of parametrized tests, the plug-in runs one in N cases, always the same ones. Tests without parameters are all run.
+Of parametrized tests, the plug-in runs about one in N cases, always the same ones. Tests without parameters are all run.
 """
 
 from __future__ import annotations

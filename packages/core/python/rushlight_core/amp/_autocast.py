@@ -301,7 +301,7 @@ def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: Any = None) ->
         fwd: the function; without it, a decorator is returned.
         device_type: the type of device whose autocast settings are used.
         cast_inputs: the dtype to which all floating-point arguments except float64 are converted while autocast is on;
-            `forward` then runs with autocast off. If None, arguments are not converted.
+            after this conversion, `forward` runs with autocast off. If None, arguments are not converted.
 
     Example:
         >>> class Product(torch.autograd.Function):

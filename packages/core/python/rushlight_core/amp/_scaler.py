@@ -100,7 +100,7 @@ class GradScaler:
 
         Raises:
             AssertionError: `scale` was never called, so the gradients are not scaled.
-            RuntimeError: the method was already called for this optimizer since the last update.
+            RuntimeError: `unscale_` or `step` was already called for this optimizer since the last update.
             ValueError: a gradient is float16, in which an unscaled gradient may underflow; parameters must be float32.
         """
         if not self._enabled:
@@ -125,7 +125,9 @@ class GradScaler:
         self._stages[optimizer] = (_UNSCALED, finite)
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """Divide the gradients by the scale and call `optimizer.step(*args, **kwargs)`, unless a gradient is not finite.
+        """Divide the gradients by the scale, and call `optimizer.step(*args, **kwargs)` if all gradients are finite.
+
+        If `unscale_` has already divided the gradients, they are not divided again.
 
         Raises:
             AssertionError: `scale` was never called, so the gradients are not scaled.
@@ -155,7 +157,7 @@ class GradScaler:
 
         Raises:
             AssertionError: `scale` was never called.
-            RuntimeError: no step was taken since the last update.
+            RuntimeError: `new_scale` is None, and neither `unscale_` nor `step` was called since the last update.
         """
         if not self._enabled:
             return

@@ -130,7 +130,8 @@ def isdtype(dtype: dtype, kind: Any) -> bool:
     Args:
         dtype: the dtype.
         kind: a dtype, "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating"
-            or "numeric", or a tuple of these. At least one element of a tuple must match.
+            or "numeric", or a tuple of these. For a tuple, return whether the dtype belongs to at least one
+            element.
 
     Raises:
         ValueError: the kind is unknown.

@@ -68,7 +68,8 @@ def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
 
     Shape:
         - Inputs: tensors whose sizes are equal except along `axis`.
-        - Output: the size along `axis` is the sum of the inputs' sizes. With `axis=None`: (n), the total number of elements.
+        - Output: the size along `axis` is the sum of the inputs' sizes. With `axis=None`: (n), where n is
+          the total number of elements.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -191,8 +192,9 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> T
         axis: the dimension; None repeats the elements of the flattened tensor.
 
     Shape:
-        - Output: the shape of the input, with the number of repeated slices as the size of dimension `axis`. If `axis` is
-          None: (m) for m repeated elements.
+        - Output: the shape of the input, except that the size of dimension `axis` is multiplied by `repeats`, or is the sum
+          of `repeats` if each slice has its own number. If `axis` is None: (m), where m is the number of elements of the
+          result.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -222,7 +224,7 @@ def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:
 
 
 def squeeze(x: Tensor, /, axis: Axes) -> Tensor:
-    """Remove dimensions of size 1.
+    """Remove the dimensions `axis`, whose sizes must be 1.
 
     Shape:
         - Output: the shape of `x` without the dimensions in `axis`.

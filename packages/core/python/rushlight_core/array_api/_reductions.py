@@ -13,7 +13,10 @@ Axis = int | tuple[int, ...] | None
 
 
 def _over(x: Tensor, axis: Axis, keepdims: bool) -> tuple[Tensor, Axis, bool]:
-    """Return the arguments of a reduction. For an empty `axis`, add a dimension of size 1 to `x`, and reduce only it."""
+    """Return the arguments with which a function of this module calls core's reduction.
+
+    For an empty `axis`, add a dimension of size 1 to `x`, and reduce only this dimension.
+    """
     return (x.unsqueeze(0), 0, False) if axis == () else (x, axis, keepdims)
 
 

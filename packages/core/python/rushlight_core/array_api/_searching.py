@@ -140,7 +140,7 @@ def searchsorted(
 
     Args:
         x1: a vector in ascending order, or any vector if `sorter` is given.
-        x2: the elements: a tensor or a scalar.
+        x2: the elements to insert: a tensor or a scalar.
         side: "left" for the positions before equal elements, "right" for the positions after equal elements.
         sorter: the indices that sort `x1` in ascending order.
 

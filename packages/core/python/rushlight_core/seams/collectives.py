@@ -82,7 +82,7 @@ def default_group() -> Group | None:
 
 
 def set_default_group(group: Group | None) -> None:
-    """Set the group that `default_group` returns; None if the group no longer exists.
+    """Set the group that `default_group` returns. Pass None when this group no longer exists.
 
     Args:
         group: an object with the methods of :class:`Group`, or None.

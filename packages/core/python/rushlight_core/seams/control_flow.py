@@ -1,8 +1,8 @@
 """The interface between functions of control flow and the packages that capture programs.
 
-`cond`, `while_loop` and `scan` read values of tensors to choose the next operators. A capture cannot
-record that a value is read, so a package that captures programs installs a recorder. While the recorder records, `cond`,
-`while_loop` and `scan` pass their functions to the recorder instead of calling them.
+`cond`, `while_loop` and `scan` read values of tensors to choose the next operators. A captured program would contain only
+the operators that were chosen for the values of the example, so a package that captures programs installs a recorder. While
+the recorder records, `cond`, `while_loop` and `scan` pass their functions to the recorder instead of calling them.
 """
 
 from __future__ import annotations

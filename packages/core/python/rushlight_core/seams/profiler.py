@@ -38,7 +38,7 @@ def span(name: str) -> AbstractContextManager[object]:
 def set_span(function: Callable[[str], AbstractContextManager[object]] | None) -> None:
     """Set the function that `span` calls from now on, or None for no function.
 
-    A profiler sets its function when a recording begins, and None when the recording ends.
+    A profiler calls `set_span` when a recording begins, and calls `set_span(None)` when the recording ends.
     """
     global _open_span
     _open_span = function

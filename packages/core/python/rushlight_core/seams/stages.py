@@ -1,7 +1,7 @@
 """Handle calls of operators in Python before the kernels run, as automatic differentiation and vmap do.
 
 A stage is a step of the dispatch of operators. It handles the calls of operators on tensors that are marked for the stage.
-The provider of a stage is the function that does this; it is passed to `provide_stage`. It is called with
+The provider of a stage, which `provide_stage` sets, is the function that handles these calls. The provider is called with
 
 * the name of the operator ("add", "add_", "sum.out"),
 * one value for each argument of the operator's schema, including default values,
@@ -142,10 +142,10 @@ def stage_off(stage: str) -> Iterator[None]:
 
 
 def provide_state() -> None:
-    """Claim the per-tensor state for the provider that calls this function.
+    """Enable :func:`get_state`, :func:`set_state` and :func:`set_computed`, which attach objects to tensors.
 
     Raises:
-        RuntimeError: another provider has claimed the state.
+        RuntimeError: this function was called before, or the package rushlight_autograd is loaded.
 
     Example::
 

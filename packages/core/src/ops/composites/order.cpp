@@ -83,8 +83,8 @@ Tensor repeat(const Tensor& input, IntList repeats) {
         spread.insert(spread.end(), {repeats[d], size});
         joined.push_back(0);
         RL_CHECK(!__builtin_mul_overflow(repeats[d], size, &joined.back()), throw_runtime,
-                 "repeat(repeats): %s times shape %s has too many elements", to_string(repeats).c_str(),
-                 to_string(input.sizes()).c_str());
+                 "repeat(repeats): the result of repeats %s for shape %s has too many elements",
+                 to_string(repeats).c_str(), to_string(input.sizes()).c_str());
     }
     Tensor spread_out = ops::expand(ops::reshape(input, ones), spread, false);
     joins = joins && spread_out.numel() > 0;
@@ -109,8 +109,8 @@ Tensor repeat_interleave(const Tensor& input, int64_t repeats, std::optional<int
     spread.insert(spread.begin() + d + 1, repeats);
     int64_t& length = joined[static_cast<size_t>(d)];
     RL_CHECK(!__builtin_mul_overflow(length, repeats, &length), throw_runtime,
-             "repeat_interleave(repeats): %lld times shape %s has too many elements", (long long)repeats,
-             to_string(source.sizes()).c_str());
+             "repeat_interleave(repeats): the result of %lld repetitions for shape %s has too many elements",
+             (long long)repeats, to_string(source.sizes()).c_str());
     bool joins = repeats > 1 && source.sizes()[d] > 1 && source.strides()[d] != 0;  // as in `repeat`
     Tensor spread_out = ops::expand(ops::unsqueeze(source, d + 1), spread, false);
     joins = joins && spread_out.numel() > 0;

@@ -98,7 +98,7 @@ Tensor bucketize_number(Scalar input, const Tensor& boundaries, bool out_int32, 
 Tensor isin(const TensorOrScalar& elements, const TensorOrScalar& test_elements, bool, bool invert) {
     const char* op = "isin";
     RL_CHECK(elements.is_tensor() || test_elements.is_tensor(), throw_type,
-             "isin(elements, test_elements): one of them must be a tensor");
+             "isin(elements, test_elements): at least one of them must be a tensor");
     const TensorOrScalar both[] = {elements, test_elements};
     for (const TensorOrScalar& one : both)
         RL_CHECK(!one.is_tensor() || one.tensor().dtype() != DType::Bool, throw_runtime,

@@ -289,7 +289,7 @@ Tensor linalg_tensorinv(const Tensor& A, int64_t ind) {
     IntList rows = A.sizes().first(static_cast<size_t>(ind)),
             columns = A.sizes().subspan(static_cast<size_t>(ind));
     RL_CHECK(product(rows) == product(columns), throw_runtime,
-             "linalg.tensorinv(A): shape %s is not a square matrix when its first %lld dimensions are rows",
+             "linalg.tensorinv(A): in shape %s, the product of the first %lld sizes must equal that of the other sizes",
              to_string(A.sizes()).c_str(), (long long)ind);
     const int64_t square[] = {product(rows), product(columns)};
     std::vector<int64_t> sizes(columns.begin(), columns.end());

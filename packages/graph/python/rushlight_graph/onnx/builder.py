@@ -208,15 +208,16 @@ class Builder:
     # --- nodes ---
 
     def type_of(self, name: str, value: int) -> ValueType:
-        """Return the type of value number `value` of the program. `name` is the name of this value in the ONNX graph."""
+        """Return the type of the program's value with the index `value`, called `name` in the ONNX graph."""
         info = self.graph.values[value]
         sizes = [size if isinstance(size, int) else self.graph.text(size) for size in info.sizes]
         return ValueType(name, info.dtype, sizes)
 
     @contextmanager
     def subgraph(self) -> Iterator[list[Emitted]]:
-        """Collect the nodes of the block in a separate list. Values that are cached in the block are discarded at its
-        end."""
+        """Context manager that collects the nodes that are added in its block in a separate list.
+
+        Values that are cached in the block are discarded at the end of the block."""
         nodes, known = self.nodes, self._known
         self.nodes, self._known = [], dict(known)
         try:

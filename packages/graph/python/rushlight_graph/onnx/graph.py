@@ -102,7 +102,7 @@ class Node:
     blocks: tuple[Block, ...] = ()
 
     def uses(self) -> list[int]:
-        """Return the indices of the values that are among the arguments."""
+        """Return the indices of the values that the node reads."""
         found = []
         for argument in self.arguments:
             items = argument if isinstance(argument, list) else [argument]

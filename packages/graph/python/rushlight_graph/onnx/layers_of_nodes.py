@@ -1,4 +1,4 @@
-"""Functions that compute ONNX nodes of layers, products and losses. Functions of other nodes are in calls_of_nodes.py."""
+"""Functions that compute ONNX nodes of layers, matrix products and losses. For other nodes, see calls_of_nodes.py."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _windows(
 ) -> tuple[Tensor, list[int], list[int]]:
     """Return the arguments of a pooling operator: the input, the size of the windows, and the padding.
 
-    If the padding differs between the two ends of a dimension, the input is padded with `fill`, and the padding is 0.
+    If the padding differs between the two ends of a dimension, return the input padded with `fill`, and a padding of 0.
     """
     kernel = attributes["kernel_shape"]
     count = len(kernel)
@@ -150,7 +150,10 @@ def _recurrent(kind: str) -> Function:
         size, direction = attributes["hidden_size"], attributes.get("direction", "forward")
         unread = lengths is not None or direction == "reverse" or attributes.get("layout") or len(inputs) > 7
         if unread or (kind == "GRU" and not attributes.get("linear_before_reset")):
-            raise NodeError(f"{where}: this form of the layer is not supported")
+            raise NodeError(
+                f"{where}: sequence_lens, direction='reverse', layout=1, peepholes and linear_before_reset=0 are not "
+                "supported"
+            )
         count = w_ih.shape[0]
 
         def arranged(blocks: Tensor) -> Tensor:

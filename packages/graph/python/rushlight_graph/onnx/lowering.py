@@ -2,10 +2,10 @@
 
 Note [Memory in ONNX]
 A program can write in place and create views; in ONNX each value is defined once and has separate memory. A call that writes
-to a tensor therefore defines a new ONNX value for this tensor. If the tensor is a view, its base also gets a new value, in
-which the elements of the view are replaced by ScatterElements. The positions for ScatterElements are found by applying the
-view's operator to a tensor of indices. Each other view of the same memory is computed again when it is next read. A view
-that is never read again is not computed again.
+to a tensor therefore defines a new ONNX value for this tensor. If the tensor is a view, its base also gets a new value: the
+ONNX operator ScatterElements writes the elements of the view to the base. The view's operator, applied to a tensor of
+indices, gives the positions of these elements. Each other view of the same memory is computed again when it is next read. A
+view that is never read again is not computed again.
 """
 
 from __future__ import annotations

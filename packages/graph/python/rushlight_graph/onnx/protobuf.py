@@ -1,4 +1,5 @@
-"""Encode and decode the messages of an ONNX file as dicts. Only the required part of Protocol Buffers is implemented.
+"""Encode and decode the messages of an ONNX file as dicts. Only the part of Protocol Buffers that
+these messages need is implemented.
 
 The format is described at https://protobuf.dev/programming-guides/encoding; onnx.proto defines the messages.
 Fields that are not in `MESSAGES` are skipped when a message is read.

@@ -57,8 +57,9 @@ def _op(op: Any, function: str) -> str:
 def root_of(group: Group, member: ProcessGroup, given: int | None, in_group: int | None, name: str) -> int:
     """Return the root's rank in the group.
 
-    The caller passed either `given`, the root's rank in the group of all processes, as the argument `name`, or `in_group`,
-    its rank in the group, as the argument `group_<name>`.
+    `given` is the root's rank in the group of all processes, and `in_group` is the root's rank in `group`. At most one of
+    them is not None. `name` is the name of the argument in which the caller passed `given`, such as "src"; the caller
+    passed `in_group` as "group_src".
     """
     if given is not None and in_group is not None:
         raise ValueError(
@@ -330,7 +331,7 @@ def all_gather_into_tensor(
     Shape:
         - `input_tensor`: (*), with n elements; `output_tensor`: (*), with n elements for each rank.
 
-    Raises RuntimeError if the calls of the ranks do not match, if a rank ends, or when the timeout of the group expires.
+    Raises ValueError if the sizes do not match; other errors are the same as for `all_reduce`.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -585,7 +586,7 @@ def reduce_scatter_tensor(
     Shape:
         - `output`: (*), with n elements; `input`: (*), with n elements for each rank.
 
-    Raises RuntimeError if the calls of the ranks do not match, if a rank ends, or when the timeout of the group expires.
+    Raises ValueError if the sizes do not match; other errors are the same as for `all_reduce`.
 
     Example:
         >>> import rushlight.distributed as dist

@@ -106,8 +106,8 @@ class Work:
     def get_future(self) -> Future[list[Tensor]]:
         """Return a future that is set to `result()`, or to the exception of the collective if it has failed.
 
-        If the collective has not ended yet, a new thread waits until it has ended, sets the future, and runs the callbacks
-        that were added before."""
+        If the collective has not ended yet, a new thread waits until it has ended, sets the future, and runs
+        the callbacks that were added to the future until then."""
         future: Future[list[Tensor]] = Future()
 
         def wait() -> None:
@@ -138,7 +138,7 @@ def _machine() -> str:
 
 
 def _where() -> str:
-    """Return the file and line of the innermost call of this library by other code."""
+    """Return the file and line at which other code called this library."""
     frame: Any = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("rushlight"):
         frame = frame.f_back

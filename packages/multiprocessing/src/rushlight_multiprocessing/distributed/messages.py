@@ -356,7 +356,11 @@ def recv_object_list(
 
 
 def _peer(member: ProcessGroup, given: int | None, in_group: int | None, function: str, name: str) -> int:
-    """Return the other process's rank in the group, as given by the argument `name` or `group_<name>`."""
+    """Return the rank of the other process in the group.
+
+    Exactly one of `given`, the rank in the group of all processes, and `in_group`, the rank in this group, is
+    not None. Error messages call these arguments `name` and `group_<name>`.
+    """
     if (given is None) == (in_group is None):
         raise ValueError(f"{function}(): exactly one of {name} and group_{name} must be passed")
     if given is not None:

@@ -80,7 +80,7 @@ class Store:
     def compare_set(self, key: str, expected_value: str | bytes, desired_value: str | bytes) -> bytes:
         """Set a key to `desired_value` if its value is `expected_value`, or if it is missing and `expected_value` is "".
 
-        Return the value that the key has afterwards."""
+        Return the value that the key has afterwards, or `expected_value` if the key is still missing."""
         value: bytes = self._call("compare_set", key, _bytes(expected_value), _bytes(desired_value))
         return value
 
@@ -291,7 +291,7 @@ class TCPStore(Store):
         is_master: whether this process serves the store.
         timeout: how long to wait for the server and for keys.
         wait_for_workers: whether the constructor waits, in the serving process, until `world_size` processes have connected.
-        multi_tenant: has no effect, because a second store with the same port in one process raises an error.
+        multi_tenant: has no effect: a second store with the same port in one process raises an error.
         master_listen_fd: a listening socket to use.
         use_libuv: has no effect.
 

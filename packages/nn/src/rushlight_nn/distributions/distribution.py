@@ -87,7 +87,7 @@ class Distribution:
         _validate = value
 
     def _check(self, name: str, constraint: constraints.Constraint, value: Tensor) -> None:
-        """Raise ValueError unless every element of `value` belongs to the set."""
+        """Raise ValueError unless every element of `value` satisfies the constraint."""
         fits = constraint.check(value)
         if not bool(fits.all()):
             raise ValueError(

@@ -23,7 +23,7 @@ __all__ = ["Multinomial"]
 class Multinomial(OverCategories):
     """The multinomial distribution: the number of times that each of K classes occurs in `total_count` draws.
 
-    `log_prob` accepts counts with any sum, and uses that sum as the number of draws.
+    `log_prob` uses the sum of the counts, which may be less than `total_count`, as the number of draws.
 
     Args:
         total_count: the number of draws, an int.

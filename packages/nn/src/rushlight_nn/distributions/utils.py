@@ -179,9 +179,9 @@ def half_log_determinant(factor: Tensor) -> Tensor:
 def inverse_factor(precision: Tensor) -> Tensor:
     """Return the Cholesky factor of the inverse of a positive definite matrix, by solving a triangular system.
 
-    The matrix is U Uᵀ with an upper triangular U, and the result is the inverse of Uᵀ. To compute U, the rows and columns of
-    the matrix are reversed. U is the Cholesky factor of the reversed matrix, with the rows and columns of the factor
-    reversed.
+    The matrix is U Uᵀ with an upper triangular U, and the result is the inverse of Uᵀ. To compute U, the rows
+    and columns of the matrix are flipped, the Cholesky factor of this matrix is computed, and the rows and
+    columns of the factor are flipped.
     """
     flipped = core.linalg.cholesky(core.flip(precision, (-2, -1)))
     inverse = core.flip(flipped, (-2, -1)).mT

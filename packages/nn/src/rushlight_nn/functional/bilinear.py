@@ -1,4 +1,4 @@
-"""A linear map of two inputs."""
+"""Bilinear maps: functions that are linear in each of two inputs."""
 
 from __future__ import annotations
 

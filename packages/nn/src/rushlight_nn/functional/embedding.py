@@ -84,7 +84,8 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     Args:
         tensor: classes, int64.
         num_classes: number of classes; -1 stands for the largest element plus 1. Inside `vmap`, `num_classes` must be
-            given. A class that is out of range then gets a vector of zeros instead of an error.
+            given, and the range of the classes is not checked: the vector of a class that is out of range contains only
+            zeros.
 
     Shape:
         - Input: (*).
@@ -142,7 +143,7 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Tensor:
-    """Return the sum, mean or maximum of the rows of a table in each bag.
+    """Return, for each bag of indices, the sum, mean or maximum of the rows of a table at these indices.
 
     Args:
         input: indices of rows of the table, int32 or int64. If `input` is 2-D, each row is a bag. If `input` is 1-D, it
@@ -152,7 +153,7 @@ def embedding_bag(
             is zero.
         max_norm, norm_type, scale_grad_by_freq, sparse: see :func:`embedding`.
         mode: "sum", "mean" or "max".
-        per_sample_weights: a factor for each row; only for mode "sum".
+        per_sample_weights: a factor for the row of each index; only for mode "sum".
         include_last_offset: whether `offsets` has an additional last element, the length of the input.
         padding_idx: index of a row that is excluded from bags.
 

@@ -15,8 +15,8 @@ from ._arguments import sizes_of
 def _starts(input_size: int, output_size: int, window: int, samples: Tensor) -> Tensor:
     """Return the start positions of windows, of shape (..., output_size), for random numbers `samples` of shape (...).
 
-    The distance between the starts of consecutive windows is one of two integers. The random number determines the order of
-    these distances.
+    The distance between the starts of consecutive windows is one of two integers. The random number
+    determines which of the two integers each distance is.
     """
     last = core.full((*samples.shape, 1), input_size - window, dtype=core.int64, device=samples.device)
     if output_size == 1:

@@ -71,7 +71,7 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
     """Return the positions of an image's pixels under an affine map, as a grid for :func:`grid_sample`.
 
     Args:
-        theta: the affine maps: a matrix, and a shift as the last column.
+        theta: the matrices of the affine maps. The last column is the shift.
         size: the size of the output of :func:`grid_sample`.
         align_corners: see :func:`grid_sample`.
 

@@ -306,7 +306,7 @@ def binary_cross_entropy(
 
     Raises:
         ValueError: the shapes differ, or `reduction` is unknown.
-        RuntimeError: an element of the input is not between 0 and 1 (checked on the CPU only).
+        RuntimeError: an element of the input or the target is not between 0 and 1 (checked on the CPU only).
 
     Example:
         >>> F.binary_cross_entropy(torch.tensor([0.9, 0.5]), torch.tensor([1.0, 0.0]), reduction="none")

@@ -33,7 +33,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     Raises:
         RuntimeError: the length of `pad` is odd, or more than twice the number of dimensions.
         NotImplementedError: the mode is unknown.
-        ValueError: a value is given for a mode other than "constant".
+        ValueError: `value` is neither None nor 0, although `mode` is not "constant".
 
     Example:
         >>> F.pad(torch.tensor([1.0, 2.0, 3.0]), (2, 1))

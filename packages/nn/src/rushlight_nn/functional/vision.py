@@ -64,7 +64,7 @@ def interpolate(
             dimension after C, or an option does not fit the mode.
         TypeError: `size` contains a number that is not an integer.
         RuntimeError: a size of the output does not fit in 64 bits.
-        NotImplementedError: the mode does not support this number of dimensions.
+        NotImplementedError: the mode is unknown, or does not support this number of dimensions.
 
     Example:
         >>> image = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])

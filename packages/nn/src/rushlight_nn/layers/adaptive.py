@@ -29,9 +29,9 @@ else:
 class AdaptiveLogSoftmaxWithLoss(Module):
     """Adaptive softmax for large numbers of classes (Grave et al. 2017).
 
-    The classes, ordered by decreasing frequency, are split into a head and clusters. The head has the most frequent
-    classes and one entry for each cluster. The scores within a cluster are computed only for the samples whose class is
-    in the cluster, and clusters of rarer classes use fewer features.
+    The classes must be numbered by decreasing frequency. They are split into a head and clusters. The head has the most
+    frequent classes and one entry for each cluster. The scores within a cluster are computed only for the samples whose
+    class is in the cluster, and clusters of rarer classes use fewer features.
 
     Args:
         in_features: size of the input's last dimension.

@@ -82,7 +82,10 @@ class _Convolution(Module):
         return (self.out_channels, self.in_channels // self.groups, *self.kernel_size)
 
     def _split_padding(self) -> tuple[tuple[int, ...], list[int] | None]:
-        """Return the padding to pass to the operator, and the padding to apply to the input before, or None."""
+        """Return the padding to pass to the operator, and the padding to pass to `functional.pad` before.
+
+        The second item is None if the input needs no padding before the call of the operator.
+        """
         if isinstance(self.padding, str):
             if self.padding not in ("same", "valid"):
                 raise ValueError(

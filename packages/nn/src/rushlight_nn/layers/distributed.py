@@ -47,7 +47,8 @@ class DistributedDataParallel(Module, Joinable):
         forward_sync_buffers: another name of `broadcast_buffers`.
         init_sync: whether to check that all ranks have the same parameters and buffers, and to copy the values of rank 0.
         process_group: the group of processes. None selects the group of all processes.
-        bucket_cap_mb: the maximum size of a bucket in MiB, by default 25. The first bucket has at most 1 MiB.
+        bucket_cap_mb: the maximum size of a bucket in MiB, by default 25. The first bucket has at most 1 MiB. A parameter
+            that is larger than this has its own bucket.
         find_unused_parameters: whether some parameters may get no gradient in a backward pass. In the mean over the ranks, a
             gradient that a rank did not compute counts as zero. If no rank computed the gradient of a parameter, this
             gradient remains unchanged. If False, RuntimeError is raised on all ranks if a parameter gets no gradient.
@@ -62,7 +63,7 @@ class DistributedDataParallel(Module, Joinable):
     Raises:
         RuntimeError: the default process group has not been initialized, the ranks have different parameters or buffers, or
             no parameter requires a gradient.
-        ValueError: `device_ids` or `output_device` is given.
+        ValueError: `device_ids` or `output_device` is given, or both `broadcast_buffers` and `forward_sync_buffers` are.
         NotImplementedError: an argument that must be None or False has another value.
 
     Shape:
@@ -427,7 +428,7 @@ class _Reducer:
             self.root, self.divisor = root, divisor
 
     def set_hook(self, state: object, hook: CommHook) -> None:
-        """Set the hook that reduces the gradients from the next pass on."""
+        """Set the hook that reduces the gradients, beginning with the next backward pass."""
         with self.lock:
             if self.hook is not None:
                 raise RuntimeError(

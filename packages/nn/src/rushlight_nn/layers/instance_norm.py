@@ -67,7 +67,8 @@ class InstanceNorm1d(_InstanceNorm):
         - Input and output: (N, C, L) or (C, L).
 
     Raises:
-        ValueError: the input has neither 2 nor 3 dimensions, or its number of channels is not `num_features`.
+        ValueError: the input has neither 2 nor 3 dimensions, or `affine` is True and the number of channels is not
+            `num_features`.
 
     Example:
         >>> nn.InstanceNorm1d(2)(torch.tensor([[[1.0, 3.0], [10.0, 30.0]]]))
@@ -89,7 +90,8 @@ class InstanceNorm2d(_InstanceNorm):
         - Input and output: (N, C, H, W) or (C, H, W).
 
     Raises:
-        ValueError: the input has neither 3 nor 4 dimensions, or its number of channels is not `num_features`.
+        ValueError: the input has neither 3 nor 4 dimensions, or `affine` is True and the number of channels is not
+            `num_features`.
 
     Example:
         >>> nn.InstanceNorm2d(100)(torch.randn(20, 100, 35, 45)).shape
@@ -110,7 +112,8 @@ class InstanceNorm3d(_InstanceNorm):
         - Input and output: (N, C, D, H, W) or (C, D, H, W).
 
     Raises:
-        ValueError: the input has neither 4 nor 5 dimensions, or its number of channels is not `num_features`.
+        ValueError: the input has neither 4 nor 5 dimensions, or `affine` is True and the number of channels is not
+            `num_features`.
 
     Example:
         >>> nn.InstanceNorm3d(10)(torch.randn(2, 10, 5, 6, 7)).shape

@@ -38,7 +38,7 @@ class JoinHook:
         """Synchronize the processes after all processes have run out of inputs.
 
         Args:
-            is_last_joiner: whether no other process had inputs left when this process had run out of inputs.
+            is_last_joiner: whether no process still had inputs when this process ran out of inputs.
         """
 
 
@@ -74,7 +74,7 @@ class Joinable(ABC):
 
 
 class _Config:
-    """The settings of a `Joinable` in a `Join` context. Outside of a context, `enable` is False."""
+    """The settings of a `Joinable` in a `Join` context. Outside of such a context, `enable` is False."""
 
     def __init__(self, enable: bool = False, throw: bool = False, is_first: bool = False) -> None:
         self.enable = enable

@@ -96,7 +96,7 @@ class SmoothL1Loss(_Loss):
         - Output: (), or (*) with `reduction` "none".
 
     Raises:
-        ValueError: `beta` is negative.
+        RuntimeError: `beta` is negative (raised when the module is called).
 
     Example:
         >>> nn.SmoothL1Loss(reduction="none")(torch.tensor([0.5, 3.0]), torch.tensor([0.0, 0.0]))

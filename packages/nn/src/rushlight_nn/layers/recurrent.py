@@ -30,12 +30,16 @@ _GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
 class RNNBase(Module):
     """The base class of recurrent layers. It handles parameters, initial states and packed sequences.
 
-    The parameters of layer k are `weight_ih_lk` (gates · hidden, in), `weight_hh_lk` (gates · hidden, out),
-    `bias_ih_lk` and `bias_hh_lk` (gates · hidden), and for projected LSTMs `weight_hr_lk` (proj_size, hidden). The
-    names for the second direction end in `_reverse`.
+    The parameters of layer k are `weight_ih_lk`, `weight_hh_lk`, `bias_ih_lk`, `bias_hh_lk` and, for an LSTM with
+    `proj_size`, `weight_hr_lk`. The names for the second direction end in `_reverse`.
 
     Shape:
-        - See :class:`RNN`, :class:`LSTM` and :class:`GRU`, the subclasses that select the mode.
+        - `weight_ih_lk`: (G · hidden_size, input_size) in the first layer, and (G · hidden_size, D · H) in other layers,
+          where G is 4 for an LSTM, 3 for a GRU and otherwise 1, D is 2 if bidirectional, else 1, and H is `proj_size` if it
+          is not 0 and otherwise `hidden_size`.
+        - `weight_hh_lk`: (G · hidden_size, H); `bias_ih_lk` and `bias_hh_lk`: (G · hidden_size); `weight_hr_lk`:
+          (proj_size, hidden_size).
+        - Inputs and outputs: see :class:`RNN`, :class:`LSTM` and :class:`GRU`, the subclasses that select the mode.
 
     Raises:
         ValueError: the mode, a size or `dropout` is not valid.
@@ -134,13 +138,15 @@ class RNNBase(Module):
         """Run the network over `input`, beginning with the states `hx`, which are zeros by default.
 
         Args:
-            input: (T, N, in); (N, T, in) with `batch_first`; (T, in) without a batch; or a :class:`PackedSequence`.
-            hx: (layers · directions, N, out); (layers · directions, out) without a batch. For an LSTM, `hx` is a pair of
-                hidden and cell states, and the cell states have `hidden_size` features.
+            input: (T, N, input_size); (N, T, input_size) with `batch_first`; (T, input_size) without a batch; or a
+                :class:`PackedSequence`.
+            hx: (D · num_layers, N, H), or (D · num_layers, H) without a batch, where D is 2 if bidirectional, else 1, and H
+                is `proj_size` if it is not 0 and otherwise `hidden_size`. For an LSTM, `hx` is a pair of hidden and cell
+                states, and the cell states have `hidden_size` features.
 
         Returns:
-            the states of the last layer at each step, in the shape of the input but with out · directions features; and
-                the last states of all layers, in the shape of `hx`.
+            the hidden states of the last layer at each step, in the shape of the input but with D · H features; and the
+                last states of all layers, in the shape of `hx`.
         """
         packed = isinstance(input, PackedSequence)
         unbatched = False
@@ -388,7 +394,8 @@ class RNNCellBase(Module):
         - `bias_ih` and `bias_hh`: (num_chunks · hidden_size).
 
     Raises:
-        ValueError: the input has neither 1 nor 2 dimensions (raised when the module is called).
+        ValueError: the input has neither 1 nor 2 dimensions, or a state has another number of dimensions than the input
+            (raised when the module is called).
         RuntimeError: the sizes of the input or the states do not fit (raised when the module is called).
 
     Example:

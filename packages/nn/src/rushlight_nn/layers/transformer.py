@@ -156,7 +156,7 @@ class TransformerEncoder(Module):
             recorded.
         mask_check: whether to check that the masked positions are at the end of each sequence. If any masked position is
             elsewhere, no positions are set to zero. If `mask_check` is False and n positions of a sequence are masked, the
-            last n positions are masked in place of these positions. If `mask_check` is True, no positions are set to zero in
+            last n positions are masked instead of these positions. If `mask_check` is True, no positions are set to zero in
             a captured program, because the program cannot depend on the values of the mask.
 
     Shape:

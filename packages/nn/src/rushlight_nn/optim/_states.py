@@ -65,7 +65,10 @@ def as_real(tensor: Tensor) -> Tensor:
 
 
 def _complex_entries(state: dict[str, Any], shape: Any) -> dict[str, Any]:
-    """Return the entries that have the shape `shape` of the parameter's real view, converted to complex tensors."""
+    """Convert the entries of `state` that have the shape `shape` to complex tensors, and return only these entries.
+
+    `shape` is the shape of the parameter as a real tensor; see `as_real`.
+    """
     return {
         key: core.view_as_complex(value)
         for key, value in state.items()

@@ -2,9 +2,9 @@
 
 Note [Shared step counters] The fused operators take one step counter per parameter: a 0-d float32 tensor on the parameter's
 device. `_update` increments the counters before it calls the operator. Parameters that were always updated in the same calls
-share one counter, which is incremented only once. A parameter that shares the counter can be missing from a call, because it
-has no gradient or was moved to another group. Missing parameters get a copy of the counter before it is incremented. They
-are not searched for if a call in the previous step had the same list of counters.
+share one counter, which is incremented only once. If one of these parameters is not updated in the same call as the others,
+because it has no gradient or was moved to another group, it gets a copy of the counter before the counter is incremented.
+`_update` does not search for such parameters if a call of the operator in the previous step had the same list of counters.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class Adam(Optimizer):
         return states
 
     def _part_counters(self, states: list[dict[str, Any]], counters: dict[int, Any]) -> None:
-        """Give copies of the counters in `counters` to all other parameters, whose states are not in the list `states`."""
+        """Replace each counter in `counters` by a copy in all states that are not in the list `states`."""
         inside = set(map(id, states))
         copies: dict[int, Tensor] = {}
         for own in self.state.values():

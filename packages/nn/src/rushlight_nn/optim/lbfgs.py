@@ -23,7 +23,7 @@ class LBFGS(Optimizer):
         params: tensors, or one parameter group.
         lr: the factor by which each quasi-Newton update is multiplied.
         max_iter: the largest number of iterations in one call of `step`.
-        max_eval: the largest number of evaluations of the closure in one call of `step`; 1.25 · max_iter by default.
+        max_eval: the number of evaluations of the closure after which a call of `step` ends; 1.25 · max_iter by default.
         tolerance_grad: stop if no element of the gradient has a magnitude above this number.
         tolerance_change: stop if the change of the loss is below this number, or no element of a parameter changes by
             more than this number.

@@ -49,8 +49,8 @@ def strong_wolfe(
         length: the first step length to try.
         lower: the constant of the sufficient decrease condition.
         flatter: the constant of the curvature condition.
-        tolerance: the search ends when the length of the bracket times the largest element of `direction` is below this
-            number.
+        tolerance: the search ends when the length of the bracket times the largest absolute value in `direction` is below
+            this number.
         most: the largest number of evaluations after the first one.
 
     Returns:

@@ -26,7 +26,7 @@ class Muon(EachParameter):
         lr: learning rate.
         weight_decay: the decoupled weight decay; lr · weight_decay · parameter is subtracted from the parameter.
         momentum: the decay rate of the running mean of the gradient.
-        nesterov: use Nesterov's momentum: the running mean after a second update with the same gradient.
+        nesterov: use Nesterov's momentum, ``momentum · mean + (1 - momentum) · gradient``, instead of the running mean.
         ns_coefficients: coefficients of x, x³ and x⁵ in the polynomial that is applied to the singular values.
         eps: lower limit of the norm by which a matrix is divided.
         ns_steps: number of iterations, below 100.

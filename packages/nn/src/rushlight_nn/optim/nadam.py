@@ -140,7 +140,7 @@ def nadam(
         The other arguments are the same as for :class:`NAdam`; `foreach` and `has_complex` have no effect.
 
     Shape:
-        - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
+        - Parameters, gradients and states: (*), the same shape for each parameter; `mu_products` and `state_steps`: ().
 
     Raises:
         RuntimeError: a step counter is not a tensor, or a parameter requires a gradient and the call is outside of

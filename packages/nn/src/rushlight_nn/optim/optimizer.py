@@ -88,7 +88,7 @@ class Optimizer:
 
     Raises:
         TypeError: `params` is a tensor or contains something other than tensors.
-        ValueError: there is no parameter, a parameter appears twice or is not a leaf, or only some parameters have names.
+        ValueError: there is no parameter, a parameter is in two groups or is not a leaf, or only some parameters have names.
         NotImplementedError: the subclass does not define `step` (raised when `step` is called).
 
     Example:
@@ -217,7 +217,7 @@ class Optimizer:
     def state_dict(self) -> dict[str, Any]:
         """Return the state and the groups' settings, with parameters replaced by their indices.
 
-        The tensors belong to the optimizer and are not copies.
+        The tensors in the result are not copies: the optimizer continues to use and to change them.
         """
         for hook in self._hooks("_state_dict_pre_hooks"):
             hook(self)
@@ -243,7 +243,8 @@ class Optimizer:
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Restore the state that :meth:`state_dict` returned.
 
-        The tensors in the state of a parameter are converted to the device and dtype of the parameter.
+        The tensors in the state of a parameter are converted to the device and dtype of the parameter. The tensor `step`,
+        the number of steps, keeps its dtype.
 
         Raises:
             ValueError: the parameter groups in the state do not match the groups of the optimizer. In this case, the

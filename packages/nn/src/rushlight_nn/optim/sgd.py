@@ -34,7 +34,8 @@ class SGD(Optimizer):
         differentiable: not supported.
 
     Raises:
-        ValueError: an argument is negative, or `nesterov` is selected without momentum or with dampening.
+        ValueError: `lr`, `momentum` or `weight_decay` is negative, or `nesterov` is selected without momentum or with
+            dampening.
 
     Example:
         >>> w = torch.tensor([1.0, 2.0], requires_grad=True)
@@ -170,7 +171,7 @@ def sgd(
     Args:
         params: the parameters.
         d_p_list: the gradients of the parameters.
-        momentum_buffer_list: the momentum buffers; None is replaced by a new tensor.
+        momentum_buffer_list: the momentum buffers; an entry of None is replaced by a new tensor.
         The other arguments are the same as for :class:`SGD`; `foreach`, `fused` and `has_sparse_grad` have no effect.
 
     Shape:

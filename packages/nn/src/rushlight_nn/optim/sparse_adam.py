@@ -159,7 +159,10 @@ def update_rows(group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[
 
 
 def _move(average: Tensor, places: Tensor, values: Tensor, weight: float) -> Tensor:
-    """Update the running mean `average` with `values` at the indices of `places`; return the new values at these indices."""
+    """Update the running mean `average` with `values` at the indices of the sparse tensor `places`.
+
+    Return the new elements of `average` at these indices.
+    """
     before = _sparse_values(average.sparse_mask(places))
     change = (values - before).mul_(weight)
     average.add_(_with_sparse_values(change, places))

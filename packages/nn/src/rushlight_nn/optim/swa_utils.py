@@ -122,10 +122,10 @@ class AveragedModel(Module):
     Args:
         model: the model to average.
         device: the device of the averages.
-        avg_fn: a function that returns the new average of a tensor from the old average, the model's tensor of the same
-            shape and the number of updates. By default, the plain mean is computed.
-        multi_avg_fn: a function that updates a list of averages in place, given instead of `avg_fn`. It takes the averages,
-            the model's tensors and the number of updates.
+        avg_fn: a function that returns the new average of a tensor. Its arguments are the old average, the model's tensor,
+            which has the same shape, and the number of previous updates. By default, the plain mean is computed.
+        multi_avg_fn: a function that updates a list of averages in place, given instead of `avg_fn`. Its arguments are the
+            list of averages, the list of the model's tensors, and the number of previous updates.
         use_buffers: whether to average the buffers, too. If False, the buffers are copied from the model.
 
     Raises:
@@ -199,8 +199,8 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 
     Args:
         loader: an iterable of batches. If a batch is a list or tuple, its first element is the input.
-        model: the model, which is called with every batch.
-        device: the device to which each batch is moved before the call.
+        model: the model, which is called with the input of every batch.
+        device: the device to which each input is moved before the call.
 
     Example:
         >>> model = nn.BatchNorm1d(1)

@@ -55,7 +55,8 @@ def save(
             split into several safetensors files with an index, as Hugging Face's libraries do.
 
     Raises:
-        TypeError: `obj` contains a value of an unsupported type. The message gives the path of the value and a remedy.
+        TypeError: `obj` contains a value of an unsupported type. The message names the position of the value in `obj`
+            and suggests a remedy.
         ValueError: `format` is unknown, or cannot be combined with other arguments.
         OSError: the file cannot be written.
 
@@ -120,11 +121,12 @@ def load(
         pickle_module: accepted for compatibility, and not used: no pickle is executed.
         weights_only: accepted for compatibility. A file that names a class or function that is not allowed is
             refused in any case; see :func:`add_safe_globals`.
-        mmap: whether to map the file into memory. The file is then read when tensors are used, and all processes that load
+        mmap: whether to map the file into memory. If so, the file is read when tensors are used, and all processes that load
             it share the memory. With True or "c", writing to a tensor changes a copy that is private to the process; with
             "r", it raises an error. See Note [Mapped files].
-        verify: whether to check the bytes of tensors against their checksums. By default, the bytes are checked unless
-            `mmap` is used. The checksum of the structure is always checked.
+        verify: whether to compare the checksum of each tensor with the checksum in the file. By default, the checksums of
+            tensors are compared unless `mmap` is used. The checksum of the containers and of all values that
+            are not tensors is always compared.
         pickle_load_args: only `encoding` is accepted, an argument that PyTorch uses for files written by Python 2.
 
     Raises:

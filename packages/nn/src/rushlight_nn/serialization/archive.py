@@ -169,7 +169,7 @@ def read_entry(source: Source, entry: Entry, checked: bool = True) -> bytes:
     """Return all bytes of an entry.
 
     Raises:
-        FormatError: the bytes do not match the checksum of the entry.
+        FormatError: the entry is compressed, or the bytes do not match its checksum.
     """
     require_plain(entry)
     data = source.read(entry.begin, entry.size)

@@ -176,7 +176,7 @@ def read_stored(
 
 
 def restore(document: dict[str, Any], stored: dict[str, Tensor], map_location: Any) -> Any:
-    """Return the object that a description represents.
+    """Return the object whose structure `document` describes, with the tensors `stored`.
 
     Raises:
         FormatError: the description is not valid.
@@ -190,7 +190,7 @@ def restore(document: dict[str, Any], stored: dict[str, Tensor], map_location: A
 
 
 def read_document(metadata: dict[str, Any], budget: Budget) -> dict[str, Any]:
-    """Return the description in the metadata.
+    """Return the description of the file's structure, which the metadata contain as JSON.
 
     Raises:
         FormatError: the description was altered or is incomplete, or the version of the format is not supported.

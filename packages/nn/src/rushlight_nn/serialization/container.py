@@ -111,7 +111,7 @@ def write(
     text += b" " * (-(8 + len(text)) % _ALIGNMENT)
     if len(text) > MAX_HEADER_BYTES:
         raise ValueError(
-            f"save: the description takes {len(text)} bytes, more than the {MAX_HEADER_BYTES} allowed"
+            f"save: the header of the file takes {len(text)} bytes, more than the {MAX_HEADER_BYTES} allowed"
         )
     file.write(len(text).to_bytes(8, "little"))
     file.write(text)
@@ -181,7 +181,7 @@ def read_header(source: Source, budget: Budget) -> tuple[dict[str, str], list[En
 
 
 def _read_entry(name: str, description: Any, begin: int) -> Entry:
-    """Return the entry for a tensor's description. `begin` is the position at which the data of the file begin."""
+    """Return the entry of a tensor that `description` describes. The tensors begin at position `begin` of the file."""
     given: dict[str, Any] = description if isinstance(description, dict) else {}
     dtype, shape, offsets = given.get("dtype"), given.get("shape", 0), given.get("data_offsets", 0)
     if not isinstance(dtype, str) or not _are_sizes(shape) or not _are_sizes(offsets) or len(offsets) != 2:

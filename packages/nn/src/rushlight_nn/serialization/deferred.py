@@ -1,4 +1,4 @@
-"""Postpone work on tensors until their bytes have been read. In a legacy file, the bytes follow the structure."""
+"""Postpone work on tensors until their bytes have been read. In a legacy file, the bytes follow the object's pickle."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def bytes_come_later() -> Iterator[list[Callable[[], None]]]:
 
 
 def are_bytes_missing() -> bool:
-    """Return whether the storages of the current file are filled only after the structure has been read."""
+    """Return whether the storages of the current file are filled only after the pickle of the object has been read."""
     return _work.get() is not None
 
 

@@ -1,4 +1,4 @@
-"""Check the geometry and the bytes of a tensor in a file, and construct the tensor over its storage."""
+"""Check the sizes, strides, offset and bytes of a tensor in a file, and construct it from its storage."""
 
 from __future__ import annotations
 

@@ -39,8 +39,8 @@ class Keys:
 
     Args:
         is_allowed: a function that returns whether the user allowed a class; instances of allowed classes may be keys.
-        size: the size of the file in bytes; a larger file may have more parts of keys. By default, the number of parts is
-            not limited, which is safe only for a file format in which a key cannot be referred to several times.
+        size: the size of the file in bytes, which limits the number of values that are read to compute the hashes of keys.
+            By default, this number is not limited, which is safe only if a file cannot refer to the same key several times.
     """
 
     left: float
@@ -55,7 +55,7 @@ class Keys:
     def check(self, keys: Iterable[Any], target: Any = None) -> int:
         """Check the keys of a dictionary or the elements of a set.
 
-        Return the number of keys whose hash the author of the file can choose; only these keys are counted by hash.
+        Return the number of keys whose hash the author of the file can choose. Only these keys are checked for equal hashes.
 
         Args:
             keys: the keys of the dictionary, or the elements of the set.

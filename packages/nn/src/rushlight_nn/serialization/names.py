@@ -175,7 +175,10 @@ _EMPTY: dict[Any, int] = {
 
 
 def _cost(function: Any, arguments: Any) -> int:
-    """Return an upper bound of the memory of `function(*arguments)`, if `function` copies each argument at most once."""
+    """Return an upper bound of the memory that the result of `function(*arguments)` takes.
+
+    The bound is valid if `function` copies each argument at most once.
+    """
     texts = sum(2 * len(value) for value in arguments if isinstance(value, (str, bytes, bytearray)))
     items = sum(len(v) for v in arguments if isinstance(v, (list, tuple, dict, set, frozenset)))
     if isinstance(function, type) and function in (list, deque):
@@ -278,7 +281,7 @@ class Names:
             raise FormatError(f"a pickle sets the state of a {kind.__name__}, which has no state")
 
     def is_mapping(self, value: Any) -> bool:
-        """Return whether a pickle may set items of `value`, a dictionary of an allowed class."""
+        """Return whether `value` is a dictionary of an allowed class, so that a pickle may set its items."""
         return isinstance(value, dict) and trust.is_allowed(type(value))
 
     def is_sequence(self, value: Any) -> bool:

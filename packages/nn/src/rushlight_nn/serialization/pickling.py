@@ -115,7 +115,7 @@ def dump(obj: Any, legacy: bool = False) -> tuple[bytes, list[Stored], dict[str,
     enumeration to None.
 
     Raises:
-        TypeError: `obj` contains a value that is not data; the message gives its path.
+        TypeError: `obj` contains a value of a type that cannot be saved; the message gives the path of the value.
         ValueError: the object is nested too deeply.
     """
     storages = Storages()
@@ -420,7 +420,7 @@ class Pickler:
         self.out += b")R"
 
     def whole_storage(self, value: Any) -> None:
-        """Write a storage that the saved object contains itself, not only through tensors."""
+        """Write a storage that is itself a value in the saved object, not only the memory of a tensor."""
         typed = type(value) is core.TypedStorage
         storage = value.untyped() if typed else value
         if self.noting:

@@ -115,9 +115,7 @@ class _Storages:
             isinstance(kind, StorageType) and type(name) is str and type(device) is str and type(count) is int
         )
         if not fits or count < 0 or count >= 2**59:
-            raise FormatError(
-                "a reference to a storage does not have a class, a name, a device and a valid size"
-            )
+            raise FormatError("a reference to a storage must have a class, a name, a device and a valid size")
         if isinstance(kind.dtype, OtherDtype):
             refuse_quantized()
         found = (name, device, kind.dtype)
@@ -235,7 +233,7 @@ def read_archive(source: Source, map_location: Any, verify: bool, budget: Budget
 def _classes(
     source: Source, entries: dict[str, archive.Entry], prefix: str, budget: Budget
 ) -> dict[str, Described]:
-    """Return the classes that `write_archive` described; see Note [Described classes]."""
+    """Return the classes whose descriptions `write_archive` stored in the archive; see Note [Described classes]."""
     entry = entries.get(prefix + _CLASSES)
     if entry is None:
         return {}
@@ -362,7 +360,7 @@ def _is_code(name: str) -> bool:
 
 
 class _FollowingStorages(_Storages):
-    """Storages whose bytes follow the structure in the file: memory is allocated first, and filled later."""
+    """Storages whose bytes follow the pickle of the object in the file: memory is allocated first, and filled later."""
 
     def __init__(self, source: Source, map_location: Any) -> None:
         super().__init__(map_location)
@@ -459,7 +457,7 @@ def write_archive(obj: Any, file: BinaryIO, folder: str, record_order: bool = Tr
         record_order: whether to write the byte order.
 
     Raises:
-        TypeError: `obj` contains a value that is not data.
+        TypeError: `obj` contains a value of a type that cannot be saved.
     """
     pickle, storages, classes = dump(obj)
     writer = archive.Writer(file)
@@ -480,7 +478,7 @@ def write_legacy(obj: Any, file: BinaryIO) -> None:
     """Write `obj` to `file` in the legacy layout.
 
     Raises:
-        TypeError: `obj` contains a value that is not data.
+        TypeError: `obj` contains a value of a type that cannot be saved.
     """
     pickle, storages, classes = dump(obj, legacy=True)
     if classes:

@@ -9,12 +9,13 @@ The index combines the files into one checkpoint. First, the new shards are writ
 Then the index is replaced atomically, and finally the old shards are removed. The old checkpoint therefore remains complete
 until the new index is written.
 
-Note [Whose shards] A file is removed only if its name is one that `write` gives to shards of this index, and if the header
-of the file begins with the metadata that `_mark_of` returns. These metadata contain the name of the index. Shards that a
-killed process left also fulfil these conditions. Files that are listed in an index in the folder are not removed, and
-neither are files that another program wrote. Each call of `save` holds a shared lock on the folder. A shard that is not
-listed in any index may belong to another call of `save` that has not written its index yet. Therefore unlisted shards are
-removed only by a call of `save` that can obtain an exclusive lock.
+Note [Whose shards] A file is removed only if its name is one that `write` gives to shards of this index, and
+if the header of the file begins with the metadata that `_mark_of` returns, which contain the name of the
+index. Both conditions also hold for shards that a killed `save` left behind. Files that are listed in an
+index in the folder are not removed, and neither are files that another program wrote. Each call of `save`
+holds a shared lock on the folder. A shard that is not listed in any index may belong to another call of
+`save` that has not written its index yet. Therefore unlisted shards are removed only by a call of `save` that
+can obtain an exclusive lock.
 """
 
 from __future__ import annotations
@@ -154,7 +155,10 @@ def remove_index(path: str) -> None:
 
 
 def _shards_of(path: str) -> set[str]:
-    """Return the names of the shards in the index of `path`, if `write` wrote it; otherwise an empty set."""
+    """Return the names of the shards in the index of `path`.
+
+    The set is empty if there is no such index, or if another program wrote the index.
+    """
     try:
         with Source(path + _INDEX) as source:
             metadata, names = _parse(source, Budget(source.size))
@@ -308,7 +312,7 @@ def _read_shard(
     map_location: Any,
     number: int,
 ) -> dict[str, Any]:
-    """Return a dictionary from names to the tensors of shard number `number`."""
+    """Return the tensors of the shard `files[number]`, as a dictionary from names to tensors."""
     from . import pytorch
 
     path = os.path.join(folder, files[number])

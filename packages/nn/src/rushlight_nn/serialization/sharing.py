@@ -67,7 +67,7 @@ def _store(
     for number in numbers[1:]:
         if tensors[number].dtype != first.dtype:
             raise ValueError(
-                f"save: {paths[numbers[0]]} and {paths[number]} share memory as {first.dtype} and "
+                f"save: {paths[numbers[0]]} and {paths[number]} share memory, but their dtypes are {first.dtype} and "
                 f"{tensors[number].dtype}\nhint: save a clone() of one of them"
             )
     item = first.element_size()

@@ -89,7 +89,10 @@ class Source:
         self.close()
 
     def go_to(self, position: int) -> bool:
-        """Move the stream to byte `position` for the next reader. Return False if the stream cannot seek."""
+        """Move the stream to byte `position`, where the next reader of the stream begins.
+
+        Return False if the stream cannot seek.
+        """
         if self._stream is None or not _can_seek(self._stream):
             return False
         self._stream.seek(self._begin + position)

@@ -57,11 +57,11 @@ def get_total_norm(
 def clip_grads_with_norm_(
     parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor, foreach: bool | None = None
 ) -> None:
-    """Scale gradients in place by ``max_norm / total_norm`` if this factor is below one.
+    """Scale gradients in place by ``max_norm / (total_norm + 1e-6)`` if this factor is below one.
 
     Args:
         parameters: a tensor or an iterable of tensors, whose gradients are scaled.
-        max_norm: the largest norm.
+        max_norm: the upper limit of the norm.
         total_norm: the norm of the gradients, as computed by :func:`get_total_norm`.
         foreach: accepted and ignored.
 
@@ -93,7 +93,7 @@ def clip_grad_norm_(
 
     Args:
         parameters: a tensor or an iterable of tensors; tensors without a gradient are ignored.
-        max_norm: the largest norm.
+        max_norm: the upper limit of the norm.
         norm_type: the order of the norm, possibly infinity.
         error_if_nonfinite: raise an error if the norm is infinite or NaN. The check waits for the device.
         foreach: accepted and ignored.
@@ -148,7 +148,7 @@ def clip_grad_value_(
 
     Args:
         parameters: a tensor or an iterable of tensors; tensors without a gradient are ignored.
-        clip_value: the largest magnitude of an element.
+        clip_value: the upper limit of the magnitude of each element.
         foreach: accepted and ignored.
 
     Shape:

@@ -139,7 +139,9 @@ class ParametrizationList(ModuleList):
         )
 
     def right_inverse(self, value: Tensor) -> None:
-        """Set the original tensors so that the parametrized tensor becomes `value`. Assigning to the tensor calls this.
+        """Set the original tensors so that the parametrized tensor becomes `value`.
+
+        An assignment to the parametrized tensor calls this method.
 
         Raises:
             RuntimeError: a parametrization has no `right_inverse`.
@@ -412,7 +414,7 @@ def transfer_parametrizations_and_params(
 ) -> Module:
     """Parametrize the tensors of `to_module` as in `from_module`, and copy the original tensors.
 
-    Both modules share the parametrizations.
+    Both modules share the parametrizations. A tensor that `to_module` does not have is created as a parameter.
 
     Args:
         from_module: the parametrized module.
@@ -420,7 +422,8 @@ def transfer_parametrizations_and_params(
         tensor_name: the name of one tensor; None selects all parametrized tensors.
 
     Raises:
-        ValueError: the tensor of `from_module` is not parametrized, or `to_module` has no such tensor.
+        ValueError: the tensor of `from_module` is not parametrized, or the attribute of `to_module` with this name is
+            neither a parameter nor a buffer.
 
     Example:
         >>> source, target = nn.utils.parametrizations.weight_norm(nn.Linear(2, 3)), nn.Linear(2, 3)

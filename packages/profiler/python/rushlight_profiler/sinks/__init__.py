@@ -1,4 +1,4 @@
-"""Sinks, which write recordings. Their interface is rushlight_core.seams.profiler.Sink."""
+"""Sinks, which write recordings in file formats. Their interface is rushlight_core.seams.profiler.Sink."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OWN = {
 
 
 def make_sink(format: str, path: str) -> Sink:
-    """Return a sink that writes to `path`. Raises ValueError if no installed package provides the format."""
+    """Return a sink that writes a recording to the file `path`. Raises ValueError if no installed package has the format."""
     if format in _OWN:
         module, name = _OWN[format]
         return getattr(import_module(f"{__name__}.{module}"), name)(path)

@@ -21,7 +21,7 @@ KINDS = ("operator", "node", "annotation")
 
 
 class HtmlPage:
-    """A sink that writes an HTML page."""
+    """A sink that writes a recording as an HTML page."""
 
     def __init__(self, path: str) -> None:
         self._path = path

@@ -10,7 +10,7 @@ __all__ = ["OptimizedModule"]
 
 
 class OptimizedModule(Module):
-    """A type for `isinstance` checks: compiled modules. Creating an instance raises NotImplementedError.
+    """The class of compiled modules, for `isinstance` checks. Creating an instance raises NotImplementedError.
 
     Example:
         >>> isinstance(torch.compile(nn.Linear(2, 2)), OptimizedModule)

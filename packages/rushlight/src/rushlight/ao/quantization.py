@@ -60,7 +60,9 @@ class DeQuantStub(QuantStub):
 
 
 class ObserverBase(Module):
-    """A type for `isinstance` checks: modules that record the range of values. Creating one raises NotImplementedError.
+    """The class of modules that record the range of values, for `isinstance` checks.
+
+    Creating an instance raises NotImplementedError.
 
     Example:
         >>> any(isinstance(part, torch.ao.quantization.ObserverBase) for part in nn.Linear(2, 2).modules())
@@ -72,9 +74,9 @@ class ObserverBase(Module):
 
 
 class FakeQuantizeBase(ObserverBase):
-    """A type for `isinstance` checks: modules that round values as a quantised model does.
+    """The class of modules that round values as a quantised model does, for `isinstance` checks.
 
-    Creating one raises NotImplementedError.
+    Creating an instance raises NotImplementedError.
 
     Example:
         >>> any(isinstance(part, torch.ao.quantization.FakeQuantizeBase) for part in nn.Linear(2, 2).modules())

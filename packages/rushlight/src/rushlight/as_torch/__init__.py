@@ -105,8 +105,8 @@ class _Finder(DistributionFinder, Loader):
     def exec_module(self, module: ModuleType) -> None:
         """Replace the empty `module` with rushlight's module, and register the submodules that are loaded.
 
-        Modules in `sys.modules` are not imported again. Importing a submodule such as `torch.multiprocessing.spawn` would
-        otherwise replace the function of the same name.
+        Python does not import a registered submodule again. Importing one again would set an attribute of its parent: for
+        example, importing `torch.multiprocessing.spawn` would replace the function of the same name by the module.
         """
         name = module.__name__
         if name != "torch":
@@ -146,7 +146,7 @@ def install() -> None:
     effect.
 
     Raises:
-        RuntimeError: PyTorch has been imported already. Its tensors cannot be used together with rushlight's.
+        RuntimeError: PyTorch has been imported already. Its tensors and rushlight's tensors cannot be used together.
 
     Example::
 

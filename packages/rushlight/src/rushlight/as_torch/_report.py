@@ -121,7 +121,7 @@ def find(name: str) -> Found:
 
 
 def only_raises(value: object) -> bool:
-    """Return whether the return type of a function or constructor is NoReturn, because every call raises an error."""
+    """Return whether every call of a function or class raises an error: its return type is annotated as NoReturn."""
     function = getattr(value, "__init__", None) if isinstance(value, type) else value
     return getattr(function, "__annotations__", {}).get("return") in (NoReturn, "NoReturn")
 

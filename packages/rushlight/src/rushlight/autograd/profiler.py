@@ -15,7 +15,7 @@ def emit_nvtx(enabled: bool = True, record_shapes: bool = False) -> Iterator[Non
     """Accepted for compatibility with PyTorch; operators cannot be marked for NVIDIA's profilers.
 
     Args:
-        enabled: must be False; operators in the block are then not marked.
+        enabled: must be False, because operators cannot be marked.
         record_shapes: has no effect.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Matrix products on GPUs, and the availability of the GPU package."""
+"""Settings for matrix products on GPUs and for attention, and the availability of the GPU package."""
 
 from __future__ import annotations
 

@@ -78,10 +78,11 @@ class Event(core.Event):
     Args:
         enable_timing: whether `elapsed_time` may be called.
         blocking: whether threads that wait for the event sleep instead of using the processor.
-        interprocess: whether other processes may wait for the event.
+        interprocess: must be False.
 
     Raises:
         RuntimeError: there is no GPU.
+        NotImplementedError: `interprocess` is true.
 
     Example::
 

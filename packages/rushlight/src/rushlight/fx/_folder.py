@@ -67,7 +67,11 @@ def write_folder(module: GraphModule, folder: str | os.PathLike[str], name: str)
 
 
 def _globals(module: GraphModule) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the modules to import and the text of the value, for each global name of the generated code."""
+    """Return two dicts whose keys are global names of the generated code.
+
+    The first contains the module to import for each name. The second contains the source of each name's value, except for
+    names that the import itself defines.
+    """
     imports: dict[str, str] = {}
     texts: dict[str, str] = {}
     for known, value in module.graph.python_code("self").globals.items():
@@ -79,7 +83,7 @@ def _globals(module: GraphModule) -> tuple[dict[str, str], dict[str, str]]:
         home = getattr(value, "__module__", None)
         if not callable(value) or name_of(value) is None or home in (None, "__main__"):
             raise ValueError(
-                f"fx.GraphModule.to_folder(): the graph uses {value!r}, which no module defines under a name\n"
+                f"fx.GraphModule.to_folder(): the graph uses {value!r}, which cannot be imported by a name\n"
                 "hint: define it in a module that can be imported"
             )
         home = "operator" if home == "_operator" else str(home)

@@ -1,4 +1,7 @@
-"""Flatten containers as a trace recorded them. The code of a GraphModule whose arguments are containers calls these."""
+"""Flatten containers whose structure must be the same as in a trace.
+
+A GraphModule whose arguments are containers calls these functions.
+"""
 
 from __future__ import annotations
 

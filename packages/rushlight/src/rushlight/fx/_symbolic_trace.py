@@ -35,9 +35,9 @@ _thread_of_trace: int | None = None
 
 
 class PHBase:
-    """An argument, or a part of an argument, that remains an argument of the traced graph.
+    """Marks, in `concrete_args`, an argument or a part of an argument that remains an argument of the traced graph.
 
-    The attributes of an object of a subclass become attributes of the placeholder's node.
+    If the mark is an object of a subclass, its attributes are copied to the placeholder's node.
 
     Example:
         >>> traced = torch.fx.symbolic_trace(lambda x: x["a"] + x["b"], {"x": {"a": torch.fx.PH, "b": torch.fx.PH}})
@@ -77,7 +77,7 @@ def is_fx_tracing() -> bool:
 
 
 class ProxyableClassMeta(type):
-    """A metaclass of classes whose construction a trace records as one node, if an argument is a proxy.
+    """A metaclass of classes: if an argument of the constructor is a proxy, a trace records the call as one node.
 
     Example:
         >>> class Pair(metaclass=torch.fx.ProxyableClassMeta):
@@ -162,8 +162,8 @@ class Tracer(TracerBase):
     Args:
         autowrap_modules: modules. Each call of one of their public functions with a proxy becomes one node.
         autowrap_functions: functions. Each call of one of them with a proxy becomes one node.
-        param_shapes_constant: whether `shape`, `size()`, `dim()`, `ndim`, `numel()` and `nelement()` of parameters have
-            their values during the trace.
+        param_shapes_constant: whether `shape`, `size()`, `dim()`, `ndim`, `numel()` and `nelement()` of parameters return
+            their values during the trace instead of proxies.
 
     Raises:
         TraceError: the traced program needs the value of a proxy.
@@ -295,7 +295,7 @@ class Tracer(TracerBase):
         return super()._argument(a)
 
     def get_fresh_qualname(self, prefix: str) -> str:
-        """Return `prefix` with the first number that makes it the name of no attribute of the root."""
+        """Return `prefix` followed by the smallest number for which the root has no attribute of this name."""
         number = 0
         while hasattr(self.root, f"{prefix}{number}"):
             number += 1
@@ -313,8 +313,8 @@ class Tracer(TracerBase):
         Args:
             root: the module, whose method `traced_func_name` is called once, or a function. The tensors and modules that a
                 function uses are stored in a new Module, `self.root`.
-            concrete_args: values of arguments for which no proxies are created: a dict by name, or a tuple. A value may be
-                or contain `PH`, which becomes a proxy. See `symbolic_trace`.
+            concrete_args: values to pass instead of proxies: a dict from names of arguments to values, or a tuple. A value
+                may be or contain `PH`, which becomes a proxy. See `symbolic_trace`.
         """
         global _thread_of_trace
         self._enter(root if isinstance(root, Module) else Module())
@@ -347,8 +347,8 @@ class Tracer(TracerBase):
     ) -> tuple[Callable[..., Any], list[Any]]:
         """Return a function that takes all arguments by position, and the arguments to call it with.
 
-        If an argument is a container by `concrete_args`, the function takes the leaves of all arguments of `root_fn`, and
-        returns the leaves of its result.
+        If `concrete_args` contains a container for an argument, the returned function takes the leaves of all arguments of
+        `root_fn`, and returns the leaves of the result of `root_fn`.
         """
         analysed = inspect.unwrap(root_fn)
         if isinstance(analysed, functools.partial) or not hasattr(analysed, "__code__"):
@@ -440,7 +440,11 @@ class Tracer(TracerBase):
         return flattened, leaves
 
     def _placeholder(self, target: str, default: tuple[Any, ...], name: str, value: Any) -> Any:
-        """Create a placeholder. Return its proxy if `value` is a PHBase, and otherwise `value`, which the graph checks."""
+        """Create a placeholder. Return the placeholder's proxy if `value` is a PHBase, and `value` if it is not.
+
+        If `value` is None, a bool, a number or a string, the graph checks that the argument is equal to `value`. For other
+        objects, issue a warning that the graph does not check the argument.
+        """
         proxy = self.create_proxy("placeholder", target, default, {})
         if isinstance(value, PHBase):
             for attribute, content in vars(value).items():
@@ -464,7 +468,7 @@ class Tracer(TracerBase):
         return value
 
     def _patch(self, stack: ExitStack, function: Callable[..., Any]) -> None:
-        """Intercept calls and attributes of modules, and calls of wrapped functions, until the exit stack is closed."""
+        """Intercept calls of modules, reads of their attributes, and calls of wrapped functions, until `stack` is closed."""
         thread = threading.get_ident()
         call, attribute = Module.__call__, Module.__getattribute__
         cache: dict[str, Any] = {}
@@ -535,7 +539,7 @@ def _is_none(value: Any) -> bool:
 
 
 def _put(stack: ExitStack, names: dict[str, Any], name: str, value: Any) -> None:
-    """Set a global name to another value until the exit stack is closed."""
+    """Set a global name to another value until `stack` is closed."""
     before = names.get(name, _MISSING)
     names[name] = value
     if before is _MISSING:
@@ -565,11 +569,12 @@ def symbolic_trace(
     Args:
         root: the module or function to trace. A call of a layer of nn other than Sequential becomes one node; the calls of
             all other submodules are traced.
-        concrete_args: values of arguments for which no proxies are created: a dict by name, or a tuple with a value for each
-            argument. The GraphModule still has these arguments. It raises AssertionError if a number, a string, a bool or
-            None differs from the value of the trace; for other values, the trace warns that they are not checked. `PH` in a
-            value stands for a proxy: if a value is a container, each leaf becomes a placeholder, and the GraphModule takes
-            containers of the same structure.
+        concrete_args: values to pass instead of proxies: a dict from names of arguments to values, or a tuple with a value
+            for each argument. The GraphModule still has these arguments. A call of the GraphModule raises AssertionError if
+            a number, a string, a bool or None differs from the value that the trace used; for other objects, the trace warns
+            that the GraphModule does not check them. The value `PH` stands for a proxy. If a value is a container, each leaf
+            of the container becomes a separate placeholder, and a leaf may be `PH`. For this argument, the GraphModule takes
+            a container of the same structure.
 
     Raises:
         TraceError: the traced program needs the value of a proxy.

@@ -99,8 +99,8 @@ TransformCodeFunc = Callable[[list[str]], list[str]]
 class CodeGen:
     r"""Writes the first and the last line of the code of a graph. `Graph.set_codegen` sets it.
 
-    A subclass can give the code other arguments and results than the graph has. It then also overrides `process_inputs` and
-    `process_outputs`, which Interpreter calls.
+    A subclass can give the code other arguments and results than the graph has. Such a subclass also overrides
+    `process_inputs` and `process_outputs`, which Interpreter calls.
 
     Example:
         >>> class OneList(torch.fx.graph.CodeGen):
@@ -150,7 +150,7 @@ class CodeGen:
 class _PyTreeInfo(NamedTuple):
     """The containers among the arguments and results of a traced function.
 
-    `orig_args` are the names of its parameters, with the stars of `*args` and `**kwargs`.
+    `orig_args` are the names of the function's parameters, with the stars of `*args` and `**kwargs`.
     """
 
     orig_args: list[str]
@@ -373,8 +373,8 @@ class Graph:
     ) -> Argument | tuple[Argument, Node] | None:
         """Copy the nodes of `g` that are not in `val_map`, and map each original to its copy in `val_map`.
 
-        Return the value that `g` returns, with each node replaced by its copy, or None if `g` has no output node. With
-        `return_output_node`, return a tuple of the value and the output node of `g`.
+        Return the output of `g`, with each node replaced by its copy, or None if `g` has no output node. With
+        `return_output_node`, return a tuple of this output and the output node of `g`.
         """
         for node in g.nodes:
             if node in val_map:

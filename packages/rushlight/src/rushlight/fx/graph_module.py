@@ -74,7 +74,8 @@ class GraphModule(Module):
         class_name: the name of the class.
 
     Raises:
-        RuntimeError: the graph uses a path that `root` does not have.
+        RuntimeError: `root` is neither a module nor a dict, or is a dict without a path that the graph uses.
+        AttributeError: `root` is a module without a path that the graph uses.
 
     Example:
         >>> traced = torch.fx.symbolic_trace(nn.ReLU())
@@ -165,7 +166,7 @@ class GraphModule(Module):
         `module.py` contains the class with the code of `forward`, which can be edited. The constructor has no arguments and
         creates linear layers, convolutions and batch norms by their constructors. Tensors are in `state_dict.pt`. All other
         attributes are in `objects.pkl`, a pickle, so only import a folder from a source that you trust. The folder can be
-        moved.
+        moved: the package finds its files relative to `module.py`.
 
         Args:
             folder: the folder. It is created if it does not exist, but its parent must exist. Existing files of these names
@@ -220,7 +221,7 @@ class GraphModule(Module):
         return True
 
     def delete_all_unused_submodules(self) -> None:
-        """Remove modules that no node uses, except those that contain a used module."""
+        """Remove modules that no node uses, except those that contain a used module or are part of a called module."""
         used: set[str] = set()
         for node in self._graph.nodes:
             if node.op in ("call_module", "get_attr"):

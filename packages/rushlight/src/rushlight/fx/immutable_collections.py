@@ -1,4 +1,7 @@
-"""Immutable lists and dicts of nodes' arguments: a node keeps track of the nodes that it uses."""
+"""Immutable lists and dicts for the arguments of nodes.
+
+A node records which nodes it uses, and a change of its arguments in place would bypass this record.
+"""
 
 from __future__ import annotations
 

@@ -52,9 +52,9 @@ class Interpreter:
 
         Args:
             args: the arguments of the graph's code.
-            initial_env: the results of nodes that must not run.
-            enable_io_processing: whether `args` and the result are containers as in the graph's code. If False, `args` are
-                the values of the placeholders, and the result is the output of the graph.
+            initial_env: a dict from nodes that must not run to their results.
+            enable_io_processing: whether `args` and the result have the containers that the graph's code accepts and
+                returns. If False, `args` are the values of the placeholders, and the result is the output of the graph.
         """
         self.env = dict(initial_env or {})
         self.args_iter = iter(self.graph.process_inputs(*args) if enable_io_processing else args)
@@ -81,7 +81,10 @@ class Interpreter:
         return None
 
     def boxed_run(self, args_list: list[Any]) -> Any:
-        """Empty a list of the values of the placeholders, run the graph with them, and return the graph's output."""
+        """Run the graph with a list of the values of the placeholders, and return the graph's output.
+
+        The list is emptied before the graph runs.
+        """
         args = tuple(args_list)
         args_list.clear()
         return self.run(*args, enable_io_processing=False)

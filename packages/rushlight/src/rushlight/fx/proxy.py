@@ -52,7 +52,8 @@ class TraceError(ValueError):
 
 
 def assert_fn(x: object) -> None:
-    """Raise AssertionError if `x` is false. A tracer with `trace_asserts` records `assert` as calls of this function.
+    """Raise AssertionError if `x` is false. A tracer with `trace_asserts` replaces `assert` statements by calls of this
+    function.
 
     Raises:
         AssertionError: `x` is false.
@@ -71,9 +72,9 @@ class TracerBase:
         graph: the graph to which nodes are added.
         record_stack_traces: whether `node.stack_trace` names the source line that created the node.
         trace_asserts: whether `assert proxy` and `assert not proxy` become calls of `assert_fn`, without the message. If
-            False, they raise TraceError.
+            False, these statements raise TraceError.
         module_stack: the modules whose calls are traced, the outermost first: a dict from paths to tuples of a path and a
-            class. A new node has a copy as `node.meta["nn_module_stack"]`, unless it is empty.
+            class. If the dict is not empty, each new node stores a copy of it in `node.meta["nn_module_stack"]`.
 
     Methods raise NotImplementedError for arguments that a graph cannot hold, and TraceError where a value of a proxy is
     needed.
@@ -200,7 +201,7 @@ class Proxy:
         tracer: the tracer that creates nodes; by default one that adds to the graph of `node`.
 
     Raises:
-        TraceError: the program needs the value, for example for a condition, an index or a loop.
+        TraceError: the traced program needs the value of the result, for example for a condition, an index or a loop.
 
     Example:
         >>> graph = Graph()
@@ -283,7 +284,10 @@ class Proxy:
 
 
 def _asserted(frame: FrameType) -> bool | None:
-    """Return the value that an `assert` requires if the frame evaluates its condition, and otherwise None."""
+    """Return the truth value with which an `assert` succeeds, if the frame is evaluating the condition of this `assert`.
+
+    Return None if the frame is evaluating something else.
+    """
     following = [
         instruction
         for instruction in dis.get_instructions(frame.f_code)

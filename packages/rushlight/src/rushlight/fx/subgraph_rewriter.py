@@ -26,7 +26,7 @@ class Match(NamedTuple):
         ('relu', ['x', 'relu'])
     """
 
-    #: The node of the graph that matched the last node of the pattern.
+    #: The node of the graph that matched the last result of the pattern.
     anchor: Node
     #: The node of the graph for each node of the pattern. An argument of the pattern may map to a value that is not a node.
     nodes_map: dict[Node, Any]
@@ -62,7 +62,7 @@ def replace_pattern(
     """Find the parts of a graph that make the same calls as `pattern`, and replace them by the calls of `replacement`.
 
     An argument of the pattern matches any node, number or other value, and different arguments match different nodes. A part
-    is not replaced if a node that is not one of its results is used outside the part, or if a result is used before an
+    is not replaced if nodes outside the part use an intermediate result of the part, or if a result is used before an
     argument is computed. If two matches overlap, only the match whose calls come first is replaced.
 
     Args:
@@ -107,8 +107,8 @@ def replace_pattern_with_filters(
         pattern: a function, which is traced, a traced module or a graph.
         replacement: a function, a traced module or a graph. It is not used if `replacement_callback` is given.
         match_filters: functions that receive a match, the graph of `gm` and the graph of the pattern. A match is replaced
-            only if all of them return True. The matches overlap neither before nor after filtering.
-        ignore_literals: whether numbers, strings and other values of the pattern match any such values.
+            only if all of them return True. Of matches that overlap, the filters receive only the first.
+        ignore_literals: whether a number, string or other value of the pattern that is not a node matches any such value.
         replacement_callback: a function with the same arguments, which returns the graph that replaces the match.
         node_name_match: a text. A result of the pattern also matches calls with another operation if the names of their
             nodes contain this text.

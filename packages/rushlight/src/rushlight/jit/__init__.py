@@ -1,7 +1,8 @@
-"""TorchScript's names. `trace` records the program of a module for `save`. Python source is not compiled.
+"""TorchScript's functions. `trace` records the operators that a module calls, and `save` writes the recorded program.
 
-Functions such as `is_scripting` report that nothing is compiled, and decorators return their function (decision 0023). A
-traced module runs its Python code. A module that was loaded from a file runs the recorded program (decision 0041).
+Python source is not compiled: `is_scripting` returns False, and decorators such as `script` return their argument unchanged.
+A traced module runs its Python code. A module that was loaded from a file runs the recorded program. See decisions 0023
+and 0041.
 """
 
 from __future__ import annotations
@@ -157,7 +158,7 @@ def _get_trace_graph(f: Any, args: Any = (), kwargs: Any = None, *rest: Any, **o
 
 
 def annotate(the_type: Any, the_value: T) -> T:
-    """Return `the_value` unchanged. The type is for compilers, and is not checked.
+    """Return `the_value` unchanged, and ignore `the_type`.
 
     Example:
         >>> torch.jit.annotate(list[int], [])
@@ -167,7 +168,7 @@ def annotate(the_type: Any, the_value: T) -> T:
 
 
 def Attribute(value: T, type: Any) -> T:
-    """Return `value` unchanged. The type is for compilers, and is not checked.
+    """Return `value` unchanged, and ignore `type`.
 
     Example:
         >>> torch.jit.Attribute(0.5, float)
@@ -260,7 +261,7 @@ def onednn_fusion_enabled() -> bool:
 
 
 def set_fusion_strategy(strategy: list[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Return an empty list as the previous strategy. The new strategy has no effect: code is not compiled.
+    """Ignore the strategy, and return an empty list instead of the previous strategy: code is not compiled.
 
     Example:
         >>> torch.jit.set_fusion_strategy([("DYNAMIC", 2)])

@@ -82,7 +82,8 @@ class _Recording:
 class TopLevelTracedModule(ScriptModule):
     """A module that `trace` returns. It calls the original module, and shares its state, submodules and mode.
 
-    Looking up an attribute that neither module has raises AttributeError.
+    An attribute that the traced module lacks is looked up in the original module; AttributeError is raised if that module
+    lacks it, too.
 
     Example:
         >>> model = nn.Linear(2, 1)
@@ -205,7 +206,7 @@ def trace(
 
     Raises:
         TypeError: `func` is not callable.
-        RuntimeError: no example inputs are passed.
+        RuntimeError: neither or both of `example_inputs` and `example_kwarg_inputs` are passed.
 
     Example:
         >>> traced = torch.jit.trace(nn.ReLU(), torch.ones(3))
@@ -300,7 +301,7 @@ def save(m: Any, f: File, _extra_files: dict[str, str | bytes] | None = None) ->
         _extra_files: a dict from names to texts, which `load` returns; a text may be bytes in UTF-8.
 
     Raises:
-        NotImplementedError: `m` was not traced, or cannot be captured yet.
+        NotImplementedError: `m` was not traced, has several traced methods, or cannot be captured yet.
         RuntimeError: a branch of the module, or a conversion to a Python number, depends on the values of a tensor.
 
     Example:

@@ -21,7 +21,10 @@ def _gradient(
     grad_output: Tensor,
     options: tuple[Any, Any, Any, int],
 ) -> Tensor:
-    """Return the gradient for the operand that is given only by its sizes. A convolution is linear in both operands."""
+    """Return the gradient with respect to `operands[wanted]`, of which only the sizes are given.
+
+    The values of this operand are not needed, because a convolution is linear in each operand.
+    """
     unknown = core.empty(operands[wanted], dtype=grad_output.dtype, device=grad_output.device)
     input, weight = (unknown, operands[1]) if wanted == 0 else (operands[0], unknown)
     # A convolution on the device "meta" computes the shape, and raises errors for invalid operands and options.
@@ -56,7 +59,7 @@ def _gradient_of_result(
     grad_output: Tensor,
     options: tuple[Any, Any, Any, int],
 ) -> Tensor:
-    """Return the gradient by autograd, for options that the operator `convolution_backward` does not support."""
+    """Compute the gradient with autograd, for arguments that the operator `convolution_backward` does not support."""
     differentiable = core.is_grad_enabled()
     unknown = (input, weight)[wanted].zero_().requires_grad_()
     with core.enable_grad():

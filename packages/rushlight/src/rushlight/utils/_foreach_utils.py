@@ -27,8 +27,9 @@ def _device_has_foreach_support(device: Any) -> bool:
 def _group_tensors_by_device_and_dtype(tensorlistlist: list[list[Any]], with_indices: bool = False) -> Groups:
     """Group corresponding items of several lists by the device and dtype of the tensor in the first list.
 
-    A group consists of one list for each of the given lists, and a list of the positions that the items have in the given
-    lists, which is empty unless `with_indices` is true.
+    A group is a pair. The first element contains, for each of the given lists, the list of its items in this
+    group. The second element is the list of the positions of these items in the given lists if `with_indices`
+    is true, and an empty list otherwise.
     """
     groups: Groups = {}
     for row, first in enumerate(tensorlistlist[0]):

@@ -55,7 +55,7 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[_For
 
     Args:
         targets: a custom operator, such as `torch.ops.namespace.name`, or a list of them.
-        get_raw: whether the formula takes tensors instead of their shapes; it then takes the result as `out_val`.
+        get_raw: if True, the formula takes tensors instead of shapes, and the result as `out_val` instead of `out_shape`.
 
     Raises:
         ValueError: a target is not a custom operator.
@@ -226,7 +226,7 @@ class FlopCounterMode:
                 break
 
     def _counted(self, operator: CustomOpDef, kernel: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a kernel that counts the operations of each call, and records a span with the number of the call.
+        """Return a kernel that counts the operations of each call, and records a span whose name ends in the call's index.
 
         Return the kernel unchanged if the operator has no formula.
         """

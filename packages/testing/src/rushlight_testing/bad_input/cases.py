@@ -40,8 +40,8 @@ class Call:
         arguments: the values by name.
         out: the value passed as `out`; `NOTHING` if it is not passed.
         inplace: whether the in-place form is called.
-        safe: the same arguments as dense tensors that share no memory, or None. A call with these arguments must return the
-            same result.
+        safe: the same arguments as dense tensors that share no memory, or None. A call with `safe` must return the same
+            result as a call with `arguments`.
 
     Example:
         >>> from rushlight_testing.operators import operators
@@ -178,7 +178,7 @@ class _Maker:
             yield from self.outputs(bound)
 
     def single(self, bound: dict[str, Any], name: str, value: Any) -> Iterator[Case]:
-        """Yield calls in which the argument `name` is replaced."""
+        """Yield calls in which the argument `name` is replaced by values that may be invalid."""
         kind = self.types[name].type.name
         plain = kind.removesuffix("?")
         if isinstance(value, self.library.Tensor):

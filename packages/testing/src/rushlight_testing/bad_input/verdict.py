@@ -110,7 +110,7 @@ def bits(t: Any, library: Any) -> bytes | None:
 
 
 def _unnamed(op: Any, error: Exception) -> str | None:
-    """Return a description of an error whose message does not name the operator, or None if it does."""
+    """Return a description of the error if its message does not name the operator, and None if the message names it."""
     if isinstance(error, MemoryError):
         return None
     text = str(error)

@@ -8,8 +8,8 @@ from typing import Any
 class Contract:
     """The base class of the conformance kits, which are classes of tests.
 
-    An implementation is tested by a subclass of a kit. The subclass can add tests, but cannot override the tests of the kit;
-    otherwise, a kit would check nothing.
+    An implementation is tested by a subclass of a kit. The subclass can add tests, but cannot override the tests of the kit,
+    so all implementations are tested in the same way.
 
     Raises:
         TypeError: a subclass defines a test with the same name as a test of the kit.

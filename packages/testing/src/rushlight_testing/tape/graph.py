@@ -341,7 +341,9 @@ def rebase_history(t: Tensor, node: Node, index: int = 0) -> None:
 
 
 def _replace_history(t: Tensor, node: Node, index: int, generation: int) -> None:
-    """Replace the node of a tensor. `retain_grad` then refers to the new node, but hooks stay on the old node."""
+    """Replace the node of a tensor.
+
+    If `retain_grad` was called for the tensor, it applies to the new node from now on; hooks stay on the old node."""
     former, state = state_of(t), State(node, index, generation)
     if former.retained is not None:
         if former.node is not None:

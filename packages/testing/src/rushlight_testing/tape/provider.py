@@ -70,7 +70,7 @@ def backward(
     create_graph: bool = False,
     inputs: TensorOrTensors | None = None,
 ) -> None:
-    """Add the gradients of tensors to the `grad` of the leaves that they were computed from.
+    """Compute gradients of `tensors` with respect to the leaves, and add them to the `grad` of the leaves.
 
     Args:
         tensors: the tensors to differentiate.

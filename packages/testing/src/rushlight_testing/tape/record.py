@@ -99,7 +99,7 @@ class FormulaNode(Node):
         }
 
     def fitted(self) -> list[str]:
-        """Return the arguments whose gradients must still be summed over broadcast dimensions after the formulas."""
+        """Return the arguments that may be broadcast: their formulas do not sum the gradients over broadcast dimensions."""
         op = self.derivative.op
         if op.kind != "pointwise" and op.base != "copy_":
             return []

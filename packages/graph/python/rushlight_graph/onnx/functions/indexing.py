@@ -67,7 +67,7 @@ def _scattered(
     reduction: str,
     into: Val | None = None,
 ) -> Val:
-    """Return the input, or `into` if it is given, after `source` is scattered into it at the positions in `index`."""
+    """Scatter `source` into `into`, or into the input if `into` is None, at the positions in `index`."""
     x, index = _with_dimension(b, call, "input", "index")
     if into is not None:
         x = into if call.rank("input") else b.unsqueeze(into, [0])

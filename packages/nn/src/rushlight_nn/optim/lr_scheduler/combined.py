@@ -59,7 +59,8 @@ class _Combined(LRScheduler):
 class SequentialLR(_Combined):
     """A schedule that runs several schedulers one after the other.
 
-    Scheduler i starts at epoch ``milestones[i - 1]``, which is epoch 0 for this scheduler.
+    The first scheduler starts at epoch 0, and ``schedulers[i]`` starts at epoch ``milestones[i - 1]``. Each scheduler counts
+    the epochs from 0 when it starts.
 
     Args:
         optimizer: the optimizer whose learning rates are set.

@@ -33,7 +33,7 @@ class OneCycleLR(LRScheduler):
         div_factor: the highest rate divided by the first rate.
         final_div_factor: the first rate divided by the last rate.
         three_phase: use three phases. The rate rises, falls to the first rate in the same number of steps, and then falls
-            to the last rate.
+            to the last rate. In the third phase, the momentum remains `max_momentum`.
         last_epoch: the last completed step, from which the schedule continues; -1 starts a new schedule.
 
     Raises:

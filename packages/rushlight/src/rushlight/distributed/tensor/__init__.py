@@ -19,7 +19,7 @@ compute_local_shape_and_global_offset = _refused("tensor.compute_local_shape_and
 
 
 class DTensor(_Absent):
-    """A type for `isinstance` checks: tensors distributed over processes. Creating one raises RuntimeError.
+    """A placeholder for `isinstance` checks, which are always False. Creating an instance raises RuntimeError.
 
     Example:
         >>> isinstance(torch.ones(2), torch.distributed.tensor.DTensor)
@@ -45,7 +45,7 @@ class Placement:
         return isinstance(self, Replicate)
 
     def is_partial(self, reduce_op: str | None = None) -> bool:
-        """Return whether each process has a partial result and, if `reduce_op` is given, whether it combines them."""
+        """Return whether each process has a partial result for `reduce_op`, or for any reduction if `reduce_op` is None."""
         return isinstance(self, Partial) and reduce_op in (None, self.reduce_op)
 
 

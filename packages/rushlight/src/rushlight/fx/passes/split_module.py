@@ -22,8 +22,9 @@ class Partition:
         name: the number that `split_callback` returned, with the affix.
         submod_name: the name of the submodule.
         node_names: the names of the nodes.
-        inputs, outputs: the names of the nodes whose results the partition takes from and gives to others.
-        dependencies: the names of the partitions whose results it takes.
+        inputs: the names of the nodes outside the partition whose results the partition uses.
+        outputs: the names of the nodes of the partition whose results are used outside the partition.
+        dependencies: the names of the partitions whose results this partition uses.
 
     Example:
         >>> Partition("0").submod_name
@@ -48,7 +49,7 @@ class Partition:
         )
 
     def target_of(self, path: str, value: Any) -> str:
-        """Return the name in the submodule of the attribute at a path of the whole module."""
+        """Return the name under which the submodule stores `value`, the attribute of the whole module at `path`."""
         base = name = path.replace(".", "_")
         number = 0
         while name in self.targets and self.targets[name] is not value:
@@ -81,12 +82,12 @@ def split_module(
         root_m: not used; PyTorch has this argument, too.
         split_callback: a function that returns the number of the part for each node. It is not called for placeholders,
             `get_attr` nodes and the output.
-        qualname_map: a dict to which the path in `m` is added for each path in the result.
-        keep_original_order: whether attributes are read directly before the first submodule that uses them. If False, they
-            are read at the beginning.
+        qualname_map: a dict that receives, for the path of each called module in the result, the path of this module in `m`.
+        keep_original_order: whether attributes are read directly before the first submodule that uses them. If False,
+            attributes are read before the first submodule runs.
         keep_original_node_name: whether nodes have the same names as in `m`.
-        keep_original_input_name: whether the arguments of a submodule have the names of the nodes that they are. If False,
-            they are called `arg_0`, `arg_1` and so on.
+        keep_original_input_name: whether each argument of a submodule has the name of the node whose result is passed. If
+            False, the arguments are called `arg_0`, `arg_1` and so on.
         partition_affix: a text that the names of the submodules contain: `submod_<affix>_0`.
         tuple_return: whether a submodule with a single result returns a tuple, too.
 

@@ -32,13 +32,13 @@ class SDPBackend(IntEnum):
 
 @contextmanager
 def sdpa_kernel(backends: SDPBackend | Iterable[SDPBackend], set_priority: bool = False) -> Iterator[None]:
-    """Context manager or decorator that restricts the implementations of attention in the whole process.
+    """Context manager or decorator within which attention uses only the given implementations, in all threads.
 
     Args:
         backends: one or several implementations. If a call can be computed both by the fused kernel and by MATH, it is
             computed by the fused kernel.
-        set_priority: whether to use the first of the `backends` that can compute a call. Implementations after MATH are then
-            never used, because MATH can compute all calls.
+        set_priority: whether to use the first of the `backends` that can compute a call. If True, implementations after MATH
+            are never used, because MATH can compute all calls.
 
     Raises:
         TypeError: `backends` contains something other than members of SDPBackend.

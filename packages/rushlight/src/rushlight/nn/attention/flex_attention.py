@@ -1,7 +1,7 @@
 """Attention whose scores are changed by a user-defined function: `flex_attention(q, k, v, score_mod, block_mask)`.
 
 The function computes one score, and `vmap` applies it to all scores, which form one tensor (B, H, Q_LEN, KV_LEN). A mask is
-also stored as one tensor of all its elements. A call without `score_mod` that requests no additional result uses the blocked
+stored as one tensor of this form, too. A call without `score_mod` that requests no additional result uses the blocked
 kernel of `scaled_dot_product_attention`.
 """
 
@@ -143,7 +143,8 @@ def create_mask(
 
     Args:
         mod_fn: a function of the indices of the batch, the head, the query and the key.
-        B, H: the batch size and the number of heads; None if all have the same mask.
+        B: the batch size; None if all examples have the same mask.
+        H: the number of heads; None if all heads have the same mask.
         Q_LEN, KV_LEN: numbers of queries and keys.
         device: the device of the result.
 
@@ -167,7 +168,8 @@ class BlockMask:
         BLOCK_SIZE: the block size for `to_dense` and `sparsity`; it does not change results.
 
     Shape:
-        - `shape` is (B, H, Q_LEN, KV_LEN), with 1 for B or H if all have the same mask.
+        - `shape` is (B, H, Q_LEN, KV_LEN). B is 1 if all examples have the same mask, and H is 1 if all heads have the same
+          mask.
 
     Example:
         >>> mask = create_block_mask(lambda b, h, q, kv: q >= kv, None, None, 256, 256)
@@ -183,11 +185,11 @@ class BlockMask:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(B, H, Q_LEN, KV_LEN), with 1 for B or H if all have the same mask."""
+        """(B, H, Q_LEN, KV_LEN). B is 1 if all examples have the same mask, and H is 1 if all heads have the same mask."""
         return tuple(self._mask.shape)
 
     def numel(self) -> int:
-        """Return the number of elements."""
+        """Return the number of elements of the mask."""
         return self._mask.numel()
 
     def to_dense(self) -> Tensor:
@@ -229,7 +231,8 @@ def create_block_mask(
 
     Args:
         mask_mod: a function of the indices of the example b, the head h, the query q and the key kv.
-        B, H: the batch size and the number of heads; None if all have the same mask.
+        B: the batch size; None if all examples have the same mask.
+        H: the number of heads; None if all heads have the same mask.
         Q_LEN, KV_LEN: numbers of queries and keys.
         device: the device of the mask.
         BLOCK_SIZE: the block size for `BlockMask.to_dense` and `BlockMask.sparsity`.

@@ -1,4 +1,4 @@
-"""Functions that expand the arguments of layers, such as a number to a tuple, under PyTorch's module path."""
+"""Functions under PyTorch's module path: repeat a number as a tuple, and remove a prefix from the names of a state dict."""
 
 from __future__ import annotations
 

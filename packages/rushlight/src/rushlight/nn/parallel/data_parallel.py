@@ -25,7 +25,7 @@ def data_parallel(
         inputs: a tuple of positional arguments, or a single positional argument.
         device_ids: at most one GPU.
         output_device: the device of the results, which must be the device of `module`.
-        dim: the dimension of the batch. It has no effect, because the module is on one device.
+        dim: the dimension of the batch; has no effect, because the module is on one device.
         module_kwargs: the named arguments.
 
     Shape:

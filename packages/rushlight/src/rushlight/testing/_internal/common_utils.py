@@ -239,9 +239,9 @@ class TestCase(unittest.TestCase):
 
     @contextmanager
     def assertWarnsOnceRegex(self, category: type[Warning], regex: str = "") -> Iterator[None]:
-        """Context manager that fails unless its block issues a warning of `category` and a warning that matches `regex`.
+        """Context manager that fails unless its block issues the expected warnings.
 
-        One warning can meet both conditions.
+        One warning must have the class `category`, and one warning, possibly the same, must match `regex`.
 
         Args:
             category: the class of the warning.

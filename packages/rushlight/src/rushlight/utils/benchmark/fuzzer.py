@@ -25,7 +25,7 @@ class FuzzedParameter:
         distribution: "loguniform" or "uniform", both of which need bounds, or a dictionary from values to their
             probabilities, for which there are no bounds.
         strict: whether to keep the value when parameters are drawn again because they violate a constraint or a limit of a
-            tensor. If False, the value is also drawn again; limits on the sizes of tensors then make large values rarer.
+            tensor. If False, the value is also drawn again, so that limits on the sizes of tensors make large values rarer.
 
     Raises:
         ValueError: the distribution is unknown, bounds are missing or superfluous, or probabilities do not sum to 1.
@@ -208,7 +208,7 @@ class FuzzedTensor:
         return size, steps, tuple(n * step for n, step in zip(size, steps, strict=True))
 
     def satisfies_constraints(self, params: dict[str, Any]) -> bool:
-        """Return whether the tensor satisfies its limits on elements and memory with these parameters."""
+        """Return whether the number of elements and the memory are within the tensor's limits for these parameters."""
         size, _, allocated = self._get_size_and_steps(params)
         elements, nbytes = math.prod(size), math.prod(allocated) * self._dtype.itemsize
         return (
@@ -228,7 +228,8 @@ class FuzzedSparseTensor(FuzzedTensor):
         dim_parameter: as for :class:`FuzzedTensor`.
         sparse_dim: the name of the parameter whose value is the number of sparse dimensions.
         nnz: has no effect, as in PyTorch, because `density` determines the number of values.
-        density: the name of the parameter whose value is the fraction of positions that have a value.
+        density: the name of the parameter whose value is the fraction of positions that have a value. The fraction is
+            smaller in a coalesced tensor if a position was drawn several times.
         coalesced: the name of the parameter that says whether positions are sorted and distinct.
         dtype: the dtype.
         cuda: whether to create the tensor on a GPU.
@@ -343,7 +344,7 @@ class Fuzzer:
             )
 
     def take(self, n: int) -> Iterator[tuple[dict[str, Tensor], dict[str, dict[str, Any]], dict[str, Any]]]:
-        """Iterate over `n` sets. A set consists of dicts with the tensors, their properties and the parameters by name.
+        """Yield `n` tuples (tensors, properties, parameters). Each item of a tuple is a dict whose keys are names.
 
         Raises:
             ValueError: a thousand sets of parameters in a row violated a constraint or a limit of a tensor.

@@ -69,7 +69,7 @@ class TaskSpec:
 
     @property
     def title(self) -> str:
-        """The label and the sub-label or, without a label, the statement."""
+        """The label, followed by the sub-label if there is one. If there is no label, the title is the statement."""
         if self.label is None:
             return self.stmt
         return self.label + (f": {self.sub_label}" if self.sub_label else "")
@@ -145,7 +145,7 @@ class Measurement:
 
     @property
     def env(self) -> str:
-        """The environment of the measurement, if it was given."""
+        """The environment of the measurement, or "Unspecified env" if none was given."""
         return self.task_spec.env or "Unspecified env"
 
     @property
@@ -177,7 +177,7 @@ class Measurement:
 
     @staticmethod
     def merge(measurements: Iterable[Measurement]) -> list[Measurement]:
-        """Merge measurements of the same task into a single measurement that contains all their times."""
+        """Merge the measurements of each task into one measurement that contains all their times."""
         grouped: dict[TaskSpec, list[Measurement]] = {}
         for one in measurements:
             grouped.setdefault(one.task_spec, []).append(one)

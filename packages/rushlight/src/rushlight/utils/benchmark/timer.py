@@ -82,7 +82,7 @@ class Timer:
             rushlight.set_num_threads(before)
 
     def timeit(self, number: int = 1_000_000) -> Measurement:
-        """Return one measurement of `number` runs, after `number` / 100 warm-up runs."""
+        """Return one measurement of `number` runs, after `number` // 100 warm-up runs, but at least 2."""
         with self._threads():
             self._timer.timeit(max(number // 100, 2))
             return Measurement(number, [self._timer.timeit(number)], self._task_spec)
@@ -104,8 +104,9 @@ class Timer:
         """Measure blocks of runs until they have taken `min_run_time` seconds in total.
 
         Args:
-            callback: a function that is called with the number of runs and the seconds of each block.
-            min_run_time: the total time of the blocks, in seconds.
+            callback: a function that is called after each block with the number of runs and the time in seconds that
+                they took.
+            min_run_time: the smallest total time of the blocks, in seconds.
         """
         with self._threads():
             number = self._block_size(min_run_time)
@@ -129,7 +130,8 @@ class Timer:
         Args:
             threshold: the largest interquartile range, divided by the median.
             min_run_time, max_run_time: the smallest and the largest total time of the blocks, in seconds.
-            callback: a function that is called with the number of runs and the seconds of each block.
+            callback: a function that is called after each block with the number of runs and the time in seconds that
+                they took.
         """
         with self._threads():
             number = self._block_size(min_run_time)

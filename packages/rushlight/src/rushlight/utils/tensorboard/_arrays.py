@@ -12,7 +12,7 @@ import rushlight
 
 
 def to_array(x: Any) -> np.ndarray:
-    """Return a tensor, an array or a number as an array of at least one dimension.
+    """Return a tensor, an array or a number as an array. A 0-d tensor or a number becomes an array of shape (1,).
 
     Raises:
         NotImplementedError: the argument has another type.
@@ -72,7 +72,7 @@ def to_bytes(array: np.ndarray) -> np.ndarray:
 
 
 def pillow() -> ModuleType:
-    """Return the module PIL.Image, or raise ModuleNotFoundError that names the package."""
+    """Return the module PIL.Image. Raises ModuleNotFoundError if the package pillow is not installed."""
     try:
         from PIL import Image
     except ModuleNotFoundError:

@@ -52,7 +52,7 @@ def of_program(program: Any) -> Any:
 
 
 def capture(model: Any, inputs: Any) -> Any:
-    """Return the program that a module runs for example inputs."""
+    """Export a module with the example inputs `inputs`, and return the program."""
     arguments = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     return rushlight.export.export(model, arguments)
 

@@ -117,7 +117,7 @@ def histogram_raw(
     bucket_limits: Sequence[float],
     bucket_counts: Sequence[float],
 ) -> Any:
-    """Return a summary of a histogram whose buckets have been counted: bucket k ends at bucket_limits[k].
+    """Return a summary of a histogram in which bucket k ends at bucket_limits[k] and has bucket_counts[k] elements.
 
     Raises ValueError if the numbers of limits and of counts differ.
 
@@ -456,7 +456,7 @@ def hparams(
     metric_dict: Mapping[str, Any] | None = None,
     hparam_domain_discrete: Mapping[str, Sequence[Any]] | None = None,
 ) -> tuple[Any, Any, Any]:
-    """Return three summaries of an experiment's hyperparameters: their definition, the beginning of the run and its end.
+    """Return three summaries: the names and types of the hyperparameters, their values in this run, and the run's status.
 
     Args:
         hparam_dict: values of the hyperparameters: numbers, strings, bools, tensors of one element.

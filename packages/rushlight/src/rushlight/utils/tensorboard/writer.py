@@ -208,7 +208,7 @@ class SummaryWriter:
         global_step: int | None = None,
         walltime: float | None = None,
     ) -> None:
-        """Add several numbers to one chart. Each number is written to a separate event file."""
+        """Add several numbers to one chart. The numbers of each tag are written to a separate event file."""
         folder = self._get_file_writer().get_logdir()
         assert self.all_writers is not None
         for tag, value in tag_scalar_dict.items():

@@ -25,7 +25,7 @@ class PassResult(NamedTuple):
 
 
 class PassBase(ABC):
-    """A pass over a GraphModule. Subclasses define `call`, and may define checks before and after it.
+    """A pass over a GraphModule. Subclasses define `call`, and may define the checks `requires` and `ensures`.
 
     Example:
         >>> class DeadCode(PassBase):
@@ -49,7 +49,7 @@ class PassBase(ABC):
         """Run the pass."""
 
     def requires(self, graph_module: GraphModule) -> None:  # noqa: B027
-        """Check what the pass requires. Subclasses raise an error if `graph_module` does not meet it."""
+        """Check the module before the pass. Subclasses raise an error if `graph_module` does not meet a requirement."""
 
     def ensures(self, graph_module: GraphModule) -> None:  # noqa: B027
         """Check the module after the pass."""

@@ -18,7 +18,7 @@ class InternalMatch:
     """A part of a graph that matches a pattern.
 
     Attributes:
-        anchors: the nodes of the pattern whose results only the pattern's output uses.
+        anchors: the nodes of the pattern that only the output node of the pattern uses.
         nodes_map: the node of the graph for each node of the pattern. An argument of the pattern may map to a number or
             another value that is not a node.
         placeholder_nodes: the nodes or values that match the arguments of the pattern, in their order.
@@ -91,8 +91,8 @@ class SubgraphMatcher:
     def match(self, graph: Graph, node_name_match: str = "") -> list[InternalMatch]:
         """Return the matches in the order of their last results.
 
-        With `node_name_match`, a result of the pattern also matches calls with another operation if the names of their nodes
-        contain this text.
+        If `node_name_match` is not empty, a result of the pattern also matches a call of another operation if
+        the name of the call's node contains `node_name_match`.
         """
         matches: list[InternalMatch] = []
         taken: set[Node] = set()
@@ -114,7 +114,10 @@ class SubgraphMatcher:
         return matches
 
     def _match_at(self, graph: Graph, anchor: Node, name: str) -> dict[Node, Any]:
-        """Return the nodes of the match in which the last result is `anchor`, or an empty dict if there is none."""
+        """Return the match whose last result is `anchor`, as a dict from pattern nodes to graph nodes.
+
+        The dict is empty if there is no such match.
+        """
         results = self.pattern_returning_nodes
         for chosen in self._choices(results[:-1], graph, name):
             found: dict[Node, Any] = {}
@@ -177,7 +180,10 @@ class SubgraphMatcher:
         return True
 
     def _is_closed(self, found: dict[Node, Any], inside: set[Node]) -> bool:
-        """Return whether the nodes of a match are used only in the match, except results, arguments and attributes."""
+        """Return whether the nodes of a match are used only inside the match.
+
+        The arguments, results and attributes of the match may be used anywhere.
+        """
         return all(
             user in inside
             for own, node in found.items()

@@ -11,7 +11,7 @@ __all__ = ["ShufflerIterDataPipe"]
 
 
 class ShufflerIterDataPipe:
-    """A type for `isinstance` checks: data pipes that shuffle samples. Creating an instance raises NotImplementedError.
+    """A placeholder for `isinstance` checks, which are always False. Creating an instance raises NotImplementedError.
 
     Use `DataLoader(shuffle=True)` to shuffle a dataset.
 
