@@ -234,7 +234,8 @@ void check_reflectors(const char* op, const Tensor& reflectors, const Tensor& ta
     IntList batch = batch_of(reflectors);
     RL_CHECK(tau.dim() == reflectors.dim() - 1 && tau.size(-1) <= reflectors.size(-1) &&
                  std::equal(batch.begin(), batch.end(), tau.sizes().begin()),
-             throw_runtime, "%s(tau): needs at most one number for each column of an input of shape %s, got %s", op,
+             throw_runtime,
+             "%s(tau): needs at most one number for each column of an input of shape %s, got %s", op,
              to_string(reflectors.sizes()).c_str(), to_string(tau.sizes()).c_str());
 }
 

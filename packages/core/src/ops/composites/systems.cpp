@@ -288,9 +288,10 @@ Tensor linalg_tensorinv(const Tensor& A, int64_t ind) {
              to_string(A.sizes()).c_str(), (long long)ind);
     IntList rows = A.sizes().first(static_cast<size_t>(ind)),
             columns = A.sizes().subspan(static_cast<size_t>(ind));
-    RL_CHECK(product(rows) == product(columns), throw_runtime,
-             "linalg.tensorinv(A): in shape %s, the product of the first %lld sizes must equal that of the other sizes",
-             to_string(A.sizes()).c_str(), (long long)ind);
+    RL_CHECK(
+        product(rows) == product(columns), throw_runtime,
+        "linalg.tensorinv(A): in shape %s, the product of the first %lld sizes must equal that of the other sizes",
+        to_string(A.sizes()).c_str(), (long long)ind);
     const int64_t square[] = {product(rows), product(columns)};
     std::vector<int64_t> sizes(columns.begin(), columns.end());
     sizes.insert(sizes.end(), rows.begin(), rows.end());
