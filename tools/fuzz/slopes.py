@@ -12,7 +12,7 @@ import numpy as np
 from fuzz.compare import difference
 from fuzz.execute import Observation, Record, complete
 from fuzz.processes import Ended
-from fuzz.program import COMPLEX, Input, Program, moves
+from fuzz.program import COMPLEX, Input, Program, moves, refs_in
 from fuzz.wider import is_near, widened, with_copies
 
 STEP = 1e-6
@@ -46,11 +46,26 @@ def is_right(program: Program, kind: str, ours: Run, run: Run) -> bool:
     Both are computed in float64. If the slopes on both sides of a point differ, every number between them is right.
     Non-finite results of finite inputs have no slope: they are left out, as are gradients that are not finite.
     """
-    if any(call.op in CUT for call in program.calls):
+    if _is_cut(program):
         return False
     wide = widened(program)
     # If a conversion to float64 does nothing, its result is its argument, which later writes would change.
     return any(_is_right_in(program, one, kind, ours, run) for one in (wide, with_copies(wide)))
+
+
+def _is_cut(program: Program) -> bool:
+    """Return whether an operator of `CUT` is called with a value that depends on an input with a derivative."""
+    depend = {one.name for one in program.inputs if moves(one)}
+    for call in program.calls:
+        read = set(refs_in((call.args, call.kwargs)))
+        if not read & depend:
+            continue
+        if call.op in CUT:
+            return True
+        depend.add(call.result)
+        if call.writes:  # views of the written tensor depend, too
+            depend |= {one.name for one in program.inputs} | {other.result for other in program.calls}
+    return False
 
 
 def _is_right_in(program: Program, wide: Program, kind: str, ours: Run, run: Run) -> bool:
@@ -88,10 +103,10 @@ def _is_right(
     given: list[Any] = mine.tangents if kind == "tangent" else mine.gradients
     other: list[Any] = theirs.tangents if kind == "tangent" else theirs.gradients
     partly = all(np.isfinite(one.values).all() for one in wide.inputs)
-    distance = _distance(given, sides, partly)
+    distance = _distance(given, other, sides, partly)
     if not distance < NEAR:
         return False
-    return bool(theirs.error) or not _distance(other, sides, partly) < APART * max(
+    return bool(theirs.error) or not _distance(other, given, sides, partly) < APART * max(
         distance, NEAR / APART / APART
     )
 
@@ -310,25 +325,35 @@ def _tangents(
 
 
 def _distance(
-    given: list[Record | None], sides: list[tuple[np.ndarray, np.ndarray]], partly: bool = False
+    given: list[Record | None],
+    other: list[Record | None],
+    sides: list[tuple[np.ndarray, np.ndarray]],
+    partly: bool = False,
 ) -> float:
     """Return the distance of derivatives from the range between the slopes, relative to the largest slope.
 
-    A missing derivative counts as 0. `partly` leaves out derivatives that are not finite.
+    A missing derivative counts as 0. A derivative that equals the one in `other` is left out if its slopes are not finite.
+    `partly` leaves out derivatives that are not finite.
     """
     if len(given) != len(sides):
         return float("inf")
-    return max((_from_sides(*pair, partly) for pair in zip(given, sides, strict=True)), default=0.0)
+    if len(other) != len(given):  # PyTorch raised an error
+        other = [None] * len(given)
+    return max((_from_sides(*one, partly) for one in zip(given, other, sides, strict=True)), default=0.0)
 
 
-def _from_sides(record: Record | None, sides: tuple[np.ndarray, np.ndarray], partly: bool) -> float:
+def _from_sides(
+    record: Record | None, other: Record | None, sides: tuple[np.ndarray, np.ndarray], partly: bool
+) -> float:
     left, right = sides
     value = np.zeros_like(left) if record is None else record.array.astype(complex)
     if value.shape != left.shape:
         return float("inf")
-    if not value.size:
+    same = other is not None and other.array.shape == value.shape and other.array == value
+    undecided = same & ~(np.isfinite(left) & np.isfinite(right))
+    if undecided.all():
         return 0.0
-    known = np.isfinite(value) if partly else np.full(value.shape, True)
+    known = ~undecided & (np.isfinite(value) | (not partly))
     value, left, right = (np.where(known, v, 0) for v in (value, left, right))
     if not known.any() or not all(np.isfinite(v).all() for v in (value, left, right)):
         return float("inf")

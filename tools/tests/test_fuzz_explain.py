@@ -359,6 +359,25 @@ def test_slopes_between_those_beside_a_kink(slope: float, expected: str) -> None
     assert sentence(program, "gradient", library(abs, lambda x: 3.0 + 0 * x), pole) == ""
 
 
+def test_results_without_slopes_are_left_out_if_the_libraries_agree() -> None:
+    right, wrong, zero = record([2.0], "float64"), record([3.0], "float64"), record([0.0], "float64")
+    slope, none = np.array([2.0 + 0j]), np.array([np.nan + 0j])
+    sides = [(slope, slope), (none, none)]
+    assert slopes._distance([right, zero], [wrong, zero], sides) == 0
+    assert slopes._distance([wrong, zero], [right, zero], sides) > 0.1
+    assert slopes._distance([right, zero], [wrong, right], sides) == np.inf
+
+
+def test_only_cuts_of_values_with_derivatives_count() -> None:
+    x, y = Input("x0", "float64", (1,), (2.0,), requires_grad=True), Input("x1", "float64", (1,), (2.0,))
+    double = Call("mul", ".mul", "v1", (Ref("x0"), 2.0))
+    for name, cut in (("x0", True), ("x1", False), ("v1", True)):
+        last = Call("detach", ".detach", "v2", (Ref(name),))
+        assert slopes._is_cut(Program((x, y), (double, last), mode="backward")) == cut
+    write = Call("add_", ".add_", "v1", (Ref("x1"), Ref("x0")))
+    assert slopes._is_cut(Program((x, y), (write, Call("detach", ".detach", "v2", (Ref("x1"),)))))
+
+
 def test_gradients_with_integers_that_wrap_around() -> None:
     integer = Input("x1", "uint8", (1,), (1,))
 
