@@ -33,7 +33,8 @@ std::vector<Tensor> split_like(const Tensor& grad, std::span<const SavedShape> s
     for (const SavedShape& s : shapes) {
         bool passed_over = s.ndim() == 1 && s.shape()[0] == 0;
         int64_t length = passed_over ? 0 : s.shape()[static_cast<size_t>(d)];
-        Tensor piece = ops::narrow(grad, d, at, length);
+        // If all tensors are passed over, `dim` may be out of range.
+        Tensor piece = ops::narrow(grad, passed_over ? 0 : d, passed_over ? 0 : at, length);
         at += length;
         if (passed_over) piece = ops::view(piece, s.shape());
         pieces.push_back(piece.dtype() == s.dtype() ? piece : ops::_to_copy(piece, s.dtype(), std::nullopt));

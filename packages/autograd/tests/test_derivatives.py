@@ -11,6 +11,7 @@ from autograd_samples import leaf
 
 import rushlight_core as core
 from rushlight_autograd import functional, grad, gradcheck, gradgradcheck
+from rushlight_autograd.batching import vmap
 from rushlight_autograd.forward_ad import dual_level, make_dual, unpack_dual
 from rushlight_core.codegen.derivatives import load_derivatives
 from rushlight_core.codegen.dtypes import dtypes_of
@@ -476,6 +477,15 @@ def test_what_lies_before_a_tensor_has_no_gradient() -> None:
         assert grad(x.as_strided((2, 2), (1, 1), offset).sum(), x)[0].tolist() == expected
     _, tangent = functional.jvp(lambda x: x.as_strided((2, 2), (1, 1), 1), x.detach(), x.detach())
     assert tangent.tolist() == [[0, 2], [2, 3]]
+
+
+@pytest.mark.parametrize("dim", [0, 1, -3, 5])
+@pytest.mark.parametrize("shapes", [[(0,)], [(0,), (0,)]])
+def test_tensors_that_cat_ignores_have_gradients_for_any_dim(dim: int, shapes: list[tuple[int, ...]]) -> None:
+    tensors = [core.zeros(shape, dtype=core.float64, requires_grad=True) for shape in shapes]
+    assert [g.shape for g in grad(core.cat(tensors, dim).sum(), tensors)] == shapes
+    batches = [core.zeros(2, *shape) for shape in shapes]
+    assert vmap(lambda *given: core.cat(given, dim))(*batches).shape == (2, 0)
 
 
 # --- arguments without a formula ---

@@ -253,7 +253,9 @@ void cat(Call& c) {
         if (!passed_over) rank = t.dim();
         tensors.push_back(passed_over ? ops::reshape(c.expanded(t), kInts<0>) : c.expanded(t));
     }
-    c.give(ops::cat(tensors, wrap_dim("cat", c.integer(1), rank) + 1));
+    // `cat` does not check the dimension if all tensors are skipped.
+    const int64_t dim = all_empty ? 0 : wrap_dim("cat", c.integer(1), rank);
+    c.give(ops::cat(tensors, dim + 1));
 }
 
 }  // namespace rules
