@@ -20,7 +20,7 @@ _DTYPE_ERRORS = "NotImplementedError, TypeError or RuntimeError"
 _WIDTH = 120
 _TITLES = {"Arguments": "Args"}  # title on a page: title in a docstring
 # Integer arguments with these names are dimensions.
-_DIMENSIONS = {"dim", "dims", "dim0", "dim1", "dim2", "axis0", "axis1", "source", "destination"}
+_DIMENSIONS = {"dim", "dims", "dimension", "dim0", "dim1", "dim2", "axis0", "axis1", "source", "destination"}
 # Errors of arguments with the same meaning in all operators.
 _ERRORS_OF_ARGUMENTS = {
     "device": {"RuntimeError": "`device` is of an unknown type, or no backend for it is attached."},

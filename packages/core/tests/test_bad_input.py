@@ -1,7 +1,7 @@
 """Bad input for every operator, made from its entry (`rushlight_testing.bad_input`).
 
-A call must raise a typed error that names the operator and leaves arguments unchanged, or return the correct result. It must
-never end the process, hang, or allocate more memory than the machine has.
+A call must raise a typed error that names the operator, belongs to a documented class and leaves arguments unchanged, or
+return the correct result. It must never end the process, hang, or allocate more memory than the machine has.
 
 The calls run in separate processes, which may die. By default, a fixed part of the calls is tried. RUSHLIGHT_BAD_INPUT=all,
 which is used every night under the sanitizers, tries all calls.
@@ -80,6 +80,7 @@ class Pretender:
     [
         (lambda input, index: (_ for _ in ()).throw(ValueError("no")), "does not name the operator"),
         (lambda input, index: (_ for _ in ()).throw(KeyError("take")), "not a typed error"),
+        (lambda input, index: (_ for _ in ()).throw(BufferError("take")), "does not name: take"),
         (lambda input, index: input.zero_() and None, "changed"),
         (lambda input, index: [input.add_(1), core.take(core.ones(1), index)], "changed"),
         (lambda input, index: input.new_zeros(2), "other values"),

@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
+import functools
+import re
 from typing import Any
 
+from rushlight_core.codegen.docstrings import raised
+from rushlight_core.codegen.loader import load_ops
+from rushlight_core.codegen.python_signatures import hidden
 from rushlight_testing.bad_input.cases import NOTHING, Call, Case, call
 
 TYPED = (ValueError, TypeError, IndexError, RuntimeError, MemoryError, OverflowError, BufferError)
 # Larger results are not checked. Only views can be so large.
 LARGE = 1 << 16
+# Parts of errors that every operator can raise, so that docstrings do not name them.
+GENERAL = (
+    "share one memory location",
+    "is read-only",
+    "dimensions, but the result would have",
+    "a tensor has at most",
+    "more than a tensor can have",
+    "overflows a 64-bit integer",
+    "must be on one device",
+    "on meta, the operands are on",
+    "listed twice in",
+    "a meta tensor",
+    "out of meta tensor",
+)
 
 
 def judge(op: Any, library: Any, case: Case) -> str | None:
     """Run one case, and check that it either raises a typed error and changes nothing, or returns a correct result.
+
+    The error must name the operator, and its class must be documented.
 
     Args:
         op: an entry, `rushlight_core.codegen.model.Op`.
@@ -42,7 +63,7 @@ def judge(op: Any, library: Any, case: Case) -> str | None:
         changed = _changed(before)
         if changed:
             return f"failed, but changed {changed}: {type(error).__name__}: {error}"
-        return _unnamed(op, error)
+        return _unnamed(op, error) or _undocumented(op, error)
     except Exception as error:
         return f"raised {type(error).__name__}, which is not a typed error: {error}"
     written = {id(t) for t in flat(given.out, library)}
@@ -58,6 +79,34 @@ def judge(op: Any, library: Any, case: Case) -> str | None:
         if fault:
             return fault
     return _compared(op, library, given, result) if given.safe is not None else None
+
+
+def _undocumented(op: Any, error: Exception) -> str | None:
+    """Return a sentence if the docstring does not name the class of an error. Private operators are not judged."""
+    if isinstance(error, (TypeError, MemoryError, OverflowError)) or any(t in str(error) for t in GENERAL):
+        return None
+    classes = _documented_classes().get(op.base)
+    if classes is None or type(error).__name__ in classes:
+        return None
+    return f"raised {type(error).__name__}, which its documentation does not name: {error}"
+
+
+@functools.cache
+def _documented_classes() -> dict[str, set[str]]:
+    """Return the classes of errors in the docstring of each public operator."""
+    groups: dict[str, list[Any]] = {}
+    for op in load_ops():
+        if not hidden(op) and not op.base.startswith("_"):
+            groups.setdefault(op.base, []).append(op)
+    return {
+        name: {
+            word
+            for inplace in (False, True)
+            for key in raised(group, inplace)
+            for word in re.findall(r"\w+", key)
+        }
+        for name, group in groups.items()
+    }
 
 
 def written_names(op: Any, given: Call) -> set[str]:
