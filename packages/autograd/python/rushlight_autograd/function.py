@@ -109,9 +109,9 @@ class Function(FunctionCtx):
 
         Args:
             ctx: the context of forward; `ctx.saved_tensors` holds the tensors that were passed to `save_for_forward`.
-            grad_inputs: the tangent of each argument. The entry of a tensor without a tangent is zeros, or None after
-                `set_materialize_grads(False)`. The entry of an argument that is not a floating-point or complex tensor is
-                None.
+            grad_inputs: the tangent of each argument. A tensor without a tangent is passed as a tensor of zeros, or as None
+                after `set_materialize_grads(False)`. For an argument that is not a floating-point or complex tensor, None
+                is passed.
 
         Returns:
             the tangent of the output, of the same shape, or None; if there are several outputs, a tuple with one entry for

@@ -256,8 +256,8 @@ PyMethodDef program_methods[] = {
     {"from_bytes", program_from_bytes, METH_O | METH_STATIC,
      "from_bytes(bytes): Read a program from the content of a file."},
     {"generalize", program_generalize, METH_VARARGS | METH_STATIC,
-     "generalize(programs, symbols, tried): Build one program from captures with several sizes. Return the program and\n"
-     "the sizes for which another capture is needed. If no other capture is needed, None is returned instead of the sizes."},
+     "generalize(programs, symbols, tried): Build one program from programs that were captured with different sizes.\n"
+     "Return it and the sizes for which another capture is needed. If no other capture is needed, None is returned instead of the sizes."},
     {"save", program_save, METH_O, "save(path): Write the program to a file."},
     {"to_bytes", program_to_bytes, METH_NOARGS, "Return the content of the file that `save` would write."},
     {"with_metadata", program_with_metadata, METH_O,

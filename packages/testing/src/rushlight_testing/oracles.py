@@ -62,7 +62,7 @@ def named_axes(dim: Any) -> Any:
 
 
 def p_norm(x: Array, p: float, dim: Any, keepdim: bool) -> Any:
-    """Return the p-norm over the given dimensions or over all."""
+    """Return the p-norm over the given dimensions, by default all."""
     magnitude, axis = np.abs(x), axes(dim)
     if p == np.inf:
         return np.max(magnitude, axis=axis, keepdims=keepdim)

@@ -316,7 +316,7 @@ class ProcessGroup:
 
 
 def _pickled(value: Any) -> tuple[Tensor, Exception | None]:
-    """Return the bytes of the pickled object, and None; if pickling fails, return an empty tensor and the exception."""
+    """Pickle an object to a uint8 tensor. Return the tensor and the exception that pickling raised, or None."""
     try:
         return core.frombuffer(bytearray(pickle.dumps(value)), dtype=core.uint8), None
     except Exception as error:

@@ -36,7 +36,7 @@ def associative_scan(
 
     Shape:
         - Tensors in `xs`: (*, L, *), with the same size L of `dim`.
-        - Output: the container of `xs` with tensors of the same shapes.
+        - Output: a container like `xs`, with tensors of the same shapes.
 
     Raises:
         ValueError: `xs` contains no tensor, the tensors have different lengths, `combine_mode` is not one of the two
