@@ -342,6 +342,11 @@ def test_wrong_marks_are_refused(linear: Any) -> None:
         ({"x": {0: Dim("n", min=5)}}, ValueError, r"is 4, which is not 1\*n\+0 for n from 5"),
         ({"x": {0: 3 * n}}, ValueError, r"is 4, which is not 3\*n\+0"),
         ({"x": {0: n, 1: n}}, ValueError, "'n' must have one size, got 4 and 3 \\(x\\)"),
+        (
+            {"x": {0: n, 1: Dim("n", min=1, max=3) + 1}},
+            ValueError,
+            r"each Dim named 'n' must have the same range, got Dim\('n', min=2, .*\) and Dim\('n', min=1, max=3\) \(x\)",
+        ),
         ({"x": {0: Dim("n", max=6)}}, ValueError, "sizes near the example size 4"),
         (({0: n}, None), TypeError, "one entry for each argument"),
         (3, TypeError, "must be a dict"),

@@ -274,7 +274,12 @@ def sizes_of(
                 f"export(dynamic_shapes): dimension {dim} of {path} is {tensor.shape[dim]}, which is not"
                 f" {derived.scale}*{name}{derived.offset:+} for {name} from {derived.dim.min} to {derived.dim.max}"
             )
-        if size.example != example or (size.dim.min, size.dim.max) != (derived.dim.min, derived.dim.max):
+        if (size.dim.min, size.dim.max) != (derived.dim.min, derived.dim.max):
+            raise ValueError(
+                f"export(dynamic_shapes): each Dim named '{name}' must have the same range, got {size.dim!r} and "
+                f"{derived.dim!r} ({path})"
+            )
+        if size.example != example:
             raise ValueError(
                 f"export(dynamic_shapes): '{name}' must have one size, got {size.example} and {example} ({path})"
             )
