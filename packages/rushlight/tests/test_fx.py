@@ -42,7 +42,7 @@ class Model(nn.Module):
 
 
 CODE = """\
-def forward(self, x, scale = 2):
+def forward(self, x : 'Any', scale : 'int' = 2) -> 'Any':
     first = self.first(x);  x = None
     chunk = first.chunk(2, dim = -1);  first = None
     getitem = chunk[0]

@@ -6,8 +6,10 @@ module with values and records the operators, so that the program can run withou
 
 from __future__ import annotations
 
+from rushlight.fx import operator_schemas as operator_schemas
 from rushlight.fx import passes as passes
 from rushlight.fx import subgraph_rewriter as subgraph_rewriter
+from rushlight.fx import traceback as traceback
 from rushlight.fx._symbolic_trace import PH as PH
 from rushlight.fx._symbolic_trace import ProxyableClassMeta, Tracer, symbolic_trace, wrap
 from rushlight.fx.graph import CodeGen, Graph, PythonCode

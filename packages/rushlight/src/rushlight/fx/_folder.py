@@ -12,6 +12,7 @@ from typing import Any
 
 import rushlight as torch
 from rushlight.fx._names import name_of
+from rushlight.fx.graph import _Style, _Writer
 from rushlight.fx.graph_module import GraphModule
 from rushlight_core import Tensor
 from rushlight_nn import Module
@@ -48,7 +49,9 @@ def write_folder(module: GraphModule, folder: str | os.PathLike[str], name: str)
     if not name.isidentifier():
         raise ValueError(f"fx.GraphModule.to_folder(module_name): must be a name of a class, got {name!r}")
     # Everything is made before the first file is written, so that an error leaves no folder behind.
-    imports, globals_ = _globals(module)
+    # Annotations may be types that cannot be imported.
+    code = _Writer(module.graph, "self", _Style(annotations=False)).write()
+    imports, globals_ = _globals(code.globals)
     lines, objects = _attributes(module)
     head = _HEAD.format(
         name=name,
@@ -56,7 +59,7 @@ def write_folder(module: GraphModule, folder: str | os.PathLike[str], name: str)
         globals="".join(f"{known} = {text}\n" for known, text in globals_.items()) + "\n\n" * bool(globals_),
     )
     body = "".join(f"        {line}\n" for line in lines)
-    source = f"{head}{body}\n{textwrap.indent(module.code, '    ')}"
+    source = f"{head}{body}\n{textwrap.indent(code.src, '    ')}"
     content = _pickled(objects)
     path = Path(folder)
     path.mkdir(exist_ok=True)
@@ -66,7 +69,7 @@ def write_folder(module: GraphModule, folder: str | os.PathLike[str], name: str)
     (path / "__init__.py").write_text(f'from .module import {name}\n\n__all__ = ["{name}"]\n')
 
 
-def _globals(module: GraphModule) -> tuple[dict[str, str], dict[str, str]]:
+def _globals(names: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
     """Return two dicts whose keys are global names of the generated code.
 
     The first contains the module to import for each name. The second contains the source of each name's value, except for
@@ -74,7 +77,7 @@ def _globals(module: GraphModule) -> tuple[dict[str, str], dict[str, str]]:
     """
     imports: dict[str, str] = {}
     texts: dict[str, str] = {}
-    for known, value in module.graph.python_code("self").globals.items():
+    for known, value in names.items():
         if known == "torch":
             continue
         if isinstance(value, ModuleType):

@@ -174,9 +174,6 @@ class Tracer(TracerBase):
         ['placeholder', 'call_method', 'call_function', 'output']
     """
 
-    #: The method of a module that `trace` calls.
-    traced_func_name: str = "forward"
-
     def __init__(
         self,
         autowrap_modules: tuple[ModuleType, ...] = (math,),
@@ -327,6 +324,7 @@ class Tracer(TracerBase):
         else:
             function = root
         self.graph: Graph = Graph(tracer_cls=type(self))
+        returned_type = _annotations(function).get("return")
         with _tracing, ExitStack() as stack:
             function, args = self.create_args_for_root(function, isinstance(root, Module), concrete_args)
             self._patch(stack, function)
@@ -336,7 +334,7 @@ class Tracer(TracerBase):
             finally:
                 _thread_of_trace = outer
             returned = self.create_arg(result)
-        self.create_node("output", "output", (returned,), {})
+        self.create_node("output", "output", (returned,), {}, type_expr=returned_type)
         return self.graph
 
     def create_args_for_root(
@@ -388,12 +386,14 @@ class Tracer(TracerBase):
         if unknown:
             raise ValueError(f"fx.Tracer.trace(concrete_args): there is no argument {sorted(unknown)[0]!r}")
         first = len(args)
+        annotations = _annotations(analysed)
         for parameter in parameters:
             target = stars.get(parameter.kind, "") + parameter.name
             default = () if parameter.default is inspect.Parameter.empty else (parameter.default,)
             leaves, spec = pytree.tree_flatten(concrete.get(parameter.name, PH))
             if spec.is_leaf():
-                args.append(self._placeholder(target, default, parameter.name, leaves[0]))
+                kind = annotations.get(parameter.name)
+                args.append(self._placeholder(target, default, parameter.name, leaves[0], kind))
                 continue
             made = [
                 self._placeholder(f"{parameter.name}_{number}", (), f"{parameter.name} (leaf {number})", leaf)
@@ -439,13 +439,15 @@ class Tracer(TracerBase):
 
         return flattened, leaves
 
-    def _placeholder(self, target: str, default: tuple[Any, ...], name: str, value: Any) -> Any:
+    def _placeholder(
+        self, target: str, default: tuple[Any, ...], name: str, value: Any, kind: Any = None
+    ) -> Any:
         """Create a placeholder. Return the placeholder's proxy if `value` is a PHBase, and `value` if it is not.
 
         If `value` is None, a bool, a number or a string, the graph checks that the argument is equal to `value`. For other
         objects, issue a warning that the graph does not check the argument.
         """
-        proxy = self.create_proxy("placeholder", target, default, {})
+        proxy = self.create_proxy("placeholder", target, default, {}, type_expr=kind)
         if isinstance(value, PHBase):
             for attribute, content in vars(value).items():
                 if not hasattr(proxy.node, attribute):
@@ -532,6 +534,10 @@ class Tracer(TracerBase):
             known = id(value) in self._autowrapped or id(value) in wrapped
             if known and not name.startswith("__") and callable(value):
                 _put(stack, names, name, _one_node(value))
+
+
+def _annotations(function: Callable[..., Any]) -> dict[str, Any]:
+    return getattr(inspect.unwrap(function), "__annotations__", {})
 
 
 def _is_none(value: Any) -> bool:

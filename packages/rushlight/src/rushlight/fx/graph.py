@@ -9,6 +9,8 @@ import inspect
 import keyword
 import math
 import re
+import types
+import typing
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -17,7 +19,7 @@ from typing import Any, NamedTuple
 import rushlight as torch
 from rushlight.fx import _pytree as fx_pytree
 from rushlight.fx._names import name_of
-from rushlight.fx.node import Argument, Node, Target, map_aggregate, map_arg
+from rushlight.fx.node import Argument, Node, Target, _tensor_text, map_aggregate, map_arg
 from rushlight_core import pytree
 
 __all__ = ["CodeGen", "Graph", "PythonCode"]
@@ -49,6 +51,9 @@ _INFIX = {
 _PREFIX = {"invert": "~", "neg": "-", "pos": "+"}
 _OWN_NAMES = ("self", "torch", "inf", "nan", "device", "math", "pytree", "fx_pytree")
 _TAKEN = frozenset((*keyword.kwlist, *dir(builtins), *_OWN_NAMES))
+_NAME = re.compile(
+    r"\**(\w+)"
+)  # of a parameter that is written with its stars, its annotation and its default
 _NUMBERED = re.compile(r"^([a-zA-Z_][0-9a-zA-Z_]*?)(?:_(\d+))?$")
 
 
@@ -120,19 +125,37 @@ class CodeGen:
         self._func_name: str = "forward"
         self._root: str = "self"
 
-    def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str) -> str:
+    def gen_fn_def(
+        self, free_vars: list[str], maybe_return_annotation: str, *, expanded_def: bool = False
+    ) -> str:
         """Return the beginning of the function, up to the colon and any lines that define `free_vars`.
 
         Args:
-            free_vars: the placeholders, as they are written in a list of parameters: "x", "*args", "y = 3".
+            free_vars: the placeholders, as they are written in a list of parameters: "x", "*args", "y : int = 3".
             maybe_return_annotation: an annotation of the result with its arrow, or an empty string.
+            expanded_def: whether to write each parameter on a line of its own.
         """
         parameters = free_vars if free_vars[:1] == [self._root] else [self._root, *free_vars]
-        return f"def {self._func_name}({', '.join(parameters)}){maybe_return_annotation}:"
+        if not expanded_def:
+            return f"def {self._func_name}({', '.join(parameters)}){maybe_return_annotation}:"
+        lines = "".join(f"    {_before_comment(parameter)}\n" for parameter in parameters)
+        return f"def {self._func_name}(\n{lines}){maybe_return_annotation}:"
 
-    def generate_output(self, output_args: Argument, *, repr_fn: Callable[[Any], str] = repr) -> str:
-        """Return the statement that returns `output_args`. `repr_fn` writes nodes and values as code."""
-        return f"return {repr_fn(output_args)}"
+    def generate_output(
+        self, output_args: Argument, *, descs: Any = None, repr_fn: Callable[[Any], str] = repr
+    ) -> str:
+        """Return the statement that returns `output_args`.
+
+        Args:
+            output_args: the output of the graph.
+            descs: a description of each element of `output_args`, or None. The descriptions become comments.
+            repr_fn: a function that writes nodes and values as code.
+        """
+        if descs is None or not isinstance(output_args, (list, tuple)):
+            return f"return {repr_fn(output_args)}"
+        pairs = zip(output_args, descs, strict=True)
+        lines = "".join(f"    {repr_fn(value)},  # {description}\n" for value, description in pairs)
+        return f"return (\n{lines})" if isinstance(output_args, tuple) else f"return [\n{lines}]"
 
     def process_inputs(self, *args: Any) -> Any:
         """Return the values of the graph's placeholders if the code is called with `args`."""
@@ -145,6 +168,12 @@ class CodeGen:
     def additional_globals(self) -> list[tuple[str, Any]]:
         """Return the global names that the lines of this object use, with their values."""
         return []
+
+
+def _before_comment(parameter: str) -> str:
+    """Return the text of a parameter with a comma, which is before a comment."""
+    code, mark, comment = parameter.partition("  # ")
+    return f"{code},{mark}{comment}"
 
 
 class _PyTreeInfo(NamedTuple):
@@ -173,21 +202,25 @@ class _PyTreeCodeGen(CodeGen):
         plain = value is None or type(value) in (bool, int, str)
         return f" = {value!r}" if plain else f" = _default_{name}"
 
-    def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str) -> str:
+    def gen_fn_def(
+        self, free_vars: list[str], maybe_return_annotation: str, *, expanded_def: bool = False
+    ) -> str:
         """Return a definition with the parameters of the traced function, and a line that flattens them."""
         names = self.pytree_info.orig_args
         plain = [name.lstrip("*") for name in names]
         parameters = [name + self._default(name) for name in names]
-        definition = super().gen_fn_def(parameters, maybe_return_annotation)
-        variables = "".join(f"{variable.partition(' = ')[0].lstrip('*')}, " for variable in free_vars)
+        definition = super().gen_fn_def(parameters, maybe_return_annotation, expanded_def=expanded_def)
+        variables = "".join(f"{_NAME.match(variable)[1]}, " for variable in free_vars)  # type: ignore[index]
         values = f"({', '.join(plain)}{',' * (len(plain) == 1)})"
         call = f"fx_pytree.flatten_arguments({plain}, {values}, {self._root}._in_spec)"
         return f"{definition}\n    {f'{variables}= ' * bool(variables)}{call}"
 
-    def generate_output(self, output_args: Argument, *, repr_fn: Callable[[Any], str] = repr) -> str:
+    def generate_output(
+        self, output_args: Argument, *, descs: Any = None, repr_fn: Callable[[Any], str] = repr
+    ) -> str:
         """Return a statement that returns a container of the results."""
         if self.pytree_info.out_spec is None:
-            return super().generate_output(output_args, repr_fn=repr_fn)
+            return super().generate_output(output_args, descs=descs, repr_fn=repr_fn)
         return f"return pytree.tree_unflatten({repr_fn(output_args)}, {self._root}._out_spec)"
 
     def process_inputs(self, *args: Any) -> Any:
@@ -524,12 +557,49 @@ class Graph:
 
     # Text ----------------------------------------------------------------------------------------------------
 
-    def python_code(self, root_module: str = "self", *, verbose: bool = False) -> PythonCode:
+    def python_code(
+        self,
+        root_module: str = "self",
+        *,
+        verbose: bool = False,
+        include_stride: bool = False,
+        include_device: bool = False,
+        colored: bool = False,
+        expanded_def: bool = False,
+        record_func: bool = False,
+        additional_meta: list[str] | None = None,
+    ) -> PythonCode:
         """Return the source of a function `forward` that runs the graph.
 
-        `root_module` is the name by which the code refers to the module.
+        Args:
+            root_module: the name by which the code refers to the module.
+            verbose: whether to state the dtype and the shape of each result, and the line of the program that created the
+                node, as far as they are known. `node.meta` contains them as "val", "tensor_meta", "example_value" and
+                "stack_trace".
+            include_stride, include_device: whether `verbose` also states strides and devices.
+            colored: whether to write the code with ANSI escape sequences, for a terminal. Such code cannot be executed.
+            expanded_def: whether to write each parameter on a line of its own, with its description `node.meta["desc"]`.
+            record_func: must be False.
+            additional_meta: keys of `node.meta`. With `verbose`, comments state the values.
+
+        Raises:
+            NotImplementedError: `record_func` is True.
+
+        Example:
+            >>> traced = torch.fx.symbolic_trace(lambda x: x.relu())
+            >>> _ = torch.fx.passes.shape_prop.ShapeProp(traced).propagate(torch.ones(2, 3))
+            >>> print(traced.graph.python_code(verbose=True, include_stride=True).src)
+            def forward(self, x: "f32[2, 3][3, 1]"):
+                relu: "f32[2, 3][3, 1]" = x.relu();  x = None
+                return relu
+            <BLANKLINE>
         """
-        return _Writer(self, root_module).write()
+        if record_func:
+            raise NotImplementedError("fx.Graph.python_code(record_func): must be False")
+        style = _Style(
+            verbose, include_stride, include_device, colored, expanded_def, tuple(additional_meta or ())
+        )
+        return _Writer(self, root_module, style).write()
 
     def print_tabular(self) -> None:
         """Print a table of the nodes."""
@@ -616,18 +686,40 @@ class _Nodes:
         return iter(_Nodes(self._graph, "_prev"))
 
 
+class _Style(NamedTuple):
+    """What the code of a graph states besides its operations. See `Graph.python_code`."""
+
+    verbose: bool = False
+    include_stride: bool = False
+    include_device: bool = False
+    colored: bool = False
+    expanded_def: bool = False
+    additional_meta: tuple[str, ...] = ()
+    #: Whether the types of nodes are stated.
+    annotations: bool = True
+
+    def color(self, text: str, *codes: int) -> str:
+        """Return the text with the ANSI codes of a color, if the code is colored."""
+        return "".join(f"\x1b[{code}m" for code in codes) + f"{text}\x1b[0m" if self.colored else text
+
+
+_RED, _BLUE, _GREEN, _DIM = 31, 34, 32, 2
+
+
 class _Writer:
     """Writes a graph as Python code. A variable is freed by the line that uses it last."""
 
-    def __init__(self, graph: Graph, root: str) -> None:
+    def __init__(self, graph: Graph, root: str, style: _Style = _Style()) -> None:  # noqa: B008 - immutable
         self._graph = graph
         self._root = root
+        self._style = style
         self._globals: dict[str, Any] = {"torch": torch}
         self._names = _Names()
         #: The variables of the nodes. A variable has the name of its node unless this is a keyword or in use.
         self._variables = {node: self._names.create(node.name) for node in graph.nodes}
 
     def write(self) -> PythonCode:
+        style = self._style
         last_user: dict[Node, Node] = {}
         for node in self._graph.nodes:
             last_user[node] = node
@@ -641,23 +733,32 @@ class _Writer:
         codegen._root = self._root
         parameters: list[str] = []
         lines: list[str] = []
+        comment = annotation = ""
         returned = False
         for node in self._graph.nodes:
             if node.op == "placeholder":
                 default = f" = {self._value(node.args[0])}" if node.args else ""
                 stars = node.target[: len(node.target) - len(str(node.target).lstrip("*"))]  # type: ignore[index, arg-type]
                 plain = str(node.target).lstrip("*")
-                parameters.append(f"{stars}{plain}{default}")
+                described = node.meta.get("desc") if style.expanded_def else None
+                suffix = "" if described is None else f"  # {described}"
+                parameters.append(f"{stars}{plain}{self._type_of(node)}{default}{suffix}")
                 if plain != self._variables[node]:
                     lines.append(f"{self._variables[node]} = {plain}")
             elif node.op == "output":
-                lines.append(self._output(codegen, node.args[0]))
+                lines.append(self._output(codegen, node))
+                if node.type is not None and style.annotations:
+                    annotation = f" -> {self._annotation(node.type)}"
                 returned = True
                 break
             else:
-                line = f"{self._variables[node]} = {self._call(node)}"
+                if style.verbose and (found := self._comment(node)) != comment:
+                    comment = found
+                    if comment:
+                        lines.append(style.color(f"# {comment}", _DIM))
+                line = f"{self._variables[node]}{self._type_of(node)} = {self._call(node)}"
                 if names := freed.get(node):
-                    line += f";  {' = '.join(names)} = None"
+                    line += ";  " + style.color(" = ".join((*names, "None")), _DIM)
                 lines.append(line)
         if not returned:
             lines.append("return None")
@@ -667,13 +768,56 @@ class _Writer:
         if codegen._body_transformer is not None:
             body = codegen._body_transformer(body)
         indented = "".join(f"    {line}" if line.strip() else line for line in "".join(body).splitlines(True))
-        return PythonCode(f"{codegen.gen_fn_def(parameters, '')}\n{indented}", self._globals)
+        # A subclass may define gen_fn_def without the argument `expanded_def`.
+        accepted = inspect.signature(codegen.gen_fn_def).parameters
+        options = {"expanded_def": style.expanded_def} if "expanded_def" in accepted else {}
+        definition = codegen.gen_fn_def(parameters, annotation, **options)
+        return PythonCode(f"{definition}\n{indented}", self._globals)
 
-    def _output(self, codegen: CodeGen, result: Argument) -> str:
-        # A subclass may define generate_output without the argument `repr_fn`.
+    def _output(self, codegen: CodeGen, node: Node) -> str:
+        # A subclass may define generate_output without the arguments `repr_fn` and `descs`.
         accepted = inspect.signature(codegen.generate_output).parameters
-        options = {"repr_fn": self._value} if "repr_fn" in accepted else {}
-        return codegen.generate_output(result, **options)
+        options: dict[str, Any] = {"repr_fn": self._value} if "repr_fn" in accepted else {}
+        if "descs" in accepted and self._style.expanded_def:
+            options["descs"] = node.meta.get("desc")
+        return codegen.generate_output(node.args[0], **options)
+
+    def _type_of(self, node: Node) -> str:
+        """Return the annotation of a variable or parameter, with its colon, or an empty string."""
+        if self._style.verbose and (text := _tensor_text(node, *self._style[1:3], color=self._style.color)):
+            return f': "{text}"'
+        if node.type is None or not self._style.annotations:
+            return ""
+        return f" : {self._annotation(node.type)}"
+
+    def _annotation(self, kind: Any) -> str:
+        return self._written(kind) or self._global(None, kind)
+
+    def _written(self, kind: Any) -> str:
+        """Return a type as code, or an empty string for a type that only a global name can denote."""
+        if kind is None or kind is type(None):
+            return "None"
+        if isinstance(kind, str):
+            return repr(kind)
+        origin, contained = typing.get_origin(kind), typing.get_args(kind)
+        if origin is None:
+            return self._global(name_of(kind), kind) if isinstance(kind, type) else ""
+        if any(isinstance(part, (str, typing.ForwardRef, typing.TypeVar)) for part in contained):
+            return ""
+        if origin in (typing.Union, types.UnionType):
+            parts = [self._written(part) for part in contained]
+            return " | ".join(parts) if all(parts) else ""
+        parts = ["..." if part is ... else self._written(part) for part in contained]
+        return f"{self._annotation(origin)}[{', '.join(parts)}]" if parts and all(parts) else ""
+
+    def _comment(self, node: Node) -> str:
+        """Return what is known about the creation of a node: the line of the program and the data in `node.meta`."""
+        parts = [f"{key}: {node.meta[key]}" for key in self._style.additional_meta if key in node.meta]
+        if custom := node.meta.get("custom"):
+            parts.append(f"Annotation: {custom}")
+        if node.stack_trace:
+            parts.append(" ".join(node.stack_trace.strip().splitlines()[-1:]).strip())
+        return ", ".join(parts)
 
     def _call(self, node: Node) -> str:
         if node.op == "get_attr":
@@ -742,7 +886,9 @@ class _Writer:
             return f"{{{', '.join(f'{self._value(k)}: {self._value(v)}' for k, v in value.items())}}}"
         if isinstance(value, slice):
             return f"slice({self._value(value.start)}, {self._value(value.stop)}, {self._value(value.step)})"
-        if value is ... or value is None or type(value) in (bool, int, str, bytes):
+        if type(value) in (bool, int):
+            return self._style.color(repr(value), _BLUE)
+        if value is ... or value is None or type(value) in (str, bytes):
             return repr(value)
         if type(value) is float:
             return repr(value) if math.isfinite(value) else f'float("{value}")'

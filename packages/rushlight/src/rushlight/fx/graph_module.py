@@ -6,6 +6,7 @@ import copy
 import itertools
 import linecache
 import os
+import textwrap
 from typing import Any
 
 from rushlight.fx.graph import GENERATED, Graph, PythonCode
@@ -142,7 +143,7 @@ class GraphModule(Module):
         file = f"{GENERATED}{next(_numbers)}>"
         linecache.cache[file] = (len(code.src), None, code.src.splitlines(True), file)  # for tracebacks
         names = dict(code.globals)
-        exec(compile(code.src, file, "exec"), names)
+        exec(compile(code.src, file, "exec", dont_inherit=True), names)
         object.__setattr__(self, "_code", code.src)
         type(self).forward = names["forward"]  # type: ignore[method-assign]
         return code
@@ -152,13 +153,69 @@ class GraphModule(Module):
         """The source of `forward`."""
         return self._code
 
-    def print_readable(self, print_output: bool = True, **options: Any) -> str:
-        """Return the source of a module class with this `forward`, and print it unless `print_output` is False."""
-        lines = "".join(f"    {line}" if line.strip() else line for line in self._code.splitlines(True))
-        text = f"class {type(self).__name__}(torch.nn.Module):\n{lines}"
+    def print_readable(
+        self,
+        print_output: bool = True,
+        include_stride: bool = False,
+        include_device: bool = False,
+        colored: bool = False,
+        *,
+        fast_sympy_print: bool = False,
+        expanded_def: bool = False,
+        additional_meta: list[str] | None = None,
+    ) -> str:
+        """Return the source of a module class with this `forward` and the classes of its children that are GraphModules.
+
+        Args:
+            print_output: whether to print the source.
+            include_stride, include_device, colored, expanded_def, additional_meta: see `Graph.python_code`.
+            fast_sympy_print: must be False.
+
+        Raises:
+            NotImplementedError: `fast_sympy_print` is True.
+
+        Example:
+            >>> traced = torch.fx.symbolic_trace(lambda x: x.relu())
+            >>> _ = torch.fx.passes.shape_prop.ShapeProp(traced).propagate(torch.ones(2))
+            >>> _ = traced.print_readable()
+            class GraphModule(torch.nn.Module):
+                def forward(self, x: "f32[2]"):
+                    relu: "f32[2]" = x.relu();  x = None
+                    return relu
+            <BLANKLINE>
+        """
+        if fast_sympy_print:
+            raise NotImplementedError("fx.GraphModule.print_readable(fast_sympy_print): must be False")
+        name = type(self).__name__
+        text = self._readable(
+            name if name.isidentifier() else "GraphModule",
+            include_stride,
+            include_device,
+            colored,
+            expanded_def,
+            additional_meta,
+        )
         if print_output:
             print(text)
         return text
+
+    def _readable(self, name: str, *options: Any) -> str:
+        stride, device, colored, expanded, meta = options
+        code = self._graph.python_code(
+            verbose=True,
+            include_stride=stride,
+            include_device=device,
+            colored=colored,
+            expanded_def=expanded,
+            additional_meta=meta,
+        )
+        parts = [code.src]
+        parts += [
+            child._readable(path, *options)
+            for path, child in self.named_children()
+            if isinstance(child, GraphModule)
+        ]
+        return f"class {name}(torch.nn.Module):\n{textwrap.indent(chr(10).join(parts), '    ')}"
 
     def to_folder(self, folder: str | os.PathLike[str], module_name: str = "FxModule") -> None:
         """Write the module as a Python package: `from <folder> import <module_name>` imports its class.

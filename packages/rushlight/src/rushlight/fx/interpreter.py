@@ -10,6 +10,7 @@ from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Argument, Node, Target, map_aggregate, map_arg
 from rushlight.fx.proxy import Proxy
+from rushlight.fx.traceback import set_current_meta
 from rushlight_nn import Module
 
 __all__ = ["Interpreter", "Transformer"]
@@ -69,7 +70,8 @@ class Interpreter:
         for node in self.graph.nodes:
             if node not in self.env:
                 try:
-                    self.env[node] = self.run_node(node)
+                    with set_current_meta(node, f"Interpreter_{type(self).__name__}"):
+                        self.env[node] = self.run_node(node)
                 except Exception as error:
                     error.add_note(f"while fx.Interpreter ran {node.format_node()}")
                     raise
@@ -208,5 +210,6 @@ class Transformer(Interpreter):
             def node_of(a: Any) -> Any:
                 return a.node if isinstance(a, Proxy) else a
 
-            self.new_graph.output(map_aggregate(result, node_of))
+            output = self.new_graph.output(map_aggregate(result, node_of))
+            output.meta.update(self.graph.output_node().meta)
         return GraphModule(self.module, self.new_graph, type(self.module).__name__)

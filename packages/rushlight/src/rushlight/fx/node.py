@@ -7,11 +7,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rushlight.fx.immutable_collections import immutable_dict, immutable_list
-from rushlight_core import manual_seed
+from rushlight_core import Tensor, manual_seed
 from rushlight_core._sym import _assert, _assert_async
 
 if TYPE_CHECKING:
     from rushlight.fx.graph import Graph
+    from rushlight.fx.operator_schemas import ArgsKwargsPair
 
 __all__ = ["Argument", "Node", "Target", "has_side_effect", "map_aggregate", "map_arg"]
 
@@ -96,6 +97,8 @@ class Node:
             argument.
         args, kwargs: the arguments, in which nodes represent their results. To change the arguments, assign a
             new tuple or a new dict.
+        type: the type of the result, or None: a type or the text of an annotation. A trace reads the types of arguments and
+            of the output from the annotations of the traced function.
         users: the nodes that use the result of this node, as the keys of a dict.
         meta: a dict in which passes over the graph can store data.
 
@@ -328,23 +331,129 @@ class Node:
     def __ge__(self, other: Node) -> bool:
         return self is other or other < self
 
-    def format_node(self) -> str | None:
-        """Return the node as a line of text."""
-        if self.op == "placeholder":
-            default = f"(default={self._args[0]})" if self._args else ""
-            return (
-                f"%{self.name} : [num_users={len(self.users)}] = placeholder[target={self.target}]{default}"
+    def normalized_arguments(
+        self,
+        root: Any,
+        arg_types: tuple[Any, ...] | None = None,
+        kwarg_types: dict[str, Any] | None = None,
+        normalize_to_only_use_kwargs: bool = False,
+    ) -> ArgsKwargsPair | None:
+        """Return the arguments in a normal form: with the defaults of all arguments that are not given.
+
+        Args:
+            root: the module that contains the layer of a "call_module" node.
+            arg_types, kwarg_types: the types of the arguments. They select the overload of an operator; without them, the
+                arguments that are not nodes select it.
+            normalize_to_only_use_kwargs: whether to return all arguments as keyword arguments.
+
+        Returns:
+            the arguments, or None if the node calls neither a function with a known signature nor a layer of `torch.nn`.
+
+        Raises:
+            RuntimeError: no types are given, and the overload depends on what the nodes among the arguments are.
+
+        Example:
+            >>> traced = torch.fx.symbolic_trace(lambda x: torch.sum(x, 1))
+            >>> list(traced.graph.nodes)[1].normalized_arguments(traced, normalize_to_only_use_kwargs=True).kwargs
+            {'input': x, 'dim': 1, 'keepdim': False, 'dtype': None}
+        """
+        from rushlight.fx.operator_schemas import normalize_function, normalize_module
+
+        if self.op == "call_function":
+            return normalize_function(
+                self.target,  # type: ignore[arg-type]
+                self._args,
+                self._kwargs,
+                arg_types,
+                kwarg_types,
+                normalize_to_only_use_kwargs,
+            )
+        if self.op == "call_module":
+            return normalize_module(
+                root, str(self.target), self._args, self._kwargs, normalize_to_only_use_kwargs
+            )
+        return None
+
+    def format_node(
+        self,
+        placeholder_names: list[str] | None = None,
+        maybe_return_typename: list[str] | None = None,
+        *,
+        include_tensor_metadata: bool = False,
+    ) -> str | None:
+        """Return the node as a line of text.
+
+        Args:
+            placeholder_names, maybe_return_typename: must be None.
+            include_tensor_metadata: whether to state the dtype, shape, strides and device of a result that is in
+                `node.meta`.
+
+        Raises:
+            NotImplementedError: `placeholder_names` or `maybe_return_typename` is not None.
+        """
+        if placeholder_names is not None or maybe_return_typename is not None:
+            raise NotImplementedError(
+                "fx.Node.format_node(placeholder_names, maybe_return_typename): must be None"
             )
         if self.op == "output":
             return f"return {_text(self._args[0])}"
+        described = ""
+        if include_tensor_metadata and (tensor := _tensor_text(self, True, True)):
+            described = f'Tensor "{tensor}" '
+        elif self.type is not None:
+            described = f"{_type_text(self.type)} "
+        head = f"%{self.name} : {described}[num_users={len(self.users)}] = "
+        if self.op == "placeholder":
+            default = f"(default={self._args[0]})" if self._args else ""
+            return f"{head}placeholder[target={self.target}]{default}"
         target = self.target if isinstance(self.target, str) else qualified_name(self.target)
-        head = f"%{self.name} : [num_users={len(self.users)}] = {self.op}[target={target}]"
+        head += f"{self.op}[target={target}]"
         if self.op == "get_attr":
             return head
         return f"{head}(args = {_text(self._args)}, kwargs = {_text(self._kwargs)})"
 
     def __repr__(self) -> str:
         return self.name
+
+
+def _abbreviated(dtype: Any) -> str:
+    """Return a short name of a dtype: "f32", "i64"."""
+    name = str(dtype).rpartition(".")[2]
+    for long, short in _DTYPES.items():
+        if name.startswith(long):
+            return short + name[len(long) :]
+    return name
+
+
+_DTYPES = {"bfloat": "bf", "bool": "b8", "complex": "c", "float": "f", "int": "i", "uint": "u"}
+
+
+def _tensor_text(
+    node: Node,
+    include_stride: bool,
+    include_device: bool,
+    color: Callable[..., str] = lambda text, *codes: text,
+) -> str:
+    """Return the dtype and the shape of the tensor that `node.meta` contains or describes, or an empty string."""
+    meta = node.meta
+    found = meta.get("val", meta.get("tensor_meta", meta.get("example_value")))
+    if isinstance(found, Tensor):
+        stride: Any = tuple(found.stride()) if str(found.layout) == "torch.strided" else None
+        device = str(found.device)
+    elif hasattr(found, "_fields") and hasattr(found, "memory_format"):  # TensorMetadata, which has no device
+        stride, device = found.stride, ""
+    else:
+        return ""
+    text = color(_abbreviated(found.dtype), 31) + color(str(list(found.shape)), 34)
+    if include_stride and stride is not None:
+        text += color(str(list(stride)), 2, 34)
+    return text + color(device, 2, 32) if include_device and device else text
+
+
+def _type_text(kind: Any) -> str:
+    if isinstance(kind, str):
+        return repr(kind)
+    return qualified_name(kind) if isinstance(kind, type) and not hasattr(kind, "__args__") else repr(kind)
 
 
 def _text(argument: Argument) -> str:

@@ -12,8 +12,10 @@ from types import FrameType, MethodDescriptorType, WrapperDescriptorType
 from typing import Any
 
 import rushlight_core as core
+from rushlight.fx import traceback
 from rushlight.fx.graph import Graph
 from rushlight.fx.node import Argument, Node, Target, map_aggregate
+from rushlight.fx.operator_schemas import check_for_mutable_operation
 
 __all__ = [
     "Attribute",
@@ -71,6 +73,8 @@ class TracerBase:
     Attributes:
         graph: the graph to which nodes are added.
         record_stack_traces: whether `node.stack_trace` names the source line that created the node.
+        check_mutable_operations: whether the call of an operator that writes to an argument raises RuntimeError.
+        traced_func_name: the method of a module that `Tracer.trace` calls.
         trace_asserts: whether `assert proxy` and `assert not proxy` become calls of `assert_fn`, without the message. If
             False, these statements raise TraceError.
         module_stack: the modules whose calls are traced, the outermost first: a dict from paths to tuples of a path and a
@@ -89,6 +93,8 @@ class TracerBase:
     graph: Graph
     record_stack_traces: bool = False
     trace_asserts: bool = False
+    check_mutable_operations: bool = False
+    traced_func_name: str = "forward"
     proxy_buffer_attributes: bool = False
 
     @functools.cached_property
@@ -105,7 +111,11 @@ class TracerBase:
         type_expr: Any = None,
     ) -> Node:
         """Add a node. Tracers may override this method to process every new node."""
-        return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
+        if self.check_mutable_operations and kind == "call_function":
+            check_for_mutable_operation(target, args, kwargs)  # type: ignore[arg-type]
+        node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
+        traceback._add_current_meta(node)
+        return node
 
     def proxy(self, node: Node) -> Proxy:
         """Return a proxy for the result of a node."""
@@ -127,7 +137,7 @@ class TracerBase:
         if self.module_stack:
             node.meta["nn_module_stack"] = dict(self.module_stack)
         if self.record_stack_traces:
-            node.stack_trace = _line_of_the_program()
+            node.stack_trace = node.stack_trace or _line_of_the_program()
         return proxy_factory_fn(node) if proxy_factory_fn else self.proxy(node)
 
     def create_arg(self, a: Any) -> Argument:

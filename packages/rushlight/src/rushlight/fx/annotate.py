@@ -1,0 +1,34 @@
+"""Store the type of a value of a traced program in its node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.fx.proxy import Proxy
+
+__all__ = ["annotate"]
+
+
+def annotate(val: Any, type: Any) -> Any:
+    """Set the `type` of the node of `val` if `val` is a Proxy, so that the generated code states it. Return `val`.
+
+    Args:
+        val: a Proxy, or any other object, which is returned without a change.
+        type: the type.
+
+    Raises:
+        RuntimeError: the node has a type.
+
+    Example:
+        >>> from rushlight.fx.annotate import annotate
+        >>> print(torch.fx.symbolic_trace(lambda x: annotate(x + 1, torch.Tensor)).code.splitlines()[1])
+            add : torch.Tensor = x + 1;  x = None
+    """
+    if not isinstance(val, Proxy):
+        return val
+    if val.node.type is not None:
+        raise RuntimeError(
+            f"fx.annotate(val): '{val.node}' has the type {val.node.type}, and cannot get the type {type}"
+        )
+    val.node.type = type
+    return val
