@@ -88,7 +88,7 @@ class _Schema(NamedTuple):
 def _schema(text: str) -> _Schema:
     match = _SCHEMA.fullmatch(text)
     assert match is not None
-    parameters = []
+    parameters: list[Parameter] = []
     kind: Any = Parameter.POSITIONAL_OR_KEYWORD
     for part in _COMMA.split(match.group("parameters")) if match.group("parameters") else ():
         if part == "*":

@@ -1,6 +1,11 @@
-"""Queries about PyTorch's tracer of operators, which does not exist here."""
+"""Names of PyTorch's tracer of operators, which does not exist here."""
 
-__all__ = ["get_proxy_mode"]
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+__all__ = ["get_proxy_mode", "make_fx"]
 
 
 def get_proxy_mode() -> None:
@@ -11,3 +16,22 @@ def get_proxy_mode() -> None:
         True
     """
     return
+
+
+def make_fx(f: Callable[..., Any], *args: Any, **kwargs: Any) -> NoReturn:
+    """Raise NotImplementedError: operators are recorded by `torch.export`, and not in graphs of `torch.fx`.
+
+    Raises:
+        NotImplementedError: always.
+
+    Example:
+        >>> make_fx(lambda x: x + 1)
+        Traceback (most recent call last):
+            ...
+        NotImplementedError: fx.make_fx(): graphs of torch.fx cannot hold the operators ...
+    """
+    raise NotImplementedError(
+        "fx.make_fx(): graphs of torch.fx cannot hold the operators that a function calls, as they have no functions in "
+        "Python\nhint: torch.export.export records the operators of a module, also those of gradients and transforms, and "
+        "torch.fx.symbolic_trace records the calls in Python"
+    )

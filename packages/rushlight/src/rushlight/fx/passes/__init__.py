@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from rushlight.fx.passes import shape_prop, split_module
+from rushlight.fx.passes import operator_support, shape_prop, split_module, split_utils, tools_common
 
-__all__ = ["shape_prop", "split_module"]
+__all__ = ["operator_support", "shape_prop", "split_module", "split_utils", "tools_common"]
