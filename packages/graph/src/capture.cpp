@@ -9,6 +9,7 @@
 #include "rushlight/batched.h"
 #include "rushlight/ops/clone.h"
 #include "rushlight/ops/copy_.h"
+#include "rushlight/ops/view.h"
 #include "rushlight/random.h"
 #include "rushlight/schema.h"
 #include "rushlight/site.h"
@@ -93,6 +94,10 @@ Recorder::Recorder(std::vector<Named> inputs, std::vector<Named> state, std::set
     std::move(state.begin(), state.end(), std::back_inserter(inputs));
     for (Named& named : inputs) {
         RL_CHECK(named.tensor.defined(), throw_value, "capture: '%s' must be a tensor", named.name.c_str());
+        RL_CHECK(
+            !is_sparse(named.tensor) && !is_batched(named.tensor), throw_not_implemented,
+            "capture: '%s' is a batched (vmap) tensor or has the layout %s; only plain tensors can be captured",
+            named.name.c_str(), layout_name(named.tensor));
         RL_CHECK(named.tensor.device().type == DeviceType::CPU, throw_not_implemented,
                  "capture: '%s' is on %s; only programs on the CPU can be captured so far",
                  named.name.c_str(), name(named.tensor.device()).c_str());
@@ -112,7 +117,8 @@ Recorder::Recorder(std::vector<Named> inputs, std::vector<Named> state, std::set
                             Ref<TensorImpl>::share(impl->grad()),
                             Ref<Storage>::share(impl->storage()),
                             impl->geometry(),
-                            std::nullopt});
+                            std::nullopt,
+                            false});
     }
     for (size_t i = 0; i < num_inputs_; ++i) {
         const Tensor& t = outside_[i].named.tensor;
@@ -228,6 +234,7 @@ void Recorder::keep_before_write(Storage* storage) {
     }
     for (size_t index : at->second) {
         Outside& outside = outside_[index];
+        outside.written = true;
         if (!outside.before.defined()) outside.before = ops::clone(outside.named.tensor);
     }
 }
@@ -264,6 +271,7 @@ void Recorder::call(const Operator& op, StageMask rest, Stack& stack) {
         throw;
     }
     --capturing.depth;
+    separate(op, given, schema, stack);
 
     for (size_t i = 0; i < schema.arguments.size(); ++i)
         if (schema.arguments[i].written && !std::holds_alternative<std::monostate>(node.arguments[i]))
@@ -295,6 +303,29 @@ void Recorder::call(const Operator& op, StageMask rest, Stack& stack) {
     // If core has returned fewer results than the schema declares, `verify` raises an error later.
     node.op = operator_index(op);
     nodes().push_back(std::move(node));
+}
+
+// Replaces results that are arguments by views of them. An operator such as contiguous() returns its argument or a copy,
+// depending on the strides in a run. So the argument and the result are two values, although they are one tensor in the
+// capture.
+void Recorder::separate(const Operator& op, const std::vector<std::pair<Tensor, size_t>>& given,
+                        const SchemaText& schema, Stack& stack) {
+    if (!may_return_view(op)) return;
+    for (Value& value : stack) {
+        auto* result = value.as<Tensor>();
+        const auto is_result = [&](const auto& pair) {
+            return pair.first.is_same(*result) && !schema.arguments[pair.second].written;
+        };
+        if (!result || !result->defined() || std::ranges::none_of(given, is_result)) continue;
+        ++capturing.depth;
+        try {
+            value = Value(ops::view(*result, result->sizes()));
+        } catch (...) {
+            --capturing.depth;
+            throw;
+        }
+        --capturing.depth;
+    }
 }
 
 ValueId Recorder::add_value(const Tensor& t) {
@@ -582,7 +613,8 @@ void Recorder::undo() {
             changed.push_back({outside.named.name, static_cast<bool>(outside.grad), impl->grad() != nullptr});
             impl->set_grad(outside.grad);
         }
-        const bool written = impl->version() != outside.version;
+        // A write through `.data` does not change the version of the tensor itself.
+        const bool written = outside.written || impl->version() != outside.version;
         if (has_moved(outside))
             impl->assign(outside.storage, outside.geometry.sizes, outside.geometry.strides,
                          outside.geometry.offset, impl->dtype());

@@ -9,6 +9,7 @@
 #include "encoding.h"
 #include "functionalization.h"
 #include "rushlight/graph/program.h"
+#include "rushlight/ops/empty.h"
 #include "rushlight/value.h"
 #include "walk.h"
 
@@ -91,9 +92,36 @@ class Compaction {
     std::map<uint32_t, uint32_t> operator_indices_, text_indices_{{0, 0}};
 };
 
-// Keeps the nodes that have a result in `live`, that write memory in `seen`, or that draw random numbers.
-void keep_live(const SharedMemory& memory, std::vector<Node>& nodes, std::set<ValueId>& live,
-               std::set<ValueId>& seen) {
+// Whether the sizes of a call's results may depend on the values of its arguments, as those of nonzero(). A program contains
+// numbers that follow from the sizes of the capture, so the call also checks these sizes. The form of an operator for
+// tensors without memory shows which sizes follow from sizes.
+bool checks_sizes(const Graph& graph, const Node& node) {
+    if (node.control != ControlFlow::None)
+        return std::ranges::any_of(node.blocks, [&](const Block& block) {
+            return std::ranges::any_of(block.nodes,
+                                       [&](const Node& inner) { return checks_sizes(graph, inner); });
+        });
+    const auto tensor = [&](ValueId id) {
+        const TensorType& type = graph.values[id].type;
+        return ops::empty(type.sizes, type.dtype, Device{DeviceType::Meta, 0});
+    };
+    Stack stack = boxed_arguments(node, tensor);
+    if (std::ranges::none_of(node.arguments, [](const Argument& argument) {
+            bool used = false;
+            each_use(argument, [&](ValueId) { used = true; });
+            return used;
+        }))
+        return false;  // the call depends on numbers only
+    StagesOff untraced(kAllStages);
+    try {
+        call_boxed(*find_operator(graph.operators[node.op].name), stack);
+    } catch (const Error&) { return true; }
+    return false;
+}
+
+// Keeps the nodes that have a result in `live`, that write memory in `seen`, that draw random numbers, or that check sizes.
+void keep_live(const Graph& graph, const SharedMemory& memory, std::vector<Node>& nodes,
+               std::set<ValueId>& live, std::set<ValueId>& seen) {
     std::vector<Node> kept;
     for (size_t n = nodes.size(); n-- > 0;) {
         Node& node = nodes[n];
@@ -102,7 +130,7 @@ void keep_live(const SharedMemory& memory, std::vector<Node>& nodes, std::set<Va
         for (uint32_t position : node.writes)
             each_use(node.arguments[position],
                      [&](ValueId id) { needed = needed || seen.contains(memory.of(id)); });
-        if (!needed) continue;
+        if (!needed && !checks_sizes(graph, node)) continue;
         each_use(node, [&](ValueId id) {
             live.insert(id);
             seen.insert(memory.of(id));
@@ -112,7 +140,7 @@ void keep_live(const SharedMemory& memory, std::vector<Node>& nodes, std::set<Va
                 live.insert(id);
                 seen.insert(memory.of(id));
             }
-            keep_live(memory, block.nodes, live, seen);
+            keep_live(graph, memory, block.nodes, live, seen);
         }
         kept.push_back(std::move(node));
     }
@@ -120,7 +148,8 @@ void keep_live(const SharedMemory& memory, std::vector<Node>& nodes, std::set<Va
     nodes = std::move(kept);
 }
 
-// Removes nodes whose results are not used, if they draw no random numbers and write no memory that is read later.
+// Removes nodes whose results are not used, if they draw no random numbers, check no sizes, and write no memory that is read
+// later.
 void remove_dead(Graph& graph, std::vector<Tensor>& constants) {
     const SharedMemory memory(graph);
     std::set<ValueId> live(graph.outputs.begin(), graph.outputs.end()), seen;  // values, and memory
@@ -128,7 +157,7 @@ void remove_dead(Graph& graph, std::vector<Tensor>& constants) {
     for (const Input& input : graph.inputs) seen.insert(memory.of(input.value));
     for (const Constant& constant : graph.constants)
         if (constant.written) seen.insert(memory.of(constant.value));
-    keep_live(memory, graph.nodes, live, seen);
+    keep_live(graph, memory, graph.nodes, live, seen);
     std::vector<Constant> used;
     std::vector<Tensor> tensors;
     for (size_t i = 0; i < graph.constants.size(); ++i)

@@ -8,6 +8,7 @@
 
 #include "rushlight/graph/capture.h"
 #include "rushlight/random.h"
+#include "rushlight/schema.h"
 #include "rushlight/value.h"
 
 namespace rushlight::graph {
@@ -73,6 +74,7 @@ struct Recorder {
         Ref<Storage> storage;
         Geometry geometry;
         std::optional<uint32_t> constant;  // index in graph.constants
+        bool written;                      // a recorded call has written its memory
     };
 
     void check_stages(const Operator& op, const Stack& stack) const;
@@ -80,6 +82,8 @@ struct Recorder {
     static bool has_moved(const Outside& outside);
     void check_offset(const Node& node, const Operator& op) const;
     void keep_before_write(Storage* storage);
+    void separate(const Operator& op, const std::vector<std::pair<Tensor, size_t>>& given,
+                  const SchemaText& schema, Stack& stack);
     void make_own(const Tensor& t, const Operator& op);
 
     ValueId value_of(const Tensor& t, const Operator& op);

@@ -368,3 +368,74 @@ def test_composites_are_recorded_as_what_they_call() -> None:
     assert " = logit(" not in apart.text()
     assert " = _softmax(" in apart.text()
     assert core.equal(apart.run([x])[0], whole.run([x])[0])
+
+
+# Results that are an argument in the capture, and a copy in a run -----------------------------------------------------
+
+
+def other_layouts(x: Any) -> list[Any]:
+    """Return tensors with the values of x and other strides."""
+    whole = core.zeros(*(2 * size for size in x.shape), dtype=x.dtype)
+    part = whole[tuple(slice(None, None, 2) for _ in x.shape)]
+    return [x.clone(), x.transpose(0, -1).contiguous().transpose(0, -1), part.copy_(x), x.flip(0).flip(0)]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "contiguous",
+        "reshape",
+        "flatten",
+        "ravel",
+        "reshape_as",
+        "to",
+        "view_as",
+        "expand_as",
+        "type_as",
+        "float",
+    ],
+)
+@pytest.mark.parametrize("strided", [False, True])
+def test_a_write_goes_to_the_argument_or_to_a_copy_as_in_a_direct_call(name: str, strided: bool) -> None:
+    arguments = {"reshape": (2, 3), "reshape_as": (X,), "to": (core.float32,), "view_as": (X,)}
+    arguments |= {"expand_as": (X,), "type_as": (X,)}
+
+    def function(x: Any) -> Any:
+        y = getattr(x, name)(*arguments.get(name, ()))
+        y.add_(1)
+        return y * 2, x * 3, x
+
+    example = X.t().contiguous().t() if strided else X.clone()
+    programs = [program_of(function, example)]
+    programs += [programs[0].simplified(), Program.from_bytes(programs[0].to_bytes())]
+    for program in programs:
+        for mine, others in zip(other_layouts(X), other_layouts(X), strict=True):
+            assert all(map(same, program.run([others]), function(mine)))
+            assert same(mine, others)
+
+
+# What a capture writes, and what it refuses ---------------------------------------------------------------------------
+
+
+def test_a_parameter_that_is_written_through_data_is_restored() -> None:
+    weight = core.ones(3, requires_grad=True)
+
+    def function(x: Any) -> Any:
+        weight.data.mul_(0.5)
+        return weight.data + x
+
+    program = program_of(function, core.zeros(3), state=[("weight", "parameter", weight)])
+    assert same(weight.data, core.ones(3))
+    assert [program.run([core.zeros(3)])[0][0].item() for _ in range(2)] == [0.5, 0.25]
+
+
+@pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr"])
+def test_sparse_tensors_are_refused(layout: str) -> None:
+    sparse = getattr(core.eye(3), layout)()
+    with pytest.raises(NotImplementedError, match=r"'x0' .*layout torch\.sparse_.*only plain tensors"):
+        program_of(lambda x: x @ X, sparse)
+    with pytest.raises(NotImplementedError, match=r"'b' .*layout torch\.sparse_"):
+        program_of(lambda x: x + 1, X, state=[("b", "buffer", sparse)])
+    program = program_of(lambda x: x + 1, core.eye(3))
+    with pytest.raises((RuntimeError, NotImplementedError, ValueError, TypeError)):
+        program.run([sparse])

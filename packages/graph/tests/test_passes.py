@@ -399,3 +399,51 @@ def strides_are_used(x: Any) -> Any:
 )
 def test_other_writes_stay(function: Any) -> None:
     assert "# writes" in simplified(function, X.clone())[0].text()
+
+
+COUNTING = {
+    "nonzero": lambda x: x.sum() / (x > 0).nonzero().shape[0],
+    "masked_select": lambda x: x * x.masked_select(x > 0).numel(),
+    "an index": lambda x: x + x[x > 0].shape[0],
+    "unique": lambda x: x + len(core.unique(x > 0, return_counts=True)[0]),
+    "repeat_interleave": lambda x: x + core.repeat_interleave((x[0] > 0).long()).shape[0],
+    "a chain": lambda x: x + (x > 0).nonzero().float().sum(1).exp().shape[0],
+    "an in-place call": lambda x: x + x[x > 0].add_(1).shape[0],
+}
+
+
+@pytest.mark.parametrize("name", COUNTING)
+def test_a_number_that_follows_from_values_is_checked(name: str) -> None:
+    """A program contains the number of the capture, so it raises an error for tensors with another number."""
+    function = COUNTING[name]
+    program = simplified(function, X)[0]
+    assert core.equal(program.run([X.flip(0)])[0], function(X.flip(0)))
+    for other in (core.ones(2, 3), core.arange(6.0).reshape(2, 3)):
+        if core.equal(function(X) - X, function(other) - other):
+            continue
+        with pytest.raises(RuntimeError, match="when the program was captured"):
+            program.run([other])
+
+
+def test_calls_whose_sizes_follow_from_sizes_are_removed() -> None:
+    """The pass keeps a call only if it cannot tell its sizes without values."""
+
+    def function(x: Any) -> Any:
+        unused = [
+            x.exp(),
+            x @ WEIGHT,
+            x.sort(1)[0],
+            core.cat([x, x]),
+            x[0],
+            x[core.tensor([0, 1])],
+            x.topk(2),
+        ]
+        unused += [
+            core.conv1d(x[None], core.ones(1, 2, 1)),
+            x.softmax(0),
+            x.cumsum(1),
+            core.einsum("ij,ij", x, x),
+        ]
+        return x + len(unused)
+
+    assert simplified(function, X)[1] == ["add"]

@@ -328,3 +328,22 @@ def test_captures_beside_mutations_of_saved_tensors() -> None:
     ):
         torch.export.export(layer, (torch.ones(1, 2),))
     assert gradient().tolist() == [2.0, 2.0, 2.0]
+
+
+def test_gradients_flow_through_results_that_are_an_argument() -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.tensor([2.0, 3.0]))
+
+        def forward(self, x: Any) -> Any:
+            return (self.weight.contiguous() * x.contiguous()).float().contiguous()
+
+    model = Model()
+    program = torch.export.export(model, (torch.ones(2, requires_grad=True),))
+    x = torch.tensor([5.0, 7.0], requires_grad=True)
+    (weight,) = program.parameters()
+    weight.requires_grad_()
+    got = torch.autograd.grad(program.module()(x).sum(), (weight, x))
+    wanted = torch.autograd.grad(model(x).sum(), (model.weight, x))
+    assert all(map(torch.equal, got, wanted))
