@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import copy
 import subprocess
 import threading
 from pathlib import Path
@@ -168,21 +170,186 @@ def test_an_error_names_the_module() -> None:
     assert any("1" in note for note in caught.value.__notes__)
 
 
-def test_a_buffer_that_is_replaced_is_refused() -> None:
-    class Counting(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.register_buffer("total", torch.zeros(3))
+class Stateful(nn.Module):
+    """A module with three buffers, whose forward is a function of the module and the argument."""
 
-        def forward(self, x: Any) -> Any:
-            self.total = self.total + x.sum(0)
-            return x + self.total
+    def __init__(self, function: Any, **attributes: Any) -> None:
+        super().__init__()
+        self.linear = nn.Linear(3, 3)
+        for number, name in enumerate("abn"):
+            self.register_buffer(name, torch.arange(3.0) + number)
+        self.function = function
+        for name, value in attributes.items():
+            setattr(self, name, value)
 
-    model = nn.Sequential(Counting())
-    total = model[0].total
-    with pytest.raises(NotImplementedError, match=r"assigns another tensor to '0.total'"):
-        torch.export.export(model, (torch.randn(4, 3),))
-    assert model[0].total is total
+    def forward(self, x: Any) -> Any:
+        return self.function(self, x)
+
+
+def average(self: Any, x: Any) -> Any:
+    self.n = self.n * 0.9 + x.mean(0) * 0.1
+    return x + self.n
+
+
+def earlier_and_later(self: Any, x: Any) -> Any:
+    before, part = self.n, self.n[1:]
+    self.n = self.n + 1
+    return before, part, self.n, {"twice": before * 2}
+
+
+def exchange(self: Any, x: Any) -> Any:
+    self.a, self.b, self.n = self.b, self.n, self.a + x.sum(0)
+    return self.a + x
+
+
+def part_of_the_input(self: Any, x: Any) -> Any:
+    self.n = x[0]
+    return self.n + 1
+
+
+def replaced_and_written(self: Any, x: Any) -> Any:
+    self.n = self.n + 1
+    self.n = self.n * 2
+    self.n.add_(x[0])
+    return self.n
+
+
+def without_gradients(self: Any, x: Any) -> Any:
+    self.n = self.linear(x).mean(0).detach()
+    return x + self.n
+
+
+REPLACING = [average, earlier_and_later, exchange, part_of_the_input, replaced_and_written, without_gradients]
+
+
+@pytest.mark.parametrize("sizes", [None, ({0: torch.export.Dim("rows")},)])
+@pytest.mark.parametrize("function", REPLACING)
+def test_buffers_may_be_replaced(function: Any, sizes: Any, tmp_path: Path) -> None:
+    model = Stateful(function)
+    before = {name: (tensor, tensor.clone()) for name, tensor in model.named_buffers()}
+    program = torch.export.export(model, (torch.randn(4, 3),), dynamic_shapes=sizes)
+    for name, tensor in model.named_buffers():
+        assert tensor is before[name][0]
+        assert torch.equal(tensor, before[name][1])
+    torch.export.save(program, tmp_path / "m")
+    for one in (torch.export.load(tmp_path / "m"), program.simplify()):
+        run, eager = one.module(), copy.deepcopy(model)
+        for _ in range(4):
+            x = torch.randn(4 if sizes is None else 7, 3)
+            assert_same(run(x.clone()), eager(x))
+        for name, tensor in one.named_buffers():
+            assert torch.equal(tensor, eager.get_buffer(name))
+
+
+def assert_same(a: Any, b: Any) -> None:
+    first, second = (torch.utils._pytree.tree_leaves(value) for value in (a, b))
+    assert len(first) == len(second)
+    assert all(map(torch.equal, first, second))
+
+
+def longer(self: Any, x: Any) -> Any:
+    self.n = torch.cat([self.n, self.n])
+    return x.sum() + self.n.sum()
+
+
+def with_gradients(self: Any, x: Any) -> Any:
+    self.n = self.linear(x).mean(0)
+    return x + self.n
+
+
+@pytest.mark.parametrize("function", [longer, with_gradients])
+def test_other_replacements_of_buffers_are_refused(function: Any) -> None:
+    model = nn.Sequential(Stateful(function))
+    before = model[0].n
+    with pytest.raises(
+        NotImplementedError, match=r"assigns another tensor to '0\.n'(.|\n)*same dtype and shape"
+    ):
+        torch.export.export(model, (torch.ones(2, 3),))
+    assert model[0].n is before
+    assert torch.equal(before, torch.arange(3.0) + 2)
+
+
+# Numbers and tensors that a call leaves in the module -----------------------------------------------------------------
+
+
+def counts(self: Any, x: Any) -> Any:
+    self.calls += 1
+    return x * self.calls
+
+
+def counts_in_a_dict(self: Any, x: Any) -> Any:
+    self.seen["calls"] = self.seen.get("calls", 0) + 1
+    return x + self.seen["calls"]
+
+
+def keeps_the_first(self: Any, x: Any) -> Any:
+    self.kept.append(x)
+    return self.kept[0] + x
+
+
+def keeps_some(self: Any, x: Any) -> Any:
+    self.window.append(x)
+    return sum(self.window)
+
+
+def grows(self: Any, x: Any) -> Any:
+    self.cache = x if self.cache is None else torch.cat([self.cache, x])
+    return self.cache.sum()
+
+
+def toggles(self: Any, x: Any) -> Any:
+    self.flag = not self.flag
+    return x if self.flag else -x
+
+
+@pytest.mark.parametrize("function", [counts, counts_in_a_dict, keeps_the_first, keeps_some, grows, toggles])
+@pytest.mark.parametrize("sizes", [None, ({0: torch.export.Dim("rows")},)])
+def test_a_second_call_that_computes_something_else_is_refused(function: Any, sizes: Any) -> None:
+    window: Any = collections.deque(maxlen=3)
+    attributes = {"calls": 0, "seen": {}, "kept": [], "window": window, "cache": None, "flag": False}
+    model = nn.Sequential(Stateful(function, **attributes))
+    with pytest.raises(
+        NotImplementedError, match=r"computes with '0\.\w+(\.\w+)?', which a call changes(.|\n)*hint"
+    ):
+        torch.export.export(model, (torch.arange(12.0).reshape(4, 3),), dynamic_shapes=sizes)
+    for name, value in {"calls": 0, "seen": {}, "kept": [], "cache": None, "flag": False}.items():
+        assert getattr(model[0], name) == value
+    assert model[0].window is window
+    assert len(window) == 0
+
+
+def counts_only(self: Any, x: Any) -> Any:
+    self.calls += 1
+    self.seen["shape"] = x.shape
+    self.last = x * 2
+    return self.last
+
+
+def makes_a_table(self: Any, x: Any) -> Any:
+    if self.cache is None:
+        self.calls, self.cache = 7, torch.arange(3).float()
+    return x + self.cache * self.calls
+
+
+def draws(self: Any, x: Any) -> Any:
+    self.calls += 1
+    return x + torch.rand(3)
+
+
+@pytest.mark.parametrize("function", [counts_only, makes_a_table, draws])
+def test_what_a_call_leaves_may_be_of_no_effect(function: Any) -> None:
+    model = Stateful(function, calls=0, seen={}, cache=None)
+    eager = copy.deepcopy(model)
+    random = torch.get_rng_state()
+    run = torch.export.export(model, (torch.arange(12.0).reshape(4, 3),)).module()
+    assert torch.equal(torch.get_rng_state(), random)
+    assert (model.calls, model.seen, model.cache) == (0, {}, None)
+    for seed in range(3):
+        x = torch.randn(4, 3)
+        torch.manual_seed(seed)
+        wanted = eager(x)
+        torch.manual_seed(seed)
+        assert torch.equal(run(x), wanted)
 
 
 def test_what_programs_do_with_python() -> None:

@@ -13,6 +13,7 @@ from rushlight_graph._C import Capture, Program
 from rushlight_graph.training import Changes, State, capture_from_run_to_run, with_gradients
 
 Around = Callable[[], AbstractContextManager[None]]
+AtEnd = Callable[[Any], Any]
 
 
 def capture_sizes(
@@ -25,6 +26,7 @@ def capture_sizes(
     expanded: Sequence[str] = (),
     below: bool = False,
     around: Around = nullcontext,
+    at_end: AtEnd = lambda result: result,
 ) -> Program:
     """Capture `function` as one program for all values of the sizes that `dynamic_shapes` declares as dynamic.
 
@@ -32,7 +34,7 @@ def capture_sizes(
     """
     sizes = dynamic.sizes_of(function, args, kwargs, dynamic_shapes)
     if not sizes:
-        return capture(function, args, kwargs, state, module, expanded, below, around)
+        return capture(function, args, kwargs, state, module, expanded, below, around, at_end)
     given = trees.Flattening("export")
     given.arguments(args, kwargs)
     tensors = [tensor for _, tensor in given.tensors]
@@ -42,7 +44,7 @@ def capture_sizes(
         others = dynamic.resized(tensors, sizes, found)
         arguments, named = dynamic.replaced(args, others), dynamic.replaced(dict(kwargs), others)
         with dynamic.capturing_sizes():
-            return capture(function, arguments, named, state, module, expanded, below, around)
+            return capture(function, arguments, named, state, module, expanded, below, around, at_end)
 
     def generalize() -> tuple[Program, tuple[int, ...] | None]:
         symbols = [
@@ -100,6 +102,7 @@ def capture(
     expanded: Sequence[str] = (),
     below: bool = False,
     around: Around = nullcontext,
+    at_end: AtEnd = lambda result: result,
 ) -> Program:
     """Capture one call of `function` as a program.
 
@@ -117,6 +120,8 @@ def capture(
             or runs under autocast.
         around: a function that returns a context manager. Each call of `function` runs inside a new context manager from
             `around()`.
+        at_end: a function that is called with the result of `function`, and returns the result of the program. The
+            operators that it calls belong to the program.
 
     Shape:
         - Inputs of the program have the shapes and dtypes of the tensors in `args` and `kwargs`.
@@ -134,7 +139,7 @@ def capture(
         region = _region(function, args, kwargs, state, expanded, False)
         try:
             with around():
-                return _record(region, function, args, kwargs, module)
+                return _record(region, function, args, kwargs, module, at_end)
         except NotImplementedError:
             if not region.needs_below():
                 raise
@@ -142,7 +147,7 @@ def capture(
     def record() -> tuple[Program, Changes]:
         region = _region(function, args, kwargs, with_gradients(state), expanded, True)
         with around():
-            program = _record(region, function, args, kwargs, module)
+            program = _record(region, function, args, kwargs, module, at_end)
         return program, region.changed_gradients()
 
     return capture_from_run_to_run(record, state)
@@ -168,6 +173,7 @@ def _record(
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
     module: Any,
+    at_end: AtEnd,
 ) -> Program:
     structure = trees.Flattening("export").arguments(args, kwargs, _names(function))
     with ExitStack() as stack:
@@ -175,7 +181,7 @@ def _record(
             stack.enter_context(_modules_told(region, module))
         region.start()
         stack.callback(region.stop)
-        result = function(*args, **kwargs)
+        result = at_end(function(*args, **kwargs))
         region.carry_gradients()
     returned = trees.Flattening("export")
     metadata = {

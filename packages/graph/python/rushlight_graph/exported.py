@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, Any, NoReturn
 
+import rushlight_core as core
 from rushlight_core import Tensor
-from rushlight_graph import trees
+from rushlight_graph import dynamic, trees
 from rushlight_graph._C import Graph, Program
 from rushlight_graph.capture import capture, capture_sizes
 from rushlight_graph.members import Members
@@ -146,10 +147,14 @@ class ProgramModule:
             ) from None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return trees.unflatten(self._results, self.tensors(*args, **kwargs))
+
+    def tensors(self, *args: Any, **kwargs: Any) -> list[Tensor]:
+        """Run the program and return the tensors in its result."""
         tensors: dict[int, Tensor] = {}
         if not trees.matches(self._arguments, [list(args), kwargs], tensors):
             raise TypeError(self._mismatch(trees.Flattening("program").arguments(args, kwargs)))
-        return trees.unflatten(self._results, self._program.run([tensors[i] for i in sorted(tensors)]))
+        return self._program.run([tensors[i] for i in sorted(tensors)])
 
     def _mismatch(self, structure: Any) -> str:
         given, wanted = trees.shown(structure), trees.shown(self._arguments)
@@ -204,7 +209,8 @@ def export(
         RuntimeError: the module reads the value of a tensor, writes to a tensor that is not an input, parameter or buffer,
             or calls different operators for different sizes.
         NotImplementedError: the module uses a feature that cannot be captured yet, such as a device other than the CPU or a
-            random generator of its own.
+            random generator of its own, or a call of the module changes what the next call computes, other than by
+            changing buffers.
 
     Example:
         >>> program = torch.export.export(nn.Softmax(-1), (torch.zeros(2, 4),))
@@ -249,13 +255,88 @@ def capture_module(
             yield
 
     if dynamic_shapes is None:
-        program = capture(mod, args, named, state, mod, expanded, bool(optimizers), unchanged)
+        program = capture(
+            mod, args, named, state, mod, expanded, bool(optimizers), unchanged, members.carried
+        )
     else:
         program = capture_sizes(
-            mod, args, named, state, mod, dynamic_shapes, expanded, bool(optimizers), unchanged
+            mod,
+            args,
+            named,
+            state,
+            mod,
+            dynamic_shapes,
+            expanded,
+            bool(optimizers),
+            unchanged,
+            members.carried,
         )
     members.check(tensor for _, kind, tensor in program.constants() if kind == "constant")
+    if members.changed and not optimizers:
+        _check_second_call(mod, args, named, state, members, program, dynamic_shapes)
     return ExportedProgram(program, (args, named))
+
+
+def _check_second_call(
+    mod: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    state: Any,
+    members: Members,
+    program: Program,
+    dynamic_shapes: Any,
+) -> None:
+    """Raise NotImplementedError if a second call of the module computes something else than a run of the program.
+
+    The arguments of the second call are the examples with their elements in reverse order. If the module cannot be called
+    with them, or if no capture of this call is possible, this function returns.
+    """
+    changed = list(members.changed)
+    graph = json.loads(program.graph())
+    written = {constant["name"] for constant in graph["constants"] if constant.get("written")}
+    copy = Program.of(
+        program.structure(), [t.clone() if name in written else t for name, _, t in program.constants()]
+    ).with_metadata(program.metadata())
+    tensors = trees.Flattening("export")
+    tensors.arguments(args, kwargs)
+    others = {id(t): t.detach().flip(*range(t.dim())) if t.dim() else t.detach() for _, t in tensors.tensors}
+    given = [dynamic.replaced(args, others), dynamic.replaced(kwargs, others)]
+    clones = {id(t): t.clone() for t in others.values()}
+    runs = [dynamic.replaced(value, clones) for value in given]
+    results: list[Any] = []
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        results[:] = [mod(*args, **kwargs)]
+        found = trees.Flattening("export")
+        found.structure(results[0], "the result")
+        results[:] = [[tensor.clone() for _, tensor in found.tensors]]
+        return results[0]
+
+    random = core.get_rng_state()
+    try:
+        if dynamic_shapes is not None:  # the last capture had other sizes
+            capture(mod, args, kwargs, state, mod, (), False, members.restored)
+        with members.as_left():
+            capture(call, given[0], given[1], state, mod, (), False, members.restored)
+        core.set_rng_state(random)
+        made = ProgramModule(copy).tensors(*runs[0], **runs[1])
+    except Exception:
+        return
+    finally:
+        core.set_rng_state(random)
+    if len(made) != len(results[0]) or not all(map(_identical, made, results[0])):
+        raise NotImplementedError(
+            f"export: the module computes with '{changed[0]}', which a call changes, so a second run of the program would "
+            "differ from a second call of the module\n"
+            "hint: register a tensor as a buffer in its place, and change the tensor in place, for example with add_()"
+        )
+
+
+def _identical(a: Tensor, b: Tensor) -> bool:
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    both_nan = (a != a) & (b != b)
+    return bool((both_nan | (a == b)).all())
 
 
 def save(

@@ -389,6 +389,13 @@ BlockFunction block_function(PyObject* function) {
 }
 
 PyObject* is_capturing_now(PyObject*, PyObject*) { return PyBool_FromLong(is_capturing()); }
+PyObject* share_memory(PyObject*, PyObject* args) {
+    return guarded([&]() -> PyObject* {
+        PyObject *a, *b;
+        if (!PyArg_ParseTuple(args, "OO:share_memory", &a, &b)) throw PythonError();
+        return PyBool_FromLong(tensor_of(a).impl()->storage() == tensor_of(b).impl()->storage());
+    });
+}
 PyObject* cond_node(PyObject*, PyObject* args) {
     return guarded([&]() -> PyObject* {
         PyObject *pred, *true_fn, *false_fn;
@@ -418,6 +425,8 @@ PyObject* scan_node(PyObject*, PyObject* args) {
 
 PyMethodDef functions[] = {
     {"is_capturing", is_capturing_now, METH_NOARGS, "Return whether this thread's operators are recorded."},
+    {"share_memory", share_memory, METH_VARARGS,
+     "share_memory(a, b): Return whether two tensors have the same memory. This is no read of their values."},
     {"capture_cond", cond_node, METH_VARARGS,
      "capture_cond(pred, true_fn, false_fn): Record a conditional and return a list of tensors. The functions "
      "are called with an empty list."},
