@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -154,3 +156,79 @@ def test_images_that_are_enlarged_by_a_fraction() -> None:
     model = nn.Upsample(scale_factor=1.5, mode="bilinear")
     others = [torch.randn(1, 1, h, w) for h, w in ((2, 3), (13, 20), (20, 13), (40, 39))]
     check(model, shapes, torch.randn(1, 1, 20, 13), others)
+
+
+# Conditions on sizes ---------------------------------------------------------------------------------------------------
+
+LIMIT = 777
+
+
+class Deciding(nn.Module):
+    def __init__(self, function: Any) -> None:
+        super().__init__()
+        self.function = function
+        self.limit = 300
+        self.shape = (60, 2)
+        self.config = SimpleNamespace(block_size=211)
+
+    def forward(self, x: Any) -> Any:
+        return self.function(self, x)
+
+
+CONDITIONS = {
+    "a far number": (lambda self, x: x * 2 if x.shape[0] < 5000 else x * 3, 4999),
+    "one number": (lambda self, x: x * 2 if len(x) != 10 else x * 3, 9),
+    "a number first": (lambda self, x: x if x.size(0) < 700 else x.relu(), 699),
+    "an attribute": (lambda self, x: x if x.shape[0] <= self.limit else x[: self.limit], 300),
+    "a tuple": (lambda self, x: x if x.shape[0] <= self.shape[0] else x.neg(), 60),
+    "a configuration": (lambda self, x: x if x.shape[0] <= self.config.block_size else x.neg(), 211),
+    "a global": (lambda self, x: x if x.shape[0] < LIMIT else x.neg(), 776),
+    "min": (lambda self, x: x[: min(x.shape[0], 400)], 400),
+    "a branch without operators": (lambda self, x: x.relu() if x.shape[0] < 1234 else x, 1233),
+}
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_a_condition_on_a_size_is_found(name: str) -> None:
+    function, last = CONDITIONS[name]
+    model, x = Deciding(function), torch.randn(4, 3)
+    with pytest.raises(RuntimeError, match=r"capture: (no expression of|the program depends on)"):
+        export(model, (x,), dynamic_shapes=({0: Dim("n")},))
+    with pytest.raises(RuntimeError, match=r"capture: (no expression of|the program depends on)"):
+        export(model, (torch.randn(8, 3),), dynamic_shapes=({0: 2 * Dim("n")},))
+    run = export(model, (x,), dynamic_shapes=({0: Dim("n", max=last)},)).module()
+    for size in (2, last // 2, last):
+        x = torch.randn(size, 3)
+        assert torch.equal(run(x), model(x))
+
+
+def test_conditions_that_do_not_change_the_program() -> None:
+    def function(self: Any, x: Any) -> Any:
+        if x.shape[0] > 250:  # for sizes above the limit, the model raises an error
+            raise ValueError("too long")
+        return x if x.shape[1] == 3 else x.neg()
+
+    seen: list[Any] = []
+    before = sys.getprofile()
+    run = export(Deciding(function), (torch.randn(4, 3),), dynamic_shapes=({0: Dim("n")},)).module()
+    assert sys.getprofile() is before
+    x = torch.randn(250, 3)
+    assert torch.equal(run(x), x)
+    sys.setprofile(lambda *event: seen.append(event))
+    try:
+        export(Deciding(function), (torch.randn(4, 3),), dynamic_shapes=({0: Dim("n")},))
+        assert sys.getprofile() is not None
+    finally:
+        sys.setprofile(before)
+    assert seen
+
+
+def test_large_arguments_are_not_made_for_a_condition() -> None:
+    sizes: list[int] = []
+
+    def function(self: Any, x: Any) -> Any:
+        sizes.append(x.shape[0])
+        return x if x.shape[0] < 1_000_000_000 else x.neg()
+
+    export(Deciding(function), (torch.randn(4, 3),), dynamic_shapes=({0: Dim("n")},))
+    assert max(sizes) < 1000

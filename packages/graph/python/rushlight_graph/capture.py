@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any
 
-from rushlight_graph import dynamic, trees
+from rushlight_graph import dynamic, thresholds, trees
 from rushlight_graph._C import Capture, Program
 from rushlight_graph.training import Changes, State, capture_from_run_to_run, with_gradients
 
@@ -55,7 +55,10 @@ def capture_sizes(
 
     failed: list[tuple[int, ...]] = []
     runs = list(zip(*values, strict=True))
-    programs = [capture_at(found) for found in runs]
+    codes: thresholds.Codes = {}
+    with thresholds.watched(codes):
+        programs = [capture_at(runs[0])]
+    programs += [capture_at(found) for found in runs[1:]]
 
     def add(found: tuple[int, ...], must_run: bool) -> bool:
         """Capture the function with these sizes. Return False if the function fails with them."""
@@ -76,6 +79,8 @@ def capture_sizes(
     # the ranges include them, because 2 is the default of the minimum.
     for group in dynamic.far_captures(sizes):
         any(add(found, False) for found in group)
+    for found in dynamic.captures_at(thresholds.thresholds(codes, module), sizes, tensors):
+        add(found, False)
     try:
         program, _ = generalize()
         if "//" not in program.text():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import math
 import random
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import Any
 
 import rushlight_core as core
 from rushlight_core import Tensor
-from rushlight_graph import trees
+from rushlight_graph import thresholds, trees
 
 #: The number of captures from which a program with dynamic sizes is built. Note [Fitting] in fitting.h requires
 #: five.
@@ -222,6 +223,39 @@ def far_captures(sizes: Sequence[Size]) -> list[list[tuple[int, ...]]]:
         large = size.far_values()[1]
         groups.append([(*others[:number], large, *others[number + 1 :]) for others in (small, example)])
     return groups
+
+
+def captures_at(
+    numbers: Sequence[int], sizes: Sequence[Size], tensors: Sequence[Tensor]
+) -> list[tuple[int, ...]]:
+    """Return the sizes of captures in which one dimension is next to one of `numbers`, and the others are the example's.
+
+    See Note [Sizes that code compares] in `thresholds`. Sizes are left out if the arguments would be very large.
+    """
+    example = tuple(size.example for size in sizes)
+    found: dict[tuple[int, ...], None] = {}
+    most_elements = max(thresholds.MOST_ELEMENTS, 16 * sum(tensor.numel() for tensor in tensors))
+    for number, size in enumerate(sizes):
+        least, most = size.dim.min, size.dim.max
+        places = {(scale, offset) for _, _, scale, offset in size.occurrences}
+        at = {(limit - offset) // scale for limit in numbers for scale, offset in places}
+        at = set(sorted(value for value in at if value + 1 >= max(least, 2))[: thresholds.MOST_THRESHOLDS])
+        # Beyond a threshold, an integer may be constant. Quotients by large divisors are not constant for the larger sizes.
+        near = {other for value in at for other in (value - 1, value, value + 1, 2 * value + 3)}
+        for value in sorted(value for value in near if max(least, 2) <= value <= most):
+            run = (*example[:number], value, *example[number + 1 :])
+            elements = sum(
+                tensor.numel()
+                * math.prod(
+                    (scale * value + offset) / max(tensor.shape[dim], 1)
+                    for input_, dim, scale, offset in size.occurrences
+                    if input_ == position
+                )
+                for position, tensor in enumerate(tensors)
+            )
+            if elements <= most_elements:
+                found[run] = None
+    return list(found)
 
 
 _NARROW = (1, 2, 3, 4, 5)
