@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import copy
+import dataclasses
 import subprocess
 import threading
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 
 import rushlight as torch
 import rushlight.nn.functional as F
+import rushlight_core
 from rushlight import nn
 from rushlight_graph import _run
 
@@ -514,3 +516,90 @@ def test_gradients_flow_through_results_that_are_an_argument() -> None:
     got = torch.autograd.grad(program.module()(x).sum(), (weight, x))
     wanted = torch.autograd.grad(model(x).sum(), (model.weight, x))
     assert all(map(torch.equal, got, wanted))
+
+
+# Objects of registered classes -----------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass
+class Batch:
+    images: Any
+    labels: Any = None
+    scale: float = 2.0
+
+
+class Named(collections.OrderedDict):  # type: ignore[type-arg]
+    """As the outputs of models in libraries: a dict of another class."""
+
+
+torch.export.register_dataclass(Batch, serialized_type_name="tests.Batch")
+torch.utils._pytree.register_pytree_node(
+    Named, lambda d: (list(d.values()), list(d)), lambda parts, keys: Named(zip(keys, parts, strict=True))
+)
+
+
+class OfBatches(nn.Module):
+    def forward(self, batch: Batch) -> Any:
+        images = batch.images * batch.scale
+        labels = images if batch.labels is None else batch.labels
+        return Named(out=Batch(images, (labels + 1, None), 1.0), total=images.sum())
+
+
+def test_arguments_and_results_are_objects_of_registered_classes(tmp_path: Path) -> None:
+    model = OfBatches()
+    for labels in (None, torch.ones(4, 3)):
+        program = torch.export.export(model, (Batch(torch.ones(4, 3), labels),))
+        torch.export.save(program, tmp_path / "m")
+        for run in (program.module(), torch.export.load(tmp_path / "m").module()):
+            given = Batch(torch.randn(4, 3), None if labels is None else torch.randn(4, 3))
+            got, wanted = run(given), model(given)
+            assert type(got) is Named
+            assert list(got) == ["out", "total"]
+            assert type(got["out"]) is Batch
+            assert got["out"].scale == 1.0
+            assert torch.equal(got["out"].images, wanted["out"].images)
+            assert torch.equal(got["out"].labels[0], wanted["out"].labels[0])
+            assert torch.equal(got["total"], wanted["total"])
+            for other in (
+                Batch(torch.ones(4, 3), torch.ones(4, 3) if labels is None else None),
+                Batch(torch.ones(4, 3), labels, 3.0),
+                (torch.ones(4, 3), labels, 2.0),
+                torch.ones(4, 3),
+            ):
+                with pytest.raises(TypeError, match=r"must have .*tests\.Batch\("):
+                    run(other)
+
+
+def test_sizes_in_objects_of_registered_classes() -> None:
+    model, rows = OfBatches(), torch.export.Dim("rows")
+    for shapes in ({"batch": {"images": {0: rows}}}, (({0: rows}, None),)):
+        run = torch.export.export(model, (Batch(torch.ones(4, 3)),), dynamic_shapes=shapes).module()
+        x = torch.randn(9, 3)
+        assert torch.equal(run(Batch(x))["out"].images, x * 2)
+    for shapes in ({"batch": {"other": {0: rows}}}, (({0: rows},),), ({0: rows},)):
+        with pytest.raises(TypeError, match="has a different structure"):
+            torch.export.export(model, (Batch(torch.ones(4, 3)),), dynamic_shapes=shapes)
+
+
+def test_classes_that_are_not_registered_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    @dataclasses.dataclass
+    class Other:
+        x: Any
+
+    class Keyed(dict):  # type: ignore[type-arg]
+        pass
+
+    for value in (Other(torch.ones(2)), Keyed(x=torch.ones(2))):
+        with pytest.raises(
+            TypeError, match=r"of type \w+, which a program cannot hold(.|\n)*register_dataclass"
+        ):
+            torch.export.export(OfBatches(), (value,))
+    torch.utils._pytree.register_pytree_node(Keyed, lambda d: ([], object()), lambda parts, context: Keyed())
+    with pytest.raises(TypeError, match=r"cannot be represented in JSON(.|\n)*to_dumpable_context"):
+        torch.export.export(OfBatches(), (Keyed(),))
+    torch.export.save(torch.export.export(OfBatches(), (Batch(torch.ones(2)),)), tmp_path / "m")
+    run = torch.export.load(tmp_path / "m").module()
+    monkeypatch.delitem(torch.utils._pytree.SUPPORTED_NODES, Named)
+    monkeypatch.delitem(rushlight_core.pytree._IN_FILES, Named)
+    with pytest.raises(ValueError, match=r"class '.*Named' is not registered(.|\n)*hint"):
+        run(Batch(torch.ones(2)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, NamedTuple
 
 PyTree = Any
@@ -167,6 +167,14 @@ _SEQUENCES = {list, tuple, _NAMEDTUPLE, _STRUCTSEQ}
 # Functions for classes whose children have keys other than the keys of a mapping or the indices of a sequence.
 _WITH_KEYS: dict[Any, Callable[[Any], tuple[list[tuple[Any, Any]], Context]]] = {}
 
+# The names of registered classes in files, and functions that convert a context to JSON and back.
+_IN_FILES: dict[Any, tuple[str, Callable[[Context], Any], Callable[[Any], Context]]] = {}
+
+
+def _unchanged(context: Any) -> Any:
+    return context
+
+
 SUPPORTED_NODES: dict[Any, NodeDef] = {
     kind: NodeDef(kind, take, make)
     for kind, take, make in (
@@ -188,6 +196,9 @@ def register_pytree_node(
     unflatten_fn: Callable[[Iterable[Any], Context], Any],
     *,
     flatten_with_keys_fn: Callable[[Any], tuple[list[tuple[Any, Any]], Context]] | None = None,
+    serialized_type_name: str | None = None,
+    to_dumpable_context: Callable[[Context], Any] | None = None,
+    from_dumpable_context: Callable[[Any], Context] | None = None,
     **options: Any,
 ) -> None:
     """Register a class of containers, with functions that flatten and rebuild its instances.
@@ -197,7 +208,11 @@ def register_pytree_node(
         flatten_fn: a function that returns a list of the parts of an instance, and a context of any type.
         unflatten_fn: a function that makes an instance from parts and a context.
         flatten_with_keys_fn: like `flatten_fn`, but the list contains a pair (key, part) for each part.
-        options: ignored; PyTorch uses them to serialize trees.
+        serialized_type_name: the name of the class in the files of exported programs, by default its module and its name.
+        to_dumpable_context: a function that converts a context to an object that JSON can represent, for these files. By
+            default, a context must be such an object.
+        from_dumpable_context: a function that converts such an object to a context.
+        options: ignored.
 
     Raises:
         ValueError: the class is registered already.
@@ -213,11 +228,78 @@ def register_pytree_node(
     if cls in SUPPORTED_NODES:
         raise ValueError(f"register_pytree_node(cls): {cls.__name__} is registered already")
     SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn)
+    _IN_FILES[cls] = (
+        serialized_type_name or f"{cls.__module__}.{cls.__qualname__}",
+        to_dumpable_context or _unchanged,
+        from_dumpable_context or _unchanged,
+    )
     if flatten_with_keys_fn is not None:
         _WITH_KEYS[cls] = flatten_with_keys_fn
 
 
 _register_pytree_node = register_pytree_node
+
+
+def register_dataclass(
+    cls: type[Any],
+    *,
+    field_names: list[str] | None = None,
+    drop_field_names: list[str] | None = None,
+    serialized_type_name: str | None = None,
+) -> None:
+    """Register a dataclass as a class of containers, whose parts are the values of its fields that are not None.
+
+    Args:
+        cls: the dataclass.
+        field_names: the names of the fields that are parts, by default all that are arguments of the constructor.
+        drop_field_names: the names of the other fields, which must have default values.
+        serialized_type_name: the name of the class in the files of exported programs, by default its module and its name.
+
+    Raises:
+        TypeError: `cls` is not a dataclass.
+        ValueError: a field is neither in `field_names` nor in `drop_field_names`, or a name is no field, or the class is
+            registered already.
+
+    Example:
+        >>> @dataclass
+        ... class Batch:
+        ...     images: Any
+        ...     labels: Any = None
+        >>> register_dataclass(Batch)
+        >>> tree_map(lambda x: x + 1, Batch(1))
+        Batch(images=2, labels=None)
+    """
+    if not (isinstance(cls, type) and is_dataclass(cls)):
+        raise TypeError(f"register_dataclass(cls): must be a dataclass, got {cls!r}")
+    init = [field.name for field in fields(cls) if field.init]
+    dropped = set(drop_field_names or ())
+    names = [name for name in init if name not in dropped] if field_names is None else list(field_names)
+    if wrong := (set(names) | dropped) ^ set(init) or set(names) & dropped:
+        raise ValueError(
+            f"register_dataclass(field_names, drop_field_names): must name each field of {cls.__name__} once, but do not "
+            f"for '{min(wrong)}'"
+        )
+
+    def flatten_with_keys(value: Any) -> tuple[list[tuple[Any, Any]], Context]:
+        present = [name for name in names if getattr(value, name) is not None]
+        absent = [name for name in names if name not in present]
+        return [(GetAttrKey(name), getattr(value, name)) for name in present], [present, absent]
+
+    def flatten(value: Any) -> tuple[list[Any], Context]:
+        pairs, context = flatten_with_keys(value)
+        return [part for _, part in pairs], context
+
+    def unflatten(values: Iterable[Any], context: Context) -> Any:
+        present, absent = context
+        return cls(**dict(zip(present, values, strict=True)), **dict.fromkeys(absent))
+
+    register_pytree_node(
+        cls,
+        flatten,
+        unflatten,
+        flatten_with_keys_fn=flatten_with_keys,
+        serialized_type_name=serialized_type_name,
+    )
 
 
 def _is_namedtuple_instance(tree: Any) -> bool:

@@ -10,9 +10,9 @@ import rushlight_core as _core  # noqa: F401  first, because it loads librushlig
 import rushlight_graph.control_flow  # noqa: F401  records cond, while_loop and scan
 from rushlight_graph._C import Graph, Program
 from rushlight_graph.dynamic import Dim
-from rushlight_graph.exported import ExportedProgram, export, load, save
+from rushlight_graph.exported import ExportedProgram, export, load, register_dataclass, save
 
-__all__ = ["Dim", "ExportedProgram", "Graph", "Program", "export", "load", "save"]
+__all__ = ["Dim", "ExportedProgram", "Graph", "Program", "export", "load", "register_dataclass", "save"]
 
 
 def __getattr__(name: str) -> object:

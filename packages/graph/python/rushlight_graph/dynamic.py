@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import rushlight_core as core
-from rushlight_core import Tensor
+from rushlight_core import Tensor, pytree
 from rushlight_graph import thresholds, trees
 
 #: The number of captures from which a program with dynamic sizes is built. Note [Fitting] in fitting.h requires
@@ -335,6 +335,9 @@ def sizes_of(
                 if not isinstance(dim, int) or not -value.ndim <= dim < value.ndim:
                     raise ValueError(f"export(dynamic_shapes): {path} has no dimension {dim!r}")
                 mark(value, dim % value.ndim, one, path)
+        elif type(value) in pytree._IN_FILES:
+            parts = trees.named_parts(value)
+            walk(parts if isinstance(wanted, Mapping) else list(parts.values()), wanted, path)
         elif isinstance(value, Mapping) and isinstance(wanted, Mapping) and set(wanted) <= set(value):
             for key, part in wanted.items():
                 walk(value[key], part, f"{path}.{key}")
@@ -396,6 +399,8 @@ def replaced(tree: Any, by_id: Mapping[int, Tensor]) -> Any:
     """Return a copy of the tree in which each tensor is replaced by `by_id[id(tensor)]`."""
     if isinstance(tree, Tensor):
         return by_id[id(tree)]
+    if type(tree) in pytree._IN_FILES:
+        return trees.with_parts(tree, [replaced(part, by_id) for part in trees.node_of(tree)[0]])
     if type(tree) in (tuple, list):
         return type(tree)(replaced(part, by_id) for part in tree)
     if isinstance(tree, dict):

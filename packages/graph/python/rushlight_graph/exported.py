@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import IO, Any, NoReturn
 
 import rushlight_core as core
-from rushlight_core import Tensor
+from rushlight_core import Tensor, pytree
 from rushlight_graph import dynamic, trees
 from rushlight_graph._C import Graph, Program
 from rushlight_graph.capture import capture, capture_sizes
@@ -184,8 +184,9 @@ def export(
 
     Args:
         mod: a module, captured in its current mode (`training`).
-        args: its positional arguments: tensors, numbers, strings, dtypes and None, in tuples, named tuples, lists and
-            dicts. Tensors become inputs. Calls of the program must pass the other arguments with the same values and types.
+        args: its positional arguments: tensors, numbers, strings, dtypes and None, in tuples, named tuples, lists, dicts
+            and classes that `register_dataclass` or `utils._pytree.register_pytree_node` registered. Tensors become inputs.
+            Calls of the program must pass the other arguments with the same values and types.
         kwargs: its keyword arguments.
         dynamic_shapes: the sizes that may differ from call to call. Pass a dict from the names of arguments to entries, or
             a sequence with an entry for each argument in their order. An entry for a tensor is a dict from dimensions to
@@ -224,6 +225,36 @@ def export(
     if prefer_deferred_runtime_asserts_over_guards:
         raise NotImplementedError("export(prefer_deferred_runtime_asserts_over_guards): must be False")
     return capture_module(mod, args, kwargs, dynamic_shapes)
+
+
+def register_dataclass(cls: type[Any], *, serialized_type_name: str | None = None) -> None:
+    """Register a dataclass, so that arguments and results of programs may be its instances.
+
+    A process that runs a program from a file must register the same classes before.
+
+    Args:
+        cls: the dataclass.
+        serialized_type_name: the name of the class in files, by default its module and its name.
+
+    Raises:
+        TypeError: `cls` is not a dataclass.
+        ValueError: the class is registered already.
+
+    Example:
+        >>> import dataclasses
+        >>> @dataclasses.dataclass
+        ... class Pair:
+        ...     left: torch.Tensor
+        ...     right: torch.Tensor
+        >>> torch.export.register_dataclass(Pair)
+        >>> class Swap(nn.Module):
+        ...     def forward(self, pair):
+        ...         return Pair(pair.right * 1, pair.left * 1)
+        >>> program = torch.export.export(Swap(), (Pair(torch.ones(1), torch.zeros(1)),))
+        >>> program.module()(Pair(torch.tensor([1.0]), torch.tensor([2.0])))
+        Pair(left=tensor([2.]), right=tensor([1.]))
+    """
+    pytree.register_dataclass(cls, serialized_type_name=serialized_type_name)
 
 
 def capture_module(

@@ -5,12 +5,13 @@ value."""
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict, namedtuple
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import rushlight_core as core
-from rushlight_core import Tensor
+from rushlight_core import Tensor, pytree
 
 _LITERALS = (bool, int, float, str, type(None))
 _SEQUENCES: dict[str, Any] = {"tuple": tuple, "list": list, "size": core.Size}
@@ -55,6 +56,15 @@ class Flattening:
                 if not all(type(key) in _LITERALS for key in value):
                     raise TypeError(f"{self._what}: the keys of {path} must be strings, numbers or None")
                 return {kind: [[key, self.structure(part, f"{path}.{key}")] for key, part in value.items()]}
+        if type(value) in pytree._IN_FILES:
+            children, name, context = node_of(value)
+            if not _is_json(context):
+                raise TypeError(
+                    f"{self._what}: the context of {path} of type {type(value).__name__} cannot be represented in JSON\n"
+                    "hint: pass to_dumpable_context and from_dumpable_context to register_pytree_node"
+                )
+            parts = [self.structure(part, f"{path}.{i}") for i, part in enumerate(children)]
+            return {"node": [name, context, parts]}
         fields = fields_of(value)
         if fields is not None:
             name = type(value).__name__
@@ -66,7 +76,8 @@ class Flattening:
             return {"named": [name, parts]}
         raise TypeError(
             f"{self._what}: {path} is of type {type(value).__name__}, which a program cannot hold\n"
-            "hint: use tensors, numbers, strings, dtypes and None, in tuples, lists and dicts"
+            "hint: use tensors, numbers, strings, dtypes and None, in tuples, lists, dicts and classes that were registered "
+            "by export.register_dataclass or utils._pytree.register_pytree_node"
         )
 
     def arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any], names: Sequence[str] = ()) -> Any:
@@ -76,6 +87,47 @@ class Flattening:
         ]
         named = [[name, self.structure(value, name)] for name, value in kwargs.items()]
         return {"list": [{"list": positional}, {"dict": named}]}
+
+
+def node_of(value: Any) -> tuple[list[Any], str, Any]:
+    """Return the parts of an object of a registered class, the name of the class in files, and the context for JSON."""
+    children, context = pytree.SUPPORTED_NODES[type(value)].flatten_fn(value)
+    name, to_json, _ = pytree._IN_FILES[type(value)]
+    return list(children), name, to_json(context)
+
+
+def named_parts(value: Any) -> dict[Any, Any]:
+    """Return the parts of an object of a registered class by their names, keys or positions."""
+    found = pytree.tree_flatten_with_path(value, is_leaf=lambda part: part is not value)[0]
+    return {_name_of(path[0]): part for path, part in found}
+
+
+def _name_of(key: Any) -> Any:
+    known = (getattr(key, name) for name in ("name", "key", "idx") if hasattr(key, name))
+    return next(known, str(key))
+
+
+def with_parts(value: Any, parts: Sequence[Any]) -> Any:
+    """Return a copy of an object of a registered class with other parts."""
+    kind = pytree.SUPPORTED_NODES[type(value)]
+    return kind.unflatten_fn(parts, kind.flatten_fn(value)[1])
+
+
+def _made(name: str, context: Any, parts: Sequence[Any]) -> Any:
+    for kind, (known, _, from_json) in pytree._IN_FILES.items():
+        if known == name:
+            return pytree.SUPPORTED_NODES[kind].unflatten_fn(parts, from_json(context))
+    raise ValueError(
+        f"program: the class '{name}' is not registered\n"
+        "hint: call export.register_dataclass or utils._pytree.register_pytree_node before the program runs"
+    )
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        return bool(json.loads(json.dumps(value)) == value)
+    except (TypeError, ValueError):
+        return False
 
 
 def fields_of(value: Any) -> tuple[str, ...] | None:
@@ -107,7 +159,14 @@ def matches(structure: Any, value: Any, tensors: dict[int, Tensor]) -> bool:
         return type(value) is type(content) and repr(value) == repr(content)
     if kind == "dtype":
         return isinstance(value, core.dtype) and str(value) == content
-    if kind == "named":
+    if kind == "node":
+        name, context, parts = content
+        if type(value) not in pytree._IN_FILES:
+            return False
+        value, *described = node_of(value)
+        if described != [name, context] or len(value) != len(parts):
+            return False
+    elif kind == "named":
         name, pairs = content
         parts = [part for _, part in pairs]
         if type(value).__name__ != name or fields_of(value) != tuple(field for field, _ in pairs):
@@ -140,6 +199,9 @@ def unflatten(structure: Any, tensors: list[Tensor]) -> Any:
         if not isinstance(found, core.dtype):
             raise ValueError(f"program: {content!r} is not a dtype")
         return found
+    if kind == "node":
+        name, context, parts = content
+        return _made(name, context, [unflatten(part, tensors) for part in parts])
     if kind in _SEQUENCES:
         return _SEQUENCES[kind]([unflatten(part, tensors) for part in content])
     if kind == "named":
@@ -164,6 +226,9 @@ def shown(structure: Any, numbers: bool = False) -> str:
         if kind == "list":
             return f"[{parts}]"
         return f"({parts}{',' * (len(content) == 1)})" if kind == "tuple" else f"Size([{parts}])"
+    if kind == "node":
+        name, context, parts = content
+        return f"{name}({context}, [{', '.join(shown(part, numbers) for part in parts)}])"
     if kind == "named":
         name, pairs = content
         return f"{name}({', '.join(f'{field}={shown(part, numbers)}' for field, part in pairs)})"
@@ -173,6 +238,6 @@ def shown(structure: Any, numbers: bool = False) -> str:
 
 def _node(structure: Any) -> tuple[str, Any]:
     ((kind, content),) = structure.items()
-    if kind not in ("tensor", "value", "dtype", "named", *_SEQUENCES, *_MAPPINGS):
+    if kind not in ("tensor", "value", "dtype", "named", "node", *_SEQUENCES, *_MAPPINGS):
         raise ValueError(f"program: {kind!r} is not a container that this version supports")
     return kind, content

@@ -76,7 +76,7 @@ MODULES: dict[str, dict[str, str]] = {
     },
     "distributions.studentT": {"rushlight_nn.distributions.student_t": "*"},
     "distributions.utils": {"rushlight_nn.distributions.utils": "* _standard_normal _sum_rightmost"},
-    "export": {"rushlight_graph": "Dim ExportedProgram Graph export load save"},
+    "export": {"rushlight_graph": "Dim ExportedProgram Graph export load register_dataclass save"},
     "fft": {"rushlight_core.fft": "*"},
     "func": {
         "rushlight_autograd.batching": "debug_unwrap slow_path_taken vmap warn_of_slow_path",
@@ -262,7 +262,7 @@ MODULES: dict[str, dict[str, str]] = {
             "_dict_flatten _dict_flatten_with_keys _dict_unflatten _get_node_type _is_leaf "
             "_is_namedtuple_instance _list_flatten _list_flatten_with_keys _list_unflatten "
             "_namedtuple_flatten _namedtuple_unflatten _ordereddict_unflatten _register_pytree_node "
-            "_tuple_flatten _tuple_unflatten keystr map_only register_pytree_node tree_all tree_all_only "
+            "_tuple_flatten _tuple_unflatten keystr map_only register_dataclass register_pytree_node tree_all tree_all_only "
             "tree_any tree_any_only tree_flatten tree_flatten_with_path tree_iter tree_leaves tree_map "
             "tree_map_ tree_map_only tree_map_only_ tree_map_with_path tree_structure tree_unflatten"
         ),
