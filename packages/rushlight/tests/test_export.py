@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import copy
 import dataclasses
+import random
 import subprocess
 import threading
 from pathlib import Path
@@ -603,3 +604,35 @@ def test_classes_that_are_not_registered_are_refused(monkeypatch: pytest.MonkeyP
     monkeypatch.delitem(rushlight_core.pytree._IN_FILES, Named)
     with pytest.raises(ValueError, match=r"class '.*Named' is not registered(.|\n)*hint"):
         run(Batch(torch.ones(2)))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda self, x: x * random.random(),
+        lambda self, x: x if random.random() < 2 else -x,
+        lambda self, x: x * float(np.random.rand()),
+    ],
+)
+@pytest.mark.parametrize("sizes", [None, ({0: torch.export.Dim("rows")},)])
+def test_random_numbers_of_python_are_refused(function: Any, sizes: Any) -> None:
+    before = random.getstate(), np.random.get_state()
+    with pytest.raises(
+        NotImplementedError, match=r"draws numbers from '(numpy\.)?random'(.|\n)*hint: .*torch\.rand"
+    ):
+        torch.export.export(Stateful(function), (torch.ones(4, 3),), dynamic_shapes=sizes)
+    assert random.getstate() == before[0]
+    assert np.array_equal(np.random.get_state()[1], before[1][1])
+    assert np.random.get_state()[2] == before[1][2]
+
+
+def test_classes_as_vectors() -> None:
+    model = Stateful(lambda self, x: F.one_hot(x, 5))
+    program = torch.export.export(
+        model, (torch.tensor([1, 2]),), dynamic_shapes=({0: torch.export.Dim("n")},)
+    )
+    classes = torch.tensor([4, 0, 2])
+    assert torch.equal(program.module()(classes), F.one_hot(classes, 5))
+    for wrong in (5, -1):
+        with pytest.raises(RuntimeError, match="out of range"):
+            program.module()(torch.tensor([0, wrong]))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import random
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, Any, NoReturn
@@ -282,7 +284,7 @@ def capture_module(
 
     @contextmanager
     def unchanged() -> Iterator[None]:
-        with members.restored(), optimizers.unchanged():
+        with members.restored(), optimizers.unchanged(), _without_random_numbers():
             yield
 
     if dynamic_shapes is None:
@@ -306,6 +308,36 @@ def capture_module(
     if members.changed and not optimizers:
         _check_second_call(mod, args, named, state, members, program, dynamic_shapes)
     return ExportedProgram(program, (args, named))
+
+
+@contextmanager
+def _without_random_numbers() -> Iterator[None]:
+    """Raise NotImplementedError if the block draws random numbers from Python or NumPy. Their states do not change."""
+    numpy = sys.modules.get("numpy")
+    states = {"random": (random.getstate, random.setstate)}
+    if hasattr(numpy, "random"):
+        states["numpy.random"] = (numpy.random.get_state, numpy.random.set_state)
+    before = {name: get() for name, (get, _) in states.items()}
+    changed: list[str] = []
+    try:
+        yield
+    finally:
+        for name, (get, put) in states.items():
+            if not _same_state(get(), before[name]):
+                changed.append(name)
+                put(before[name])
+    if changed:
+        raise NotImplementedError(
+            f"export: the module draws numbers from '{changed[0]}', which a program cannot do, so each run would have the "
+            "numbers of the capture\nhint: draw them with torch.rand or torch.randint, and use torch.where or torch.cond "
+            "instead of `if`"
+        )
+
+
+def _same_state(state: Any, other: Any) -> bool:
+    return all(
+        bool((a == b).all()) if hasattr(a, "all") else a == b for a, b in zip(state, other, strict=True)
+    )
 
 
 def _check_second_call(
@@ -343,18 +375,18 @@ def _check_second_call(
         results[:] = [[tensor.clone() for _, tensor in found.tensors]]
         return results[0]
 
-    random = core.get_rng_state()
+    drawn = core.get_rng_state()
     try:
         if dynamic_shapes is not None:  # the last capture had other sizes
             capture(mod, args, kwargs, state, mod, (), False, members.restored)
         with members.as_left():
             capture(call, given[0], given[1], state, mod, (), False, members.restored)
-        core.set_rng_state(random)
+        core.set_rng_state(drawn)
         made = ProgramModule(copy).tensors(*runs[0], **runs[1])
     except Exception:
         return
     finally:
-        core.set_rng_state(random)
+        core.set_rng_state(drawn)
     if len(made) != len(results[0]) or not all(map(_identical, made, results[0])):
         raise NotImplementedError(
             f"export: the module computes with '{changed[0]}', which a call changes, so a second run of the program would "

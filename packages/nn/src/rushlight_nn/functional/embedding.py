@@ -116,17 +116,32 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
                 "hint: pass the number of classes"
             )
         return (tensor.unsqueeze(-1) == core.arange(num_classes, device=tensor.device)).to(core.int64)
+    if (
+        num_classes > 0 and tensor.device.type == "cpu"
+    ):  # scatter_ checks the classes, and an exported program, too
+        result = core.zeros((*tensor.shape, num_classes), dtype=core.int64)
+        try:
+            return result.scatter_(-1, tensor.unsqueeze(-1), 1)
+        except (IndexError, RuntimeError):
+            _check_classes(tensor, num_classes)
+            raise
+    largest = _check_classes(tensor, num_classes)
+    if num_classes == -1:
+        num_classes = largest + 1
+    result = core.zeros((*tensor.shape, num_classes), dtype=core.int64, device=tensor.device)
+    return result.scatter_(-1, tensor.unsqueeze(-1), 1)
+
+
+def _check_classes(tensor: Tensor, num_classes: int) -> int:
+    """Raise RuntimeError for a class that is out of range. Return the largest class."""
     least, largest = (int(x) for x in core.aminmax(tensor))
     if least < 0:
         raise RuntimeError(f"one_hot(tensor): got class {least}, needs classes of at least 0")
-    if num_classes == -1:
-        num_classes = largest + 1
-    elif largest >= num_classes:
+    if num_classes != -1 and largest >= num_classes:
         raise RuntimeError(
             f"one_hot(tensor): got class {largest}, needs classes below num_classes={num_classes}"
         )
-    result = core.zeros((*tensor.shape, num_classes), dtype=core.int64, device=tensor.device)
-    return result.scatter_(-1, tensor.unsqueeze(-1), 1)
+    return largest
 
 
 @overridable
