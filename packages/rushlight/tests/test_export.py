@@ -339,6 +339,20 @@ def draws(self: Any, x: Any) -> Any:
     return x + torch.rand(3)
 
 
+def test_a_second_call_is_made_only_if_a_call_changes_the_module() -> None:
+    def function(self: Any, x: Any) -> Any:
+        made.append(x)
+        self.calls = self.calls + 1 if counting else self.calls
+        return self.linear(x)
+
+    for counting in (False, True):
+        made: list[Any] = []
+        torch.export.export(
+            nn.Sequential(Stateful(function, calls=0), nn.BatchNorm1d(3)), (torch.randn(4, 3),)
+        )
+        assert len(made) == (2 if counting else 1)
+
+
 @pytest.mark.parametrize("function", [counts_only, makes_a_table, draws])
 def test_what_a_call_leaves_may_be_of_no_effect(function: Any) -> None:
     model = Stateful(function, calls=0, seen={}, cache=None)

@@ -313,7 +313,7 @@ def capture_module(
 @contextmanager
 def _without_random_numbers() -> Iterator[None]:
     """Raise NotImplementedError if the block draws random numbers from Python or NumPy. Their states do not change."""
-    numpy = sys.modules.get("numpy")
+    numpy: Any = sys.modules.get("numpy")
     states = {"random": (random.getstate, random.setstate)}
     if hasattr(numpy, "random"):
         states["numpy.random"] = (numpy.random.get_state, numpy.random.set_state)
@@ -352,10 +352,13 @@ def _check_second_call(
     """Raise NotImplementedError if a second call of the module computes something else than a run of the program.
 
     The arguments of the second call are the examples with their elements in reverse order. If the module cannot be called
-    with them, or if no capture of this call is possible, this function returns.
+    with them, or if no capture of this call is possible, this function returns. It also returns if the program contains
+    branches or loops, whose results in a capture are not those of a run.
     """
     changed = list(members.changed)
     graph = json.loads(program.graph())
+    if any("control" in node for node in graph["nodes"]):
+        return
     written = {constant["name"] for constant in graph["constants"] if constant.get("written")}
     copy = Program.of(
         program.structure(), [t.clone() if name in written else t for name, _, t in program.constants()]

@@ -120,6 +120,8 @@ class Members:
         now = _entries(container)
         changed = False
         for key in {**before, **now}:
+            if key == "_hooked":  # of a module: whether it has had hooks, as during the capture
+                continue
             old, new = before.get(key), now.get(key)
             if (old is new and (key in before) == (key in now)) or id(new) in registered:
                 continue

@@ -436,7 +436,7 @@ def _tensor_text(
 ) -> str:
     """Return the dtype and the shape of the tensor that `node.meta` contains or describes, or an empty string."""
     meta = node.meta
-    found = meta.get("val", meta.get("tensor_meta", meta.get("example_value")))
+    found: Any = meta.get("val", meta.get("tensor_meta", meta.get("example_value")))
     if isinstance(found, Tensor):
         stride: Any = tuple(found.stride()) if str(found.layout) == "torch.strided" else None
         device = str(found.device)
