@@ -554,3 +554,20 @@ def test_patterns_that_cannot_be_replaced() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             replaced(lambda x: x.sin(), pattern, replacement)
+
+
+def test_keyword_only_arguments_may_follow_defaults() -> None:
+    def one(x: Any, z: int = 2, *, w: Any) -> Any:
+        return x + w * z
+
+    def many(x: Any, z: int = 2, *rest: Any, w: Any, v: int = 3, **named: Any) -> Any:
+        return x + w * z + v
+
+    assert "(self, x : 'Any', z : 'int' = 2, *, w : 'Any')" in fx.symbolic_trace(one).code
+    for function in (one, many):
+        traced = fx.symbolic_trace(function)
+        for copied in (traced, pickle.loads(pickle.dumps(traced)), fx.symbolic_trace(traced)):
+            assert copied(1, w=5) == function(1, w=5)
+            assert copied(1, 4, w=5) == function(1, 4, w=5)
+        assert fx.Interpreter(traced).run(1, 4, 5, *([3] if function is many else [])) == function(1, 4, w=5)
+    assert fx.symbolic_trace(many)(1, 4, 7, 8, w=5, u=2) == many(1, 4, 7, 8, w=5)

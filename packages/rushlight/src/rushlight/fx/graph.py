@@ -176,6 +176,19 @@ def _before_comment(parameter: str) -> str:
     return f"{code},{mark}{comment}"
 
 
+def _in_order(parameters: list[str]) -> list[str]:
+    """Make the parameters without a default value that follow one with a default value keyword-only, as Python requires."""
+    codes = [parameter.partition("  # ")[0] for parameter in parameters]
+    plain = [not code.startswith("*") for code in codes]
+    first = next((i for i, code in enumerate(codes) if plain[i] and " = " in code), len(codes))
+    late = next((i for i in range(first, len(codes)) if plain[i] and " = " not in codes[i]), None)
+    if late is None:
+        return parameters
+    variable = [p for p, code in zip(parameters, codes, strict=True) if code[:1] == "*" != code[1:2]]
+    rest = [p for p in parameters[late:] if p not in variable]
+    return [*(p for p in parameters[:late] if p not in variable), *(variable or ["*"]), *rest]
+
+
 class _PyTreeInfo(NamedTuple):
     """The containers among the arguments and results of a traced function.
 
@@ -768,6 +781,8 @@ class _Writer:
         if codegen._body_transformer is not None:
             body = codegen._body_transformer(body)
         indented = "".join(f"    {line}" if line.strip() else line for line in "".join(body).splitlines(True))
+        if type(codegen).gen_fn_def is CodeGen.gen_fn_def:
+            parameters = _in_order(parameters)
         # A subclass may define gen_fn_def without the argument `expanded_def`.
         accepted = inspect.signature(codegen.gen_fn_def).parameters
         options = {"expanded_def": style.expanded_def} if "expanded_def" in accepted else {}
