@@ -488,6 +488,24 @@ def test_tensors_that_cat_ignores_have_gradients_for_any_dim(dim: int, shapes: l
     assert vmap(lambda *given: core.cat(given, dim))(*batches).shape == (2, 0)
 
 
+@pytest.mark.parametrize("targets", [[1, -100], [-100, -100]])
+@pytest.mark.parametrize("reduction", [0, 1, 2])
+@pytest.mark.parametrize("smoothing", [0.0, 0.25])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_ignored_targets_have_no_gradient(
+    targets: list[int], reduction: int, smoothing: float, weighted: bool
+) -> None:
+    """The gradient is the same if it is to be differentiated again, also if all targets are ignored."""
+    x = core.tensor([[1.0, 2.0, 4.0], [3.0, -1.0, 0.0]], dtype=core.float64, requires_grad=True)
+    weight = core.tensor([1.0, 2.0, 0.5], dtype=core.float64) if weighted else None
+    loss = core.cross_entropy_loss(x, core.tensor(targets), weight, reduction, -100, smoothing).sum()
+    once = grad(loss, x, retain_graph=True)[0]
+    again = grad(loss, x, create_graph=True)[0]
+    assert core.allclose(again, once, rtol=1e-12)
+    assert once[1].tolist() == [0, 0, 0]
+    assert grad((again**2).sum(), x)[0].isfinite().all()
+
+
 # --- arguments without a formula ---
 
 LOSSES = [

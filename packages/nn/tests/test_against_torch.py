@@ -179,6 +179,45 @@ def test_schedules(name):
     np.testing.assert_allclose(results[0], results[1], rtol=1e-7)
 
 
+# Arguments of the scheduler that loads a state. The arguments are those in SCHEDULES where none are given here.
+OTHERS = {
+    "StepLR": (5, 0.1),
+    "ConstantLR": (0.1, 5),
+    "CosineAnnealingLR": (7, 0.2),
+    "CosineAnnealingWarmRestarts": (5, 1),
+    "OneCycleLR": (0.7, 30, None, None, 0.5, "linear"),
+    "ExponentialLR": (0.5,),
+}
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+@pytest.mark.parametrize("from_torch", [True, False])
+def test_states_of_schedulers_are_exchanged(name: str, from_torch: bool) -> None:
+    """A scheduler that loads the other library's state continues its schedule, whatever its own arguments were."""
+
+    def made(library: Any, arguments: Any) -> tuple[Any, Any]:
+        parameter = torch.nn.Parameter(torch.ones(1)) if library is torch.optim else nn.Parameter(core.ones(1))
+        optimizer = library.SGD([parameter], lr=0.3, momentum=0.9)
+        return optimizer, getattr(library.lr_scheduler, name)(optimizer, *arguments)
+
+    def rates(optimizer: Any, scheduler: Any, steps: int) -> list[float]:
+        found = []
+        for _ in range(steps):
+            optimizer.step()
+            scheduler.step()
+            found.append(float(optimizer.param_groups[0]["lr"]))
+        return found
+
+    first, second = (torch.optim, optim) if from_torch else (optim, torch.optim)
+    saved = made(first, SCHEDULES[name])
+    rates(*saved, 4)
+    loaded = made(second, OTHERS.get(name, SCHEDULES[name]))
+    settings = {k: v for k, v in saved[0].param_groups[0].items() if k != "params"}
+    loaded[0].param_groups[0].update(settings)
+    loaded[1].load_state_dict(saved[1].state_dict())
+    np.testing.assert_allclose(rates(*loaded, 6), rates(*saved, 6), rtol=1e-7)
+
+
 @same_version
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64", "complex64"])
 def test_reprs_of_parameters(dtype):

@@ -141,6 +141,8 @@ Tensor cross_entropy_backward(const Tensor& grad, const Tensor& input, const Ten
     const int64_t dim = class_dim(input);
     Tensor share = reduction == kMean ? ops::div(grad, total_weight) : grad;
     if (reduction != kNone) share = ops::expand(share, target.sizes());
+    // If all positions are ignored, `share` is infinite or NaN.
+    if (reduction == kMean) share = ops::where(ops::eq(target, Scalar(ignore_index)), 0, share);
     // For smaller dtypes, the sum of the weights is float32, and so is `share`.
     const bool same = !weight.defined() || weight.dtype() == share.dtype();
     const Tensor weights = same ? weight : ops::_to_copy(weight, share.dtype());

@@ -83,19 +83,22 @@ class OneCycleLR(LRScheduler):
             raise ValueError(f"OneCycleLR(anneal_strategy): got {anneal_strategy!r}, needs 'cos' or 'linear'")
         groups = optimizer.param_groups
         self.total_steps = total_steps
-        self.anneal_strategy = anneal_strategy
-        # For each phase, the step at which it ends, the settings of the groups with its first and last rate, and the
-        # settings with its first and last momentum.
+        # PyTorch's names, because `state_dict` contains these attributes. The values of a phase are the step at which it ends,
+        # and the settings of the groups with its first and last rate and its first and last momentum.
+        self._anneal_func_type = anneal_strategy
         top = float(pct_start * total_steps) - 1
-        up = (top, "initial_lr", "max_lr", "max_momentum", "base_momentum")
+        up = _phase(top, "initial_lr", "max_lr", "max_momentum", "base_momentum")
         if three_phase:
-            self._phases = [
+            self._schedule_phases = [
                 up,
-                (2 * pct_start * total_steps - 2, "max_lr", "initial_lr", "base_momentum", "max_momentum"),
-                (total_steps - 1, "initial_lr", "min_lr", "max_momentum", "max_momentum"),
+                _phase(2 * pct_start * total_steps - 2, "max_lr", "initial_lr", "base_momentum", "max_momentum"),
+                _phase(total_steps - 1, "initial_lr", "min_lr", "max_momentum", "max_momentum"),
             ]
         else:
-            self._phases = [up, (total_steps - 1, "max_lr", "min_lr", "base_momentum", "max_momentum")]
+            self._schedule_phases = [
+                up,
+                _phase(total_steps - 1, "max_lr", "min_lr", "base_momentum", "max_momentum"),
+            ]
         self.cycle_momentum = cycle_momentum
         if last_epoch == -1:
             for group, highest in zip(
@@ -109,6 +112,7 @@ class OneCycleLR(LRScheduler):
                 raise ValueError(
                     "OneCycleLR(cycle_momentum): the optimizer has neither 'momentum' nor 'betas'"
                 )
+            self.use_beta1: bool = "betas" in optimizer.defaults  # only PyTorch reads this entry of the state
             lows = per_group("OneCycleLR", "base_momentum", base_momentum, len(groups))
             highs = per_group("OneCycleLR", "max_momentum", max_momentum, len(groups))
             if last_epoch == -1:
@@ -119,7 +123,7 @@ class OneCycleLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def _between(self, start: float, end: float, part: float) -> float:
-        if self.anneal_strategy == "linear":
+        if self._anneal_func_type == "linear":
             return start + (end - start) * part
         return end + (start - end) / 2 * (1 + math.cos(math.pi * part))
 
@@ -129,16 +133,28 @@ class OneCycleLR(LRScheduler):
             raise ValueError(
                 f"OneCycleLR.step(): got step {step + 1}, but the schedule has only {self.total_steps} steps"
             )
-        number = next((i for i, phase in enumerate(self._phases) if step <= phase[0]), len(self._phases) - 1)
-        begin = self._phases[number - 1][0] if number else 0.0
-        end, *names = self._phases[number]
+        phases = self._schedule_phases
+        number = next((i for i, one in enumerate(phases) if step <= one["end_step"]), len(phases) - 1)
+        phase = phases[number]
+        begin, end = phases[number - 1]["end_step"] if number else 0.0, phase["end_step"]
         rates = []
         part = (step - begin) / (end - begin) if end != begin else 1.0
         for group in self.optimizer.param_groups:
-            rates.append(self._between(group[names[0]], group[names[1]], part))
+            rates.append(self._between(group[phase["start_lr"]], group[phase["end_lr"]], part))
             if self.cycle_momentum:
-                set_momentum(group, self._between(group[names[2]], group[names[3]], part))
+                start, last = group[phase["start_momentum"]], group[phase["end_momentum"]]
+                set_momentum(group, self._between(start, last, part))
         return rates
+
+
+def _phase(end_step: float, start_lr: str, end_lr: str, start_momentum: str, end_momentum: str) -> dict[str, Any]:
+    return {
+        "end_step": end_step,
+        "start_lr": start_lr,
+        "end_lr": end_lr,
+        "start_momentum": start_momentum,
+        "end_momentum": end_momentum,
+    }
 
 
 def set_momentum(group: dict[str, Any], momentum: float) -> None:
