@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import multiprocessing
+import multiprocessing.pool
 
 import pytest
 
@@ -155,10 +156,29 @@ def test_module_functions_make_our_kinds():
 
 
 @pytest.mark.parametrize(
-    "name", ["connection", "context", "heap", "managers", "pool", "queues", "shared_memory"]
+    "name", ["connection", "context", "heap", "managers", "queues", "shared_memory"]
 )
 def test_submodules_are_the_standard_ones(name):
     assert getattr(mp, name) is importlib.import_module(f"multiprocessing.{name}")
+
+
+def test_the_module_of_pools_has_the_names_of_the_standard_one():
+    for name in vars(multiprocessing.pool):
+        if name != "Pool" and not name.startswith("__"):
+            assert getattr(mp.pool, name) is getattr(multiprocessing.pool, name)
+    assert issubclass(mp.pool.Pool, multiprocessing.pool.Pool)
+    with mp.Pool(1) as pool:
+        assert type(pool) is mp.pool.Pool
+
+
+@pytest.mark.parametrize("context", [None, "ours", "standard"])
+def test_a_pool_made_from_its_class(context):
+    if context:
+        context = (mp if context == "ours" else multiprocessing).get_context("fork")
+    with mp.pool.Pool(1, context=context) as pool:
+        x = core.ones(3).share_memory_()
+        pool.apply(x.fill_, (2.0,))
+        assert x.tolist() == [2, 2, 2]
 
 
 def test_unknown_names():

@@ -154,6 +154,18 @@ def test_spawn_is_the_function_whatever_is_imported() -> None:
     assert in_a_process(code) == "True True"
 
 
+def test_pools_are_imported_from_their_module() -> None:
+    code = (
+        "from rushlight.multiprocessing.pool import Pool, ThreadPool, AsyncResult\n"
+        "mp = torch.multiprocessing\n"
+        "with Pool(1, context=mp.get_context('fork')) as pool:\n"
+        "    x = torch.ones(2).share_memory_()\n"
+        "    pool.apply(x.fill_, (2,))\n"
+        "print(x.tolist(), mp.pool.Pool is Pool)"
+    )
+    assert in_a_process(code) == "[2.0, 2.0] True"
+
+
 def test_a_module_is_imported_under_one_name() -> None:
     # With the path of the wrapped package, its submodules would be imported a second time.
     for module in pkgutil.walk_packages(torch.__path__, "rushlight."):

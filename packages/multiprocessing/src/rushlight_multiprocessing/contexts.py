@@ -15,7 +15,7 @@ from . import reductions
 from .pipes import Connection, Pipe
 from .queue import JoinableQueue, Queue, SimpleQueue
 from .threads import share_of_threads
-from .workers import Pool
+from .pool import Pool
 
 
 class _WithTensors:
@@ -90,7 +90,7 @@ class Process(_WithTensors, standard.Process):
         return get_context().Process._Popen(process_obj)
 
 
-class _Shared:
+class ContextWithTensors:
     """Mixin with the methods that replace those of the standard module's contexts."""
 
     _name: str
@@ -118,7 +118,7 @@ class _Shared:
         initargs: Any = (),
         maxtasksperchild: int | None = None,
     ) -> Pool:
-        """Return a pool of processes; see `rushlight_multiprocessing.workers.Pool`."""
+        """Return a pool of processes; see `rushlight_multiprocessing.pool.Pool`."""
         return Pool(processes, initializer, initargs, maxtasksperchild, context=self.get_context())
 
     def get_context(self, method: str | None = None) -> Any:
@@ -126,13 +126,13 @@ class _Shared:
         return self if method is None else get_context(method)
 
 
-class ForkContext(_Shared, standard.ForkContext):  # type: ignore[misc]
+class ForkContext(ContextWithTensors, standard.ForkContext):  # type: ignore[misc]
     """The context of the start method 'fork'."""
 
     Process: ClassVar[Any] = ForkProcess
 
 
-class SpawnContext(_Shared, standard.SpawnContext):  # type: ignore[misc]
+class SpawnContext(ContextWithTensors, standard.SpawnContext):  # type: ignore[misc]
     """The context of the start method 'spawn'.
 
     Example:
@@ -143,7 +143,7 @@ class SpawnContext(_Shared, standard.SpawnContext):  # type: ignore[misc]
     Process: ClassVar[Any] = SpawnProcess
 
 
-class ForkServerContext(_Shared, standard.ForkServerContext):  # type: ignore[misc]
+class ForkServerContext(ContextWithTensors, standard.ForkServerContext):  # type: ignore[misc]
     """The context of the start method 'forkserver'."""
 
     Process: ClassVar[Any] = ForkServerProcess

@@ -98,6 +98,7 @@ MODULES: dict[str, dict[str, str]] = {
     "library": {"rushlight_autograd.library": "*"},
     "linalg": {"rushlight_core.linalg": "*"},
     "masked": {"rushlight_core.masked": "*"},
+    "multiprocessing.pool": {"rushlight_multiprocessing.pool": "*"},
     "multiprocessing.queue": {"rushlight_multiprocessing.queue": "Queue SimpleQueue"},
     "multiprocessing.reductions": {"rushlight_multiprocessing.reductions": "init_reductions reduce_tensor"},
     "multiprocessing.spawn": {

@@ -15,7 +15,7 @@ import time
 from collections import deque
 from multiprocessing import pool as standard
 from multiprocessing import reduction
-from multiprocessing.pool import ExceptionWithTraceback, MaybeEncodingError  # type: ignore[attr-defined]
+from multiprocessing.pool import ExceptionWithTraceback, MaybeEncodingError, ThreadPool  # type: ignore[attr-defined]
 from typing import Any
 
 from .errors import exited
@@ -24,7 +24,12 @@ from .queue import SimpleQueue
 from .reductions import dumps
 from .threads import share_of_threads
 
-__all__ = ["Pool"]
+__all__ = ["Pool", "ThreadPool"]
+
+def __getattr__(name: str) -> Any:
+    """Return a name of the standard module `multiprocessing.pool`, such as `AsyncResult`."""
+    return getattr(standard, name)
+
 
 # States of a process, which it writes to its word. Other values are the number of the task that it runs.
 _STARTING, _RECEIVING, _IDLE = -1, -2, -3
@@ -40,6 +45,11 @@ class Pool(standard.Pool):
 
     A process that ends before it returns a result is replaced, and ProcessExitedException is raised for its task.
     If three processes in a row end before they receive a task, the exception is raised for all tasks.
+
+    Arguments:
+        processes, initializer, initargs, maxtasksperchild: see `rushlight_multiprocessing.Pool`.
+        context: a context or None, which selects the default start method. A context of the standard module selects
+            its start method.
 
     Each new process starts with the parent's number of threads divided by the number of processes, at least 1. If the
     environment variable OMP_NUM_THREADS is set, it determines the number instead. Call `set_num_threads` in the
@@ -60,6 +70,20 @@ class Pool(standard.Pool):
     """
 
     _ctx: Any
+
+    def __init__(
+        self,
+        processes: int | None = None,
+        initializer: Any = None,
+        initargs: Any = (),
+        maxtasksperchild: int | None = None,
+        context: Any = None,
+    ) -> None:
+        from . import contexts  # `contexts` imports this module
+
+        if not isinstance(context, contexts.ContextWithTensors):
+            context = contexts.get_context(None if context is None else context.get_start_method())
+        super().__init__(processes, initializer, initargs, maxtasksperchild, context=context)
 
     def _setup_queues(self) -> None:
         self._outqueue = self._ctx.SimpleQueue()
