@@ -435,7 +435,7 @@ def test_timeout(processes, held):
     assert held.children() == []
 
 
-@pytest.mark.parametrize(("left", "ahead"), [(None, 8), (100 << 20, 8), (9 << 20, 4), (1, 1)])
+@pytest.mark.parametrize(("left", "ahead"), [(None, 8), (100 << 20, 8), (13 << 20, 4), (9 << 20, 2), (1, 1)])
 def test_fewer_batches_are_read_ahead_when_memory_is_short(processes, left, ahead):
     class Transport(type(processes)):
         def memory_left(self):
@@ -451,12 +451,24 @@ def test_fewer_batches_are_read_ahead_when_memory_is_short(processes, left, ahea
     loader = DataLoader(Large(), 1, num_workers=2, prefetch_factor=4, transport=Transport())
     counts = []
     iterator = iter(loader)
+    assert pending(iterator) == (8 if left is None else 1)  # the size of a batch is unknown
     for _ in iterator:
-        counts.append(sum(len(worker.tasks) for worker in iterator._pool.workers))
+        counts.append(pending(iterator))
     assert len(counts) == 40
     assert max(counts[10:30]) <= ahead
     if ahead > 1:
         assert max(counts[10:30]) >= min(ahead, 4)
+    loader = DataLoader(core.ones(20, 1), 1, num_workers=2, prefetch_factor=4, transport=Transport())
+    for _ in range(2):  # small batches always fit
+        iterator = iter(loader)
+        next(iterator)
+        next(iterator)
+        assert pending(iterator) + len(iterator._ready) == 8
+        list(iterator)
+
+
+def pending(iterator):
+    return sum(len(worker.tasks) for worker in iterator._pool.workers)
 
 
 def test_errors_of_the_loader_itself_are_not_those_of_a_worker(processes, monkeypatch):

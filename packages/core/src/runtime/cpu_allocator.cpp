@@ -145,6 +145,12 @@ void* allocate_cached(HostAllocator& h, size_t nbytes) {
                       static_cast<double>(memory_before_group_limit()) / kMiB);
         left = text;
     }
+    if (AddressSpace space = address_space(); space.limit < UINT64_MAX) {
+        char text[96];
+        std::snprintf(text, sizeof text, ", RLIMIT_AS is %.1f MiB, of which %.1f MiB are used",
+                      static_cast<double>(space.limit) / kMiB, static_cast<double>(space.used) / kMiB);
+        left += text;
+    }
     throw_out_of_memory(
         "cpu: out of memory: a block of %.1f MiB does not fit: %.1f MiB are in use, %.1f MiB are cached, "
         "the limit is %.1f MiB%s%s\n"

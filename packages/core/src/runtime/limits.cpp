@@ -1,6 +1,7 @@
 #include "limits.h"
 
 #include <sched.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -124,6 +125,15 @@ uint64_t memory_before_group_limit(const std::string& root) {
     uint64_t left = left_in_groups(root, {"inactive_file", "active_file", "slab_reclaimable"}), swap = 0;
     read_entry(root + "/proc/meminfo", "SwapFree:", swap);
     return left > UINT64_MAX - swap ? UINT64_MAX : left + swap;
+}
+
+AddressSpace address_space() {
+    rlimit limit{};
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return {UINT64_MAX, 0};
+    std::ifstream file("/proc/self/statm");
+    uint64_t pages = 0;
+    file >> pages;
+    return {limit.rlim_cur, pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE))};
 }
 
 uint64_t memory_available_to_process(const std::string& root) {

@@ -20,6 +20,12 @@ uint64_t memory_left_to_process(const std::string& root = "");
 /// take more, the kernel kills processes.
 uint64_t memory_before_group_limit(const std::string& root = "");
 
+/// The limit of the process's address space (RLIMIT_AS), UINT64_MAX without a limit, and the bytes of it in use.
+struct AddressSpace {
+    uint64_t limit, used;
+};
+AddressSpace address_space();
+
 /// The number of processors that this thread may run on, limited by the control group's quota; at least 1.
 int processors_available_to_process(const std::string& root = "");
 

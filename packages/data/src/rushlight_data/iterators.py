@@ -22,7 +22,7 @@ from .opened_files import unchanged
 from .pinning import pin, should_pin
 from .random_streams import PreservedStreams
 from .state import Progress, digest_of
-from .worker import END
+from .worker import DATA, END
 from .worker_pool import WorkerHandle, WorkerPool
 
 if TYPE_CHECKING:
@@ -233,7 +233,6 @@ class WorkersIterator(LoaderIterator):
         self._timeout = loader.timeout or None
         self._room = loader.num_workers * (loader.prefetch_factor or 2)
         self._memory_left = getattr(pool.transport, "memory_left", None)
-        self._batch_bytes = 0  # size of the largest batch so far
         self._next_out = self._sent = progress.batches  # the next batch to return, and to assign
         self._ready: dict[int, tuple[Task, Any, Any]] = {}  # read but not yet returned, by number
         self._order_ended = False
@@ -352,8 +351,8 @@ class WorkersIterator(LoaderIterator):
                 self._ended.add(task.lane)
             else:
                 self._ready[number] = (task, payload, state)
-                if self._memory_left is not None:
-                    self._batch_bytes = max(self._batch_bytes, tensor_bytes(payload))
+                if kind == DATA and self._memory_left is not None:
+                    self._loader._batch_bytes = max(self._loader._batch_bytes or 0, tensor_bytes(payload))
             self._fill()
 
     def _fill(self) -> None:
@@ -363,7 +362,7 @@ class WorkersIterator(LoaderIterator):
             busy = sum(len(worker.tasks) for worker in workers)
             if busy + len(self._ready) >= self._room:
                 return
-            if (busy or self._ready) and self._is_short_of_memory(busy):
+            if (busy or self._ready) and not self._fits(busy + 1):
                 return
             if self._iterable:
                 lane = self._next_lane()
@@ -384,14 +383,19 @@ class WorkersIterator(LoaderIterator):
             self._pool.assign(worker, self._sent, task)
             self._sent += 1
 
-    def _is_short_of_memory(self, busy: int) -> bool:
-        """Return whether the memory that is left is too small for the batches that are being read and one more.
+    def _fits(self, count: int) -> bool:
+        """Return whether `count` batches that are being read, and their samples, fit into the memory that is left.
 
-        If so, the loader reads fewer batches ahead. OutOfMemoryError is raised only if a single batch does not fit."""
-        if self._batch_bytes < LARGE_BYTES or self._memory_left is None:
-            return False
+        If not, the loader reads fewer batches ahead. A single batch that does not fit raises OutOfMemoryError. If memory is
+        limited, only one batch is read until its size is known."""
+        size = self._loader._batch_bytes
+        if self._memory_left is None or (size is not None and size < LARGE_BYTES):
+            return True
         left = self._memory_left()
-        return left is not None and (busy + 1) * self._batch_bytes > left
+        if left is None:
+            return True
+        # Each worker collates the samples of one batch at a time.
+        return size is not None and (count + min(count, len(self._pool.workers))) * size <= left
 
     def _next_lane(self) -> int | None:
         lanes = len(self._sent_of)
@@ -414,12 +418,7 @@ class WorkersIterator(LoaderIterator):
     def _read_early(self) -> None:
         """Let the workers read the first batches of the next epoch. See Note [Early batches]."""
         pool = self._pool
-        left = (
-            self._memory_left()
-            if self._memory_left is not None and self._batch_bytes >= LARGE_BYTES
-            else None
-        )
-        if left is not None and self._room * self._batch_bytes > left:
+        if not self._fits(self._room):
             return
         early = pool.early = predict(self._loader, self._room)
         if early is not None:

@@ -193,6 +193,7 @@ class DataLoader(Generic[T_co]):
         self._progress: Progress | None = None
         self._resume: dict[str, Any] | None = None
         self._epoch = 0
+        self._batch_bytes: int | None = None  # size of the largest batch that workers have read
         self._quiet = QuietStreams()
         self._warned = False  # whether the warning about generators in the dataset was given
         self._stats = LoaderStats(num_workers)

@@ -15,6 +15,7 @@ import time
 from collections import deque
 from multiprocessing import pool as standard
 from multiprocessing import reduction
+from multiprocessing.context import BaseContext
 from multiprocessing.pool import ExceptionWithTraceback, MaybeEncodingError, ThreadPool  # type: ignore[attr-defined]
 from typing import Any
 
@@ -81,8 +82,10 @@ class Pool(standard.Pool):
     ) -> None:
         from . import contexts  # `contexts` imports this module
 
-        if not isinstance(context, contexts.ContextWithTensors):
-            context = contexts.get_context(None if context is None else context.get_start_method())
+        if context is None:
+            context = contexts.get_context()
+        elif isinstance(context, BaseContext) and not isinstance(context, contexts.ContextWithTensors):
+            context = contexts.get_context(context.get_start_method())
         super().__init__(processes, initializer, initargs, maxtasksperchild, context=context)
 
     def _setup_queues(self) -> None:
@@ -261,8 +264,8 @@ class _Worker:
         self._process = ctx.Process(**{**arguments, "args": (side, side, *arguments["args"][2:])})
         self._process._num_threads = tasks.num_threads
 
-    def join(self, timeout: float | None = None) -> None:
-        self._process.join(timeout)
+    def join(self, *timeout: float | None) -> None:
+        self._process.join(*timeout)
         if self._process.exitcode is not None:
             self._tasks.ended(self)
 
