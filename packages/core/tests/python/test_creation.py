@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import array
 import os
+import re
+import resource
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -351,3 +354,20 @@ def test_errors_about_memory_name_the_largest_blocks() -> None:
     ):
         core.empty(10**15)
     assert kept[0] == 1
+
+
+@pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="a sanitizer reserves address space")
+def test_errors_about_memory_name_the_limit_of_the_address_space() -> None:
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    limit = used + (512 << 20)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, before[1]))
+    try:
+        with pytest.raises(core.OutOfMemoryError) as caught:
+            core.empty(1 << 30, dtype=core.uint8)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+    found = re.search(r"RLIMIT_AS is (\d+)\.\d MiB, of which (\d+)\.\d MiB are used", str(caught.value))
+    assert found is not None
+    assert int(found[1]) == limit >> 20
+    assert abs(int(found[2]) - (used >> 20)) < 256
