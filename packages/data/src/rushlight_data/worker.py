@@ -81,7 +81,7 @@ class Setup:
         fetcher: Fetcher,
         init_fn: Callable[[int], object] | None,
         transport: Any,
-        marks: Marks | None = None,
+        marks: Marks,
     ) -> None:
         self.worker_id = worker_id
         self.num_workers = num_workers
@@ -168,8 +168,7 @@ class _WorkerLoop:
         self.setup = setup
         self.fetcher = setup.fetcher
         self.fetcher.stopped = self._is_stale
-        if setup.marks is not None:
-            self.fetcher.reading = partial(setup.marks.set, setup.worker_id)
+        self.fetcher.reading = partial(setup.marks.set, setup.worker_id)
         self.pid = os.getpid()
         self.generation = 0
         self.broken: Exception | None = None

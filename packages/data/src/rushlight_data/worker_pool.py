@@ -109,8 +109,7 @@ class WorkerPool:
         # Other iterable datasets may store their position in the dataset, so a copy may not begin at the start.
         self._begins_anew = not self._iterable or isinstance(fetcher.dataset, Stream)
         self.workers: list[WorkerHandle] = []
-        # A crash of a worker thread also ends this process, so no error could name the sample.
-        self._marks = Marks(num_workers) if transport.isolated else None
+        self._marks = Marks(num_workers)
         self._by_fd: dict[int, WorkerHandle] = {}
         self._poller = select.poll()
         self._pid = os.getpid()
@@ -227,8 +226,9 @@ class WorkerPool:
     def _lost(self, worker: WorkerHandle) -> None:
         worker.join(LOST_SECONDS)
         lost = [(task.number, self._samples_of(task)) for task in worker.tasks.values()]
-        reading = self._marks.get(worker.id) if self._marks is not None else None
-        raise exited(worker.id, worker.process.pid, worker.process.exitcode, lost, reading)
+        raise exited(
+            worker.id, worker.process.pid, worker.process.exitcode, lost, self._marks.get(worker.id)
+        )
 
     def _samples_of(self, task: Task) -> Sequence[Any]:
         """Return the indices of the samples of a task; for an iterable dataset, their positions in the stream."""
