@@ -43,6 +43,8 @@ def test_control_groups_of_version_1(tmp_path):
     (tmp_path / "memory/job/memory.usage_in_bytes").write_text("1000\n")
     (tmp_path / "memory/job/memory.stat").write_text("inactive_file 1\ntotal_inactive_file 400\n")
     assert tightest_limit(tmp_path, own).left == GB - 600
+    (tmp_path / "memory/job/memory.limit_in_bytes").write_text("9223372036854771712\n")  # no limit
+    assert tightest_limit(tmp_path, own) is None
 
 
 def test_without_limits(tmp_path):

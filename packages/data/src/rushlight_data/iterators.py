@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 # Limits of memory are read only for batches of at least this size.
 LARGE_BYTES = 1 << 20
+# The size of a batch that is assumed until a batch has been read.
+ASSUMED_BYTES = 256 << 20
 
 __all__ = ["LoaderIterator", "SerialIterator", "WorkersIterator"]
 
@@ -387,15 +389,17 @@ class WorkersIterator(LoaderIterator):
         """Return whether `count` batches that are being read, and their samples, fit into the memory that is left.
 
         If not, the loader reads fewer batches ahead. A single batch that does not fit raises OutOfMemoryError. If memory is
-        limited, only one batch is read until its size is known."""
+        limited, each worker reads at most one batch until the size of a batch is known."""
         size = self._loader._batch_bytes
         if self._memory_left is None or (size is not None and size < LARGE_BYTES):
             return True
         left = self._memory_left()
         if left is None:
             return True
-        # Each worker collates the samples of one batch at a time.
-        return size is not None and (count + min(count, len(self._pool.workers))) * size <= left
+        workers = len(self._pool.workers)
+        if size is None:
+            return count <= workers and 2 * count * ASSUMED_BYTES <= left
+        return (count + min(count, workers)) * size <= left  # each worker has the samples of one batch at a time
 
     def _next_lane(self) -> int | None:
         lanes = len(self._sent_of)

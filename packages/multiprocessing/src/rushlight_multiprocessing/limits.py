@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 _CGROUPS = Path("/sys/fs/cgroup")
 _OWN_CGROUP = Path("/proc/self/cgroup")
+# Version 1 of control groups reports a huge number if there is no limit.
+_NO_LIMIT = 1 << 62
 
 
 class Limit(NamedTuple):
@@ -73,9 +75,10 @@ def _groups(cgroups: Path, own: Path) -> Iterator[tuple[Path, str, str]]:
 
 def _number(path: Path) -> int | None:
     try:
-        return int(path.read_text())
+        number = int(path.read_text())
     except (OSError, ValueError):  # there is no such file, or "max"
         return None
+    return number if number < _NO_LIMIT else None
 
 
 def _droppable(group: Path) -> int:
