@@ -88,8 +88,10 @@ class ShardStream(Stream[T]):
         lanes: number of parts that can be read independently. Workers beyond the number of lanes read nothing. Default: 8,
             or the number of shards if there are fewer.
 
-    A resumed loader reads the current shard of each lane again, and skips the samples before the saved position. After an
-    exception, the iteration continues with the next shard of the lane.
+    A resumed loader reads the current shard of each lane again, and skips the samples before the saved position. Random
+    numbers that `read` draws from the global generators then differ from those of an iteration that was not interrupted.
+    For equal numbers, draw them in `collate_fn`, or from a generator that `read` seeds for each shard. After an exception,
+    the iteration continues with the next shard of the lane.
 
     Raises ValueError if there are no shards or more lanes than shards.
 
