@@ -41,8 +41,18 @@ def test_lines(text, lines, chunk, tmp_path, monkeypatch):
 def test_lines_in_another_encoding(tmp_path):
     (tmp_path / "text").write_bytes("grün\nblau".encode("latin-1"))
     assert list(TextLines(tmp_path / "text", "latin-1")) == ["grün", "blau"]
-    with pytest.raises(UnicodeDecodeError):
-        TextLines(tmp_path / "text")[0]
+    with pytest.raises(UnicodeDecodeError) as caught:
+        TextLines(tmp_path / "text")[-2]
+    assert caught.value.__notes__ == [f"in TextLines(path={str(tmp_path / 'text')!r}), while reading line 0"]
+
+
+def test_errors_of_array_files_name_the_file(tmp_path):
+    np.save(tmp_path / "objects.npy", np.array([{}], object))
+    (tmp_path / "cut.npy").write_bytes((tmp_path / "objects.npy").read_bytes()[:50])
+    for name in ("objects.npy", "cut.npy"):
+        with pytest.raises(ValueError) as caught:
+            ArrayDataset(tmp_path / name)
+        assert str(tmp_path / name) in caught.value.__notes__[0]
 
 
 def test_index_of_lines_is_used_while_it_fits(tmp_path, monkeypatch):
@@ -179,6 +189,22 @@ def test_tar_with_errors(tmp_path):
         list(read_tar(whole))
     with pytest.raises(ValueError, match="invalid literal"):
         list(read_tar(write_tar(tmp_path / "bad.tar", [("one.cls", b"x")]), {"cls": int}))
+
+
+def test_no_sample_of_a_damaged_tar_file_is_lost_silently(tmp_path):
+    whole = write_tar(tmp_path / "whole.tar", FILES).read_bytes()
+    end = whole.rstrip(b"\0")
+    path = tmp_path / "damaged.tar"
+    for length in range(1, len(end), 37):
+        if length % 512:  # a file that ends before a header lacks only the marker of its end
+            path.write_bytes(whole[:length])
+            with pytest.raises(tarfile.ReadError):
+                list(read_tar(path))
+    for header in range(0, len(end), 512):
+        if b"ustar" in whole[header : header + 512]:
+            path.write_bytes(whole[: header + 150] + b"9" + whole[header + 151 :])  # another checksum
+            with pytest.raises(tarfile.ReadError):
+                list(read_tar(path))
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,8 @@ class ArrayDataset(Dataset[tuple[Any, ...]]):
     Arguments:
         arrays: arrays, or paths of ".npy" files.
 
-    Raises TypeError for an argument that is neither an array nor a path, and ValueError if there is no array or the first
-    dimensions differ.
+    Raises TypeError for an argument that is neither an array nor a path, and ValueError if there is no array, the first
+    dimensions differ, or a file is damaged or contains Python objects.
 
     Example:
         >>> import numpy as np
@@ -48,7 +48,7 @@ class ArrayDataset(Dataset[tuple[Any, ...]]):
         if not self._sources:
             raise ValueError("ArrayDataset(*arrays): must have at least one array")
         self.arrays = tuple(
-            np.load(source, mmap_mode="r") if isinstance(source, str) else source for source in self._sources
+            _map(source) if isinstance(source, str) else source for source in self._sources
         )
         for i, array in enumerate(self.arrays):
             if not isinstance(array, np.ndarray):
@@ -77,3 +77,14 @@ class ArrayDataset(Dataset[tuple[Any, ...]]):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._open()
+
+
+def _map(path: str) -> Any:
+    """Map the array in a ".npy" file to memory."""
+    import numpy as np
+
+    try:
+        return np.load(path, mmap_mode="r")
+    except ValueError as error:
+        error.add_note(f"in ArrayDataset, while opening {path!r}")
+        raise

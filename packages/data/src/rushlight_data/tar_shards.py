@@ -5,9 +5,21 @@ from __future__ import annotations
 import os
 import tarfile
 from collections.abc import Callable, Iterator, Mapping
+from tarfile import InvalidHeaderError, ReadError, TruncatedHeaderError  # type: ignore[attr-defined]
 from typing import Any
 
 __all__ = ["read_tar"]
+
+
+class _Member(tarfile.TarInfo):
+    """A file in an archive. A damaged header raises ReadError; by default, the archive silently ends before this header."""
+
+    @classmethod
+    def fromtarfile(cls, tarfile: tarfile.TarFile) -> _Member:
+        try:
+            return super().fromtarfile(tarfile)
+        except (TruncatedHeaderError, InvalidHeaderError) as error:
+            raise ReadError(f"{error} at byte {tarfile.offset}") from error
 
 
 def read_tar(
@@ -42,7 +54,7 @@ def read_tar(
     sample: dict[str, Any] = {}
     try:
         # A stream is read from its beginning to its end, without seeking.
-        with tarfile.open(path, "r|*") as tar:
+        with tarfile.open(path, "r|*", tarinfo=_Member) as tar:
             for member in tar:
                 folder, _, name = member.name.rpartition("/")
                 stem, dot, extension = name.partition(".")

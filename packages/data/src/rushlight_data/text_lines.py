@@ -25,7 +25,8 @@ class TextLines(Dataset[str]):
             since the index file was written, the index file is mapped to memory; otherwise a new index file is written. If
             `index` is None, the positions are not stored in a file.
 
-    Raises OSError if a file cannot be read. Reading a sample raises RuntimeError if the text file has become shorter.
+    Raises OSError if a file cannot be read. Reading a sample raises RuntimeError if the text file has become shorter, and
+    UnicodeDecodeError, with a note that names the line, if a line is not valid in the encoding.
 
     Example:
         >>> _ = open("poem.txt", "w").write("roses\\nviolets\\n")
@@ -61,7 +62,11 @@ class TextLines(Dataset[str]):
         data = os.pread(self._fd, size, begin)
         if len(data) != size:
             raise RuntimeError(f"TextLines: {self.path} has become shorter since its lines were counted")
-        return data.removesuffix(b"\n").removesuffix(b"\r").decode(self.encoding)
+        try:
+            return data.removesuffix(b"\n").removesuffix(b"\r").decode(self.encoding)
+        except UnicodeDecodeError as error:
+            error.add_note(f"in TextLines(path={self.path!r}), while reading line {index}")
+            raise
 
     def __len__(self) -> int:
         return len(self._ends)
