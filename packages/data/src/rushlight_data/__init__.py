@@ -28,6 +28,7 @@ from .sampler import (
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
+from .shared_dict import SharedDict
 from .shared_list import SharedList
 from .stats import LoaderStats
 from .streams import MixStream, ShardStream, ShuffleStream, Stream, StreamIterator
@@ -62,6 +63,7 @@ __all__ = [
     "Sampler",
     "SequentialSampler",
     "ShardStream",
+    "SharedDict",
     "SharedList",
     "ShuffleStream",
     "StackDataset",
