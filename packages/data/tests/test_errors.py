@@ -442,7 +442,9 @@ def test_timeout(processes, held):
     assert held.children() == []
 
 
-@pytest.mark.parametrize(("left", "ahead"), [(None, 8), (2 << 30, 8), (100 << 20, 8), (13 << 20, 4), (9 << 20, 2), (1, 1)])
+@pytest.mark.parametrize(
+    ("left", "ahead"), [(None, 8), (2 << 30, 8), (100 << 20, 8), (13 << 20, 4), (9 << 20, 2), (1, 1)]
+)
 def test_fewer_batches_are_read_ahead_when_memory_is_short(processes, left, ahead):
     class Transport(type(processes)):
         def memory_left(self):

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rushlight_data import DataLoader, Dataset, SharedDict
+from rushlight_data import SharedDict
 
 DICTS = [
     {},
@@ -78,7 +78,9 @@ def test_keys_with_equal_hashes():
 
 
 @settings(deadline=None, max_examples=50)
-@given(st.dictionaries(st.one_of(st.text(), st.integers(), st.binary()), st.integers()), st.text(), st.integers())
+@given(
+    st.dictionaries(st.one_of(st.text(), st.integers(), st.binary()), st.integers()), st.text(), st.integers()
+)
 def test_any_keys(items, text, number):
     shared = SharedDict(items)
     assert dict(shared) == items
@@ -135,27 +137,28 @@ def test_writing_is_refused():
     assert shared == items
 
 
-class Annotated(Dataset):
-    def __init__(self, annotations):
-        self.annotations = annotations
-        self.names = list(annotations)
+def test_spawned_workers_find_keys(run_script):
+    """Python hashes strings differently in each new process."""
+    out = run_script("""
+        from rushlight_data import DataLoader, Dataset, SharedDict
 
-    def __len__(self):
-        return len(self.names)
+        class Annotated(Dataset):
+            def __init__(self):
+                self.annotations = SharedDict({f"image-{i}": i for i in range(8)})
 
-    def __getitem__(self, i):
-        return self.annotations[self.names[i]]
+            def __len__(self):
+                return 8
 
+            def __getitem__(self, i):
+                return self.annotations[f"image-{i}"]
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_workers_find_keys(method):
-    """A spawned worker has other hashes of strings, as Python draws them anew in each process."""
-    dataset = Annotated(SharedDict({f"image-{i}": i for i in range(8)}))
-    loader = DataLoader(dataset, 4, num_workers=1, multiprocessing_context=method)
-    for _ in range(2):
-        assert [batch.tolist() for batch in loader] == [[0, 1, 2, 3], [4, 5, 6, 7]]
-    assert loader._pool is not None
-    assert loader._pool.is_known
+        if __name__ == "__main__":
+            loader = DataLoader(Annotated(), 4, num_workers=1, multiprocessing_context="spawn")
+            for _ in range(2):
+                print([batch.tolist() for batch in loader])
+            print(loader._pool.is_known)
+    """)
+    assert out.split("\n")[:3] == ["[[0, 1, 2, 3], [4, 5, 6, 7]]"] * 2 + ["True"]
 
 
 def test_workers_do_not_copy_the_memory(run_script):

@@ -155,9 +155,7 @@ def test_module_functions_make_our_kinds():
         assert pool.apply(core.neg, (t,)).tolist() == [-1, -1, -1]
 
 
-@pytest.mark.parametrize(
-    "name", ["connection", "context", "heap", "managers", "queues", "shared_memory"]
-)
+@pytest.mark.parametrize("name", ["connection", "context", "heap", "managers", "queues", "shared_memory"])
 def test_submodules_are_the_standard_ones(name):
     assert getattr(mp, name) is importlib.import_module(f"multiprocessing.{name}")
 

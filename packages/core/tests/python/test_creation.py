@@ -356,7 +356,9 @@ def test_errors_about_memory_name_the_largest_blocks() -> None:
     assert kept[0] == 1
 
 
-@pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="a sanitizer reserves address space")
+@pytest.mark.skipif(
+    "libasan" in os.environ.get("LD_PRELOAD", ""), reason="a sanitizer reserves address space"
+)
 def test_errors_about_memory_name_the_limit_of_the_address_space() -> None:
     before = resource.getrlimit(resource.RLIMIT_AS)
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()

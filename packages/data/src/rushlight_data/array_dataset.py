@@ -47,9 +47,7 @@ class ArrayDataset(Dataset[tuple[Any, ...]]):
 
         if not self._sources:
             raise ValueError("ArrayDataset(*arrays): must have at least one array")
-        self.arrays = tuple(
-            _map(source) if isinstance(source, str) else source for source in self._sources
-        )
+        self.arrays = tuple(_map(source) if isinstance(source, str) else source for source in self._sources)
         for i, array in enumerate(self.arrays):
             if not isinstance(array, np.ndarray):
                 raise TypeError(

@@ -399,7 +399,8 @@ class WorkersIterator(LoaderIterator):
         workers = len(self._pool.workers)
         if size is None:
             return count <= workers and 2 * count * ASSUMED_BYTES <= left
-        return (count + min(count, workers)) * size <= left  # each worker has the samples of one batch at a time
+        # Each worker also has the samples of one batch.
+        return (count + min(count, workers)) * size <= left
 
     def _next_lane(self) -> int | None:
         lanes = len(self._sent_of)

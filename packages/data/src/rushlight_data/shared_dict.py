@@ -23,9 +23,9 @@ V = TypeVar("V")
 class SharedDict(Mapping[K, V]):
     """A read-only mapping whose memory is not copied when forked workers read it.
 
-    Keys are strings, bytes or ints, and keep the order of `items`. Keys and values are stored as in a `SharedList`, and up to
-    8 bytes are added for each key. Reading a value takes a few microseconds and returns a new object that is equal to the
-    original value, so changing this object does not change the mapping. Workers that are not forked receive a copy.
+    Keys are strings, bytes or ints, and keep the order of `items`. Keys and values are stored as in a `SharedList`, and up
+    to 8 bytes are added for each key. Reading a value takes up to ten microseconds and returns a new object that is equal
+    to the original value, so changing this object does not change the mapping. Workers that are not forked receive a copy.
 
     Arguments:
         items: a mapping, or an iterable of pairs of a key and a value. If a key occurs several times, its last value is

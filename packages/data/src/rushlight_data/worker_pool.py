@@ -226,9 +226,7 @@ class WorkerPool:
     def _lost(self, worker: WorkerHandle) -> None:
         worker.join(LOST_SECONDS)
         lost = [(task.number, self._samples_of(task)) for task in worker.tasks.values()]
-        raise exited(
-            worker.id, worker.process.pid, worker.process.exitcode, lost, self._marks.get(worker.id)
-        )
+        raise exited(worker.id, worker.process.pid, worker.process.exitcode, lost, self._marks.get(worker.id))
 
     def _samples_of(self, task: Task) -> Sequence[Any]:
         """Return the indices of the samples of a task; for an iterable dataset, their positions in the stream."""

@@ -13,9 +13,9 @@ import rushlight_core as core
 
 from . import reductions
 from .pipes import Connection, Pipe
+from .pool import Pool
 from .queue import JoinableQueue, Queue, SimpleQueue
 from .threads import share_of_threads
-from .pool import Pool
 
 
 class _WithTensors:

@@ -27,6 +27,7 @@ from .threads import share_of_threads
 
 __all__ = ["Pool", "ThreadPool"]
 
+
 def __getattr__(name: str) -> Any:
     """Return a name of the standard module `multiprocessing.pool`, such as `AsyncResult`."""
     return getattr(standard, name)
