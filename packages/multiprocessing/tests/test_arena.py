@@ -17,7 +17,7 @@ import rushlight_core as core
 import rushlight_multiprocessing as mp
 import rushlight_multiprocessing.arena as arena_module
 from rushlight_multiprocessing.allocator import FIRST_ARENA_BYTES, Heap, OwnedArena, _rounded, heap
-from rushlight_multiprocessing.arena import find, guard
+from rushlight_multiprocessing.arena import Arena, find, guard
 from rushlight_multiprocessing.pipes import Pipe
 from rushlight_multiprocessing.reductions import dumps
 from rushlight_multiprocessing.transport import SharedMemoryTransport
@@ -323,6 +323,30 @@ def test_blocks_of_any_size_are_used_again():
         pages.append(sum(pages_of(owned.arena) for owned in own.arenas))
     assert max(pages[100:]) < 10 << 20  # five batches take 8 MB
     assert len(own.lent) <= 5
+
+
+def test_the_next_batch_takes_the_pages_of_the_last_one(monkeypatch):
+    """If there are too many pages, those of memory that stays free are returned."""
+    returned = []
+    original = Arena.return_range
+
+    def return_range(arena, start, end):
+        returned.append((start, end))
+        original(arena, start, end)
+
+    monkeypatch.setattr(Arena, "return_range", return_range)
+    a, b = Pipe(copy=True)
+    kept = []
+    for count in (3, 1, 2, 1):  # batches of 4 MB in use
+        for i in range(12):
+            a.send(core.ones(1 << 20))
+            kept.append(b.recv())
+            kept = kept[-count:]
+            if i == 4:
+                returned.clear()
+        assert returned == []
+        pages = sum(pages_of(owned.arena) for owned in heap().arenas)
+        assert pages <= (count + 2 << 22) + (1 << 20)
 
 
 @pytest.mark.parametrize("reuse", [True, False])

@@ -4,7 +4,7 @@ A block is *held* while this process has a view of it, *lent* when only other pr
 otherwise free. A process does not notify the owner of a block when it drops the block. Every allocation
 therefore checks a few of the lent blocks, the oldest first, before it reserves free memory. As a result, a
 sequence of batches of any sizes reuses the same memory. When a large block is freed, its pages are returned
-to the system if the arenas have more pages than necessary; see `Heap._exceeds_budget`.
+to the system if the arenas have more pages than necessary; see `Heap._has_excess_pages`.
 """
 
 from __future__ import annotations
@@ -171,6 +171,7 @@ class Heap:
         self.lent: deque[tuple[OwnedArena, Block]] = deque()
         self.used_bytes: int = 0  # of held and lent blocks
         self._next_bytes = 0  # size of the block that is about to be allocated
+        self._freed_large = False  # whether a large block was freed, with its pages, for this block
         self._last_size = 0
         self._run = 0  # consecutive allocations of this size
         self._patience = 0  # allocations until all lent blocks are checked again
@@ -195,10 +196,14 @@ class Heap:
             self._run = self._run + 1 if size == self._last_size else 0
             self._last_size = size
             self._next_bytes = size
-            self._check_lent(_CHECKS if size < _LARGE_BYTES else _CHECKS_IF_LARGE)
-            owned, offset = self._reserve(size)
+            try:
+                self._check_lent(_CHECKS if size < _LARGE_BYTES else _CHECKS_IF_LARGE)
+                owned, offset = self._reserve(size)
+            finally:
+                self._next_bytes = 0
             self.used_bytes += size
-            self._next_bytes = 0
+            if self._freed_large:
+                self._return_excess_pages()
             block = owned.arena.blocks[offset] = Block(owned.arena, offset, size, nbytes, solo)
             block.solo = self._run < _STREAM if solo else not self.reuse
             return block, block.view()
@@ -283,20 +288,33 @@ class Heap:
         block.lent = False
         del owned.arena.blocks[block.offset]
         self.used_bytes -= block.size
-        if not returned and (block.returns_pages or self._exceeds_budget(block)):
+        if returned:
+            pass
+        elif block.returns_pages:
             owned.arena.return_pages(block)
+        elif block.nbytes >= PUNCH_BYTES:
+            # The next block may take these pages. If not, `allocate` returns them.
+            if self._next_bytes:
+                self._freed_large = True
+            elif self._has_excess_pages():
+                owned.arena.return_pages(block)
         owned.give_back(block.offset, block.size)
 
-    def _exceeds_budget(self, block: Block) -> bool:
-        """Return whether `block` is large and the arenas have more pages than their blocks need.
-
-        The needed pages are those of the held blocks, the lent blocks and the block that is being allocated,
-        and `PUNCH_BYTES` additional bytes.
-        """
-        if block.nbytes < PUNCH_BYTES:
-            return False
+    def _has_excess_pages(self) -> bool:
+        """Return whether the arenas have more than `PUNCH_BYTES` bytes of pages in addition to their held and lent blocks."""
         pages = sum(os.fstat(owned.arena.locks).st_blocks * 512 for owned in self.arenas)
-        return pages > self.used_bytes + self._next_bytes + PUNCH_BYTES
+        return pages > self.used_bytes + PUNCH_BYTES
+
+    def _return_excess_pages(self) -> None:
+        """Return pages of free ranges to the system, those of the newest arenas and of the highest offsets first.
+
+        Blocks are allocated at the lowest offset, so the remaining pages are used first."""
+        self._freed_large = False
+        for owned in reversed(self.arenas):
+            for start, end in zip(owned.starts[::-1], owned.ends[::-1], strict=True):
+                if not self._has_excess_pages():
+                    return
+                owned.arena.return_range(start, end)
 
 
 def _check_limit(nbytes: int) -> None:

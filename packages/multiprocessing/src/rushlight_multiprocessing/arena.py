@@ -290,8 +290,12 @@ class Arena:
 
     def return_pages(self, block: Block) -> None:
         """Return the pages of a block to the system. No other process may use the block."""
-        first = -(-block.offset // PAGE) * PAGE
-        length = (block.offset + block.nbytes) // PAGE * PAGE - first
+        self.return_range(block.offset, block.offset + block.nbytes)
+
+    def return_range(self, start: int, end: int) -> None:
+        """Return the pages between two offsets to the system. No process may use this memory."""
+        first = -(-start // PAGE) * PAGE
+        length = end // PAGE * PAGE - first
         if length > 0:
             # MADV_REMOVE deallocates this range of the file for all processes.
             self.mapping.madvise(mmap.MADV_REMOVE, first, length)
