@@ -288,20 +288,16 @@ class Heap:
         block.lent = False
         del owned.arena.blocks[block.offset]
         self.used_bytes -= block.size
-        if returned:
-            pass
-        elif block.returns_pages:
+        large = block.nbytes >= PUNCH_BYTES and not returned
+        if large and self._next_bytes and not block.returns_pages:
+            # The next block may take these pages. Otherwise, `allocate` returns them.
+            self._freed_large = True
+        elif large and (block.returns_pages or self._has_excess_pages()):
             owned.arena.return_pages(block)
-        elif block.nbytes >= PUNCH_BYTES:
-            # The next block may take these pages. If not, `allocate` returns them.
-            if self._next_bytes:
-                self._freed_large = True
-            elif self._has_excess_pages():
-                owned.arena.return_pages(block)
         owned.give_back(block.offset, block.size)
 
     def _has_excess_pages(self) -> bool:
-        """Return whether the arenas have more than `PUNCH_BYTES` bytes of pages in addition to their held and lent blocks."""
+        """Return whether the arenas have over `PUNCH_BYTES` bytes of pages in addition to their held and lent blocks."""
         pages = sum(os.fstat(owned.arena.locks).st_blocks * 512 for owned in self.arenas)
         return pages > self.used_bytes + PUNCH_BYTES
 
