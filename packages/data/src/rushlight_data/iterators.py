@@ -388,8 +388,8 @@ class WorkersIterator(LoaderIterator):
     def _fits(self, count: int) -> bool:
         """Return whether `count` batches that are being read, and their samples, fit into the memory that is left.
 
-        If not, the loader reads fewer batches ahead. A single batch that does not fit raises OutOfMemoryError. If memory is
-        limited, each worker reads at most one batch until the size of a batch is known."""
+        If not, the loader reads fewer batches ahead. OutOfMemoryError is raised only if a single batch does not fit.
+        If memory is limited, each worker reads at most one batch until the size of a batch is known."""
         size = self._loader._batch_bytes
         if self._memory_left is None or (size is not None and size < LARGE_BYTES):
             return True
