@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import rushlight_core as core
+from rushlight_core import Tensor
 
 SHAPES = [
     ((400_000,), None),
@@ -169,3 +170,82 @@ def test_rows_of_any_length_are_reduced_as_one_row(name: str, dtype: str) -> Non
         with np.errstate(all="ignore"):
             expected = function(wide, axis=1).astype(got.dtype)
         np.testing.assert_allclose(got, expected, rtol=1e-6 if dtype == "float32" else 1e-12, atol=1e-12)
+
+
+def views(array: np.ndarray) -> list[tuple[Tensor, np.ndarray]]:
+    """Return views with equal elements and different strides, each with an array of the same values."""
+    tensor = core.from_numpy(array)
+    pairs = [(tensor[:, ::step], array[:, ::step]) for step in (2, 3, 5)]
+    pairs += [(tensor[::2, ::2], array[::2, ::2]), (tensor[::3], array[::3])]
+    pairs += [(view.t(), same.T) for view, same in pairs]
+    return [*pairs, (tensor[:, :1].expand(-1, 7), np.repeat(array[:, :1], 7, 1))]
+
+
+@pytest.mark.parametrize("shape", [(1, 9), (5, 7), (37, 3), (3, 701), (700, 20), (9, 9001), (9001, 13)])
+@pytest.mark.parametrize(
+    "dtype", ["float32", "float64", "float16", "int64", "uint8", "bool", "complex64", "complex128"]
+)
+def test_elements_with_gaps_between_them(dtype: str, shape: tuple[int, ...]) -> None:
+    array = (np.arange(shape[0] * shape[1]) * 7 % 5).astype(dtype).reshape(shape)  # sums are exact
+    for tensor, values in views(array):
+        for dim in (None, 0, 1):
+            at = {} if dim is None else {"dim": dim}
+            names = {"sum": np.sum, "any": np.any, "all": np.all, "count_nonzero": np.count_nonzero}
+            if not dtype.startswith("complex"):
+                names |= {"amax": np.max, "amin": np.min, "argmax": np.argmax}
+            for name, function in names.items():
+                given = tensor.to(core.uint8) if name == "argmax" and dtype == "bool" else tensor
+                with np.errstate(over="ignore"):
+                    expected = function(values, axis=dim)
+                    if name == "sum" and dtype == "float16":
+                        expected = values.astype(np.float64).sum(dim).astype(dtype)
+                assert np.array_equal(getattr(core, name)(given, **at).numpy(), expected), (name, dim)
+            if dtype.startswith("complex") or dtype == "float64":
+                got = core.linalg.vector_norm(tensor, dim=dim).numpy()
+                np.testing.assert_allclose(got, np.sqrt((np.abs(values) ** 2).sum(dim)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("step", [1, 2, 3])
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 5, 7, 31, 33, 100, 3000])
+def test_windows_that_overlap(length: int, step: int) -> None:
+    array = (np.arange(4001) * 37 % 101).astype(np.float32)
+    array[1234] = np.nan
+    expected = np.lib.stride_tricks.sliding_window_view(array, length)[::step]
+    windows = core.from_numpy(array).unfold(0, length, step)
+    assert np.array_equal(windows.sum(-1).numpy(), expected.sum(-1), equal_nan=True)
+    assert np.array_equal(windows.amax(-1).numpy(), expected.max(-1), equal_nan=True)
+    assert np.array_equal(windows.argmax(-1).numpy(), expected.argmax(-1))
+    assert np.array_equal(core.nansum(windows, -1).numpy(), np.nansum(expected, -1))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_nan_counts_as_zero_in_rows_and_columns(dtype: str) -> None:
+    for shape in [(3, 5), (5, 40), (70, 33), (2, 5000)]:
+        array = (np.arange(shape[0] * shape[1]) % 7).astype(dtype).reshape(shape)
+        array[0, 1] = array[-1, -1] = np.nan
+        for dim in (0, 1):
+            assert np.array_equal(core.nansum(core.from_numpy(array), dim).numpy(), np.nansum(array, dim))
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("length", [*range(1, 20), 33, 64, 2047, 2048, 2049, 5000])
+def test_sums_of_complex_rows(dtype: str, length: int) -> None:
+    array = (
+        ((np.arange(3 * length) % 11 - 5) + 1j * (np.arange(3 * length) % 13))
+        .astype(dtype)
+        .reshape(3, length)
+    )
+    array[1, length // 2] = complex(np.inf, 1)
+    array[2, length - 1] = complex(1, np.nan)
+    assert np.array_equal(core.sum(core.from_numpy(array), 1).numpy(), array.sum(1), equal_nan=True)
+
+
+@pytest.mark.parametrize("length", [1, 5, 16, 31, 32, 33, 100, 3000])
+def test_norms_of_rows(length: int) -> None:
+    for dtype in ("float32", "float64"):
+        array = np.sin(np.arange(9 * length) * 1.7).astype(dtype).reshape(9, length)
+        array[3, length // 2] = np.nan
+        array[5, -1] = -np.inf
+        got = core.linalg.vector_norm(core.from_numpy(array), dim=1).numpy()
+        expected = np.linalg.norm(array.astype(np.float64), axis=1)
+        np.testing.assert_allclose(got, expected, rtol=1e-6 if dtype == "float32" else 1e-14)

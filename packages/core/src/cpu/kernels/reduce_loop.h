@@ -16,6 +16,8 @@
 //     Steps                            another reducer, whose start, step, join and run are used. Several reducers share
 //                                      it, so that these functions are compiled once
 //     Element                          the element type of Steps, if it is not T but has the same bits
+//     kByParts                         whether the real and the imaginary parts of complex numbers are reduced independently,
+//                                      by step and join of vectors
 //     OfHalves                         a member of Steps: a reducer that is used instead of Steps for elements that are
 //                                      stored in a half type. Its member Replaces must be Steps itself, so that OfHalves
 //                                      is not used for reducers that are derived from Steps
@@ -36,6 +38,49 @@ struct Reader {
     T operator()(int64_t i) const { return static_cast<T>(data[i]); }
 };
 
+// Copies `rows` rows of n elements of `size` bytes, so that they have no gaps. Rows are `row_step` bytes apart, and the
+// elements of a row `step` bytes.
+template <class Word>
+RL_INLINE void pack_words(Word* to, const char* from, int64_t rows, int64_t row_step, int64_t n,
+                          int64_t step) {
+    constexpr auto size = static_cast<int64_t>(sizeof(Word));
+    const auto each_row = [&](auto row) {
+        for (int64_t i = 0; i < rows; ++i)
+            row(to + i * n, reinterpret_cast<const Word*>(from + i * row_step));
+    };
+    // The compiler vectorises the loops whose step is constant.
+    if (step == 2 * size)
+        each_row([n](Word* __restrict y, const Word* __restrict x) {
+            for (int64_t k = 0; k < n; ++k) y[k] = x[2 * k];
+        });
+    else if (step == 3 * size)
+        each_row([n](Word* __restrict y, const Word* __restrict x) {
+            for (int64_t k = 0; k < n; ++k) y[k] = x[3 * k];
+        });
+    else
+        each_row([n, step](Word* __restrict y, const Word* x) {
+            const char* element = reinterpret_cast<const char*>(x);
+            for (int64_t k = 0; k < n; ++k, element += step) y[k] = *reinterpret_cast<const Word*>(element);
+        });
+}
+struct Words2 {
+    uint64_t a, b;
+};
+[[maybe_unused, gnu::noinline]] static void pack_rows(void* to, const char* from, int64_t rows,
+                                                      int64_t row_step, int64_t n, int64_t step,
+                                                      int64_t size) {
+    const auto as = [&]<class Word>(Word) {
+        pack_words(static_cast<Word*>(to), from, rows, row_step, n, step);
+    };
+    switch (size) {
+        case 1: return as(uint8_t());
+        case 2: return as(uint16_t());
+        case 4: return as(uint32_t());
+        case 8: return as(uint64_t());
+        default: return as(Words2());
+    }
+}
+
 template <class R, class T, class Stored>
 struct ReduceLoop {
     using Acc = typename R::Acc;
@@ -46,17 +91,20 @@ struct ReduceLoop {
         for (int64_t i = 0; i < count; ++i) reinterpret_cast<Acc*>(acc)[i] = r.start();
     }
 
-    static void accumulate(char* bytes, const char* in, int64_t count, int64_t step, int64_t n,
-                           int64_t stride, int64_t index, const Scalar* params) {
+    [[gnu::noinline]] static void accumulate(char* bytes, const char* in, int64_t count, int64_t step,
+                                             int64_t n, int64_t stride, int64_t index, const Scalar* params) {
         const R r(params);
         Acc* acc = reinterpret_cast<Acc*>(bytes);
         constexpr auto size = static_cast<int64_t>(sizeof(Stored));
-        if (step == size && stride != size && count > 1) {
+        // If results overlap, as in the sums of a moving window, both strides are the size of an element.
+        if (step == size && count > 1 && (stride != size || n <= count)) {
             for (int64_t c = 0; c < count; c += kColumns)
                 columns(r, acc + c, in + c * size, count - c < kColumns ? count - c : kColumns, n, stride,
                         index);
             return;
         }
+        if (stride != size && count > 1 && (distance(step) < distance(stride) || 2 * n <= kPacked))
+            return accumulate_packed(acc, in, count, step, n, stride, index, params);
         int64_t i = 0;
         if constexpr (kByRows) {
             if (stride == size && n < Rows::kCount) {
@@ -109,6 +157,9 @@ struct ReduceLoop {
     // parts, so that the result does not depend on the layout.
     static constexpr int64_t kPart = 2048;
     static constexpr int64_t kColumns = 256;
+    // The number of elements that are copied before they are reduced, if neither the elements of a result nor the elements
+    // of adjacent results are adjacent. The copy stays in the first-level cache.
+    static constexpr int64_t kPacked = 16384 / static_cast<int64_t>(sizeof(Stored));
     // The type in which elements are read. A row of float16 elements is converted by convert_row().
     static constexpr bool kConverts = std::is_same_v<Stored, Half>;
     using Read = std::conditional_t<kConverts, float, Stored>;
@@ -119,6 +170,8 @@ struct ReduceLoop {
         std::is_same_v<T, Stored> && kFillsLane<T> &&
         requires(const R r, Acc* acc, const T* x) { r.template run_columns<1>(acc, x, 0, 0); };
     static constexpr bool kByRows = Rows::kFits && std::is_same_v<T, Stored> && !kRuns;
+
+    static constexpr bool kByParts = requires { requires R::kByParts; };
 
     static constexpr bool kByVectors = [] {
         if constexpr (kByRows) return Rows::kVectors;
@@ -132,6 +185,9 @@ struct ReduceLoop {
             if constexpr (Rows::kVectors) {
                 if (n >= Rows::kCount) return r.join(acc, Rows::row(r, adjacent, n));
             }
+        }
+        if constexpr (kByParts) {
+            if (n >= reducers::kAccumulators<Acc>) return r.join(acc, reduce_parts(r, adjacent, n));
         }
         return run(r, acc, Reader<T, Read>{adjacent}, n, index);
     }
@@ -156,11 +212,39 @@ struct ReduceLoop {
         Stored copy[kPart];
         for (int64_t i = 0; i < n; i += kPart) {
             const int64_t count = n - i < kPart ? n - i : kPart;
-            for (int64_t k = 0; k < count; ++k)
-                copy[k] = *reinterpret_cast<const Stored*>(elements + (i + k) * stride);
+            pack_rows(copy, elements + i * stride, 1, 0, count, stride, sizeof(Stored));
             acc = part(r, acc, copy, count, index + i);
         }
         return acc;
+    }
+
+    static int64_t distance(int64_t stride) { return stride < 0 ? -stride : stride; }
+
+    // Copies blocks of elements so that they are adjacent along the dimension with the smaller stride, and accumulates
+    // them.
+    [[gnu::noinline]] static void accumulate_packed(Acc* acc, const char* in, int64_t count, int64_t step,
+                                                    int64_t n, int64_t stride, int64_t index,
+                                                    const Scalar* params) {
+        const R r(params);
+        constexpr auto size = static_cast<int64_t>(sizeof(Stored));
+        alignas(64) char elements[kPacked * size];
+        if (distance(step) < distance(stride)) {
+            for (int64_t c = 0; c < count; c += kColumns) {
+                const int64_t width = count - c < kColumns ? count - c : kColumns, rows = kPacked / width;
+                for (int64_t i = 0; i < n; i += rows) {
+                    const int64_t height = n - i < rows ? n - i : rows;
+                    pack_rows(elements, in + c * step + i * stride, height, stride, width, step, size);
+                    columns(r, acc + c, elements, width, height, width * size, index + i);
+                }
+            }
+            return;
+        }
+        const int64_t rows = kPacked / n;
+        for (int64_t i = 0; i < count; i += rows) {
+            const int64_t height = count - i < rows ? count - i : rows;
+            pack_rows(elements, in + i * step, height, step, n, stride, size);
+            accumulate(reinterpret_cast<char*>(acc + i), elements, height, n * size, n, size, index, params);
+        }
     }
 
     template <class Read>
@@ -176,8 +260,8 @@ struct ReduceLoop {
 
     // Accumulates rows of elements, in which adjacent elements belong to adjacent results. Four rows are processed at a
     // time.
-    static void columns(const R& r, Acc* acc, const char* in, int64_t count, int64_t n, int64_t stride,
-                        int64_t index) {
+    [[gnu::noinline]] static void columns(const R& r, Acc* acc, const char* in, int64_t count, int64_t n,
+                                          int64_t stride, int64_t index) {
         if constexpr (!requires { r.step(acc[0], T(), index); }) {
             // Several short rows without gaps between them are processed together, as one longer row.
             int64_t together = kShortRow / count;
@@ -216,6 +300,12 @@ struct ReduceLoop {
                 for (; c < count; ++c) {
                     Acc a = r.step(r.step(acc[c], static_cast<T>(x0[c])), static_cast<T>(x1[c]));
                     acc[c] = r.step(r.step(a, static_cast<T>(x2[c])), static_cast<T>(x3[c]));
+                }
+            }
+            if constexpr (kByVectors) {
+                if (i + 2 <= n && count % Rows::kL == 0) {
+                    Rows::template add_to_columns<2>(r, acc, {row_at(i, 0), row_at(i + 1, 1)}, count);
+                    i += 2;
                 }
             }
             for (; i < n; ++i) {

@@ -166,5 +166,27 @@ struct ReduceRows<R, T> {
     }
 };
 
+/// Reduces a row of at least kAccumulators complex numbers by a reducer that treats real and imaginary parts alike. The
+/// numbers are added to the accumulators in the same order as in with_accumulators().
+template <class R, class T>
+RL_INLINE typename R::Acc reduce_parts(const R& r, const Complex<T>* x, int64_t n) {
+    using Acc = typename R::Acc;
+    using Part = Real<Acc>;
+    constexpr int64_t kL = kLanes<Part>, kCount = reducers::kAccumulators<Acc>, kVectors = 2 * kCount / kL;
+    const T* part = reinterpret_cast<const T*>(x);
+    Vec<Part> sums[kVectors];
+    Acc accumulators[kCount];
+    for (int64_t k = 0; k < kCount; ++k) accumulators[k] = r.start();
+    __builtin_memcpy(sums, accumulators, sizeof sums);
+    int64_t i = 0;
+    for (; i + kCount <= n; i += kCount)
+#pragma GCC unroll 8
+        for (int64_t v = 0; v < kVectors; ++v)
+            sums[v] = r.step(sums[v], load_as<Part>(part + 2 * i + v * kL));
+    __builtin_memcpy(accumulators, sums, sizeof sums);
+    reducers::take_rest<kCount / 2>(accumulators, i, n, [&](Acc a, int64_t k) { return r.step(a, x[k]); });
+    return reducers::fold<kCount>(accumulators, [&](Acc a, Acc b) { return r.join(a, b); });
+}
+
 }  // namespace
 }  // namespace rushlight::cpu::RUSHLIGHT_CPU

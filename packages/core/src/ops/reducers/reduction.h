@@ -50,7 +50,7 @@ struct Sum {
     using Element = WidenedBits<T>;
     using Acc = Wider<T>;
     using Wide = WiderResult<T>;
-    static constexpr bool kIdentity = true;
+    static constexpr bool kIdentity = true, kByParts = kIsComplex<T>;
     explicit Sum(const Scalar*) {}
     RL_HD_CALL Acc start() const { return 0; }
     template <class A, class X>
@@ -128,8 +128,15 @@ struct Norm2 {
     static constexpr bool kIdentity = true;
     explicit Norm2(const Scalar*) {}
     RL_HD_CALL Acc start() const { return 0; }
-    RL_HD_CALL Acc step(Acc a, T x) const { return with_square(a, Wider<T>(x)); }
-    RL_HD_CALL Acc join(Acc a, Acc b) const { return a + b; }
+    template <class A, class X>
+    RL_HD_CALL A step(A a, X x) const {
+        if constexpr (std::is_same_v<A, double>) return with_square(a, Wider<X>(x));
+        else return x * x + a;  // vectors, for which the compiler uses a fused multiply-add
+    }
+    template <class A>
+    RL_HD_CALL A join(A a, A b) const {
+        return a + b;
+    }
     RL_HD_CALL Wide finish(Acc a, int64_t) const { return std::sqrt(a); }
 };
 

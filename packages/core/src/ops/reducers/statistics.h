@@ -11,7 +11,10 @@ struct NanSum : Sum<T> {
     using Steps = std::conditional_t<std::is_integral_v<T>, typename Sum<T>::Steps, NanSum>;
     using typename Sum<T>::Acc;
     using Sum<T>::Sum;
-    RL_HD_CALL Acc step(Acc a, T x) const { return a + (x == x ? static_cast<Acc>(x) : Acc(0)); }
+    template <class A, class X>
+    RL_HD_CALL A step(A a, X x) const {
+        return a + (x == x ? static_cast<A>(x) : A{});
+    }
 };
 
 template <class T>
