@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -377,3 +378,33 @@ def test_qr_does_not_depend_on_the_sign_of_a_zero(dtype):
         rl.view_as_real(b)[0, 0, 0].neg_() if dtype.is_complex else b[0, 0].neg_()
         assert all(rl.equal(x, y) for x, y in zip(rl.linalg.qr(a), rl.linalg.qr(b), strict=True))
         assert all(rl.equal(x, y) for x, y in zip(rl.geqrf(a), rl.geqrf(b), strict=True))
+
+
+@pytest.mark.parametrize("dtype", [rl.float32, rl.float64], ids=str)
+@pytest.mark.parametrize("shape", [(1, 1), (2, 2), (5, 3), (3, 5), (16, 16), (16, 7), (1, 16), (17, 16)])
+def test_small_qr_has_the_signs_of_lapack(shape: tuple[int, int], dtype: rl.dtype) -> None:
+    """Matrices of all scales are decomposed in one batch. geqrf always calls LAPACK."""
+    a = rl.randn(9, *shape, dtype=dtype)
+    bound = 64 * rl.finfo(dtype).eps
+    a[1, :, 0] = 0  # no reflector
+    a[2, 1:, 0] = -0.0
+    a[3] = 0
+    scales = [1e-30, 1e30] if dtype == rl.float32 else [1e-200, 1e200]
+    a[4] *= scales[0]
+    a[5] *= scales[1]
+    a[6, 0, 0] = rl.finfo(dtype).smallest_normal / 4
+    a[7, -1, -1] = math.nan
+    a[8, -1, 0] = math.inf
+    tall = rl.cat([a[:7], a[:2]])
+    for mode in ("reduced", "complete"):
+        q, r = rl.linalg.qr(tall, mode)
+        assert (q.mT @ q - one(q.size(-1), dtype)).abs().max() < bound
+        expected = rl.geqrf(tall)[0].triu()[:, : r.size(1)]
+        size = expected.abs().amax((1, 2), keepdim=True).clamp_min(rl.finfo(dtype).smallest_normal)
+        assert ((r - expected) / size).abs().max() < bound
+        assert (q @ (r / size) - tall / size).abs().max() < bound
+    assert rl.equal(rl.linalg.qr(tall, "r").R, rl.linalg.qr(tall).R)
+    for matrix in a[7:]:
+        assert not all(part.isfinite().all() for part in rl.linalg.qr(matrix))
+    alone = [rl.linalg.qr(matrix) for matrix in a[:7]]  # a matrix does not depend on the other matrices
+    assert rl.equal(rl.stack([q for q, _ in alone]), rl.linalg.qr(a).Q[:7])

@@ -4,6 +4,7 @@
 #include "cpu/contiguous.h"
 #include "cpu/linalg.h"
 #include "cpu/linalg/matrices.h"
+#include "cpu/linalg/small.h"
 
 namespace rushlight::cpu {
 namespace {
@@ -25,6 +26,21 @@ void remove_negative_zeros(T* a, int64_t count) {
     for (int64_t i = 0; i < count; ++i) a[i] = a[i] + T(0);
 }
 
+// Writes Q, unless `q` is null, and R of a small matrix. `width` is the number of columns of Q. Returns false if LAPACK is
+// needed.
+template <class T>
+bool decompose_small(const Matrices<T>& in, int64_t b, T* q, int64_t width, T* r, int64_t r_rows) {
+    T a[kSmallMatrix * kSmallMatrix], tau[kSmallMatrix];
+    const int64_t m = in.rows, n = in.columns;
+    in.to_rows(b, a, n);
+    remove_negative_zeros(a, m * n);
+    if (!small_qr(m, n, a, tau)) return false;
+    std::copy_n(a, r_rows * n, r);
+    zero_below_diagonal(r, r_rows, n);
+    if (q != nullptr) small_q(m, width, std::min(m, n), a, n, tau, q);
+    return true;
+}
+
 }  // namespace
 
 void linalg_qr(KernelContext&, const View& q, const View& r, const View& a) {
@@ -37,7 +53,7 @@ void linalg_qr(KernelContext&, const View& q, const View& r, const View& a) {
             for (int64_t b = 0; wanted && q.numel > 0 && b < count; ++b) identity(q_out.at(b), m, width);
             return clear(r);
         }
-        for_matrices(count, static_cast<double>(2 * m * n * k), [&](int64_t begin, int64_t end) {
+        const auto by_lapack = [&](int64_t begin, int64_t end) {
             const Buffer<T> rows(m * n), tau(k);
             lapack::Int unused;
             const Workspace<T> work([&](T* data, int64_t size) {
@@ -60,6 +76,19 @@ void linalg_qr(KernelContext&, const View& q, const View& r, const View& a) {
                 copy_matrix(made, width, 1, rows.data(), n, 1, m, k);
                 Lapack<T>::orglq(width, m, k, made, width, tau.data(), more.data(), more.size(), info.out());
             }
+        };
+        for_matrices(count, static_cast<double>(2 * m * n * k), [&](int64_t begin, int64_t end) {
+            if constexpr (!kIsComplex<T>) {
+                if (std::max(m, n) <= kSmallMatrix) {
+                    for (int64_t b = begin; b < end; ++b) {
+                        T* const made = wanted ? q_out.at(b) : nullptr;
+                        if (!decompose_small(in, b, made, width, r_out.at(b), r_out.rows))
+                            by_lapack(b, b + 1);
+                    }
+                    return;
+                }
+            }
+            by_lapack(begin, end);
         });
     });
 }

@@ -2,6 +2,7 @@
 // LAPACK's unblocked ones, with the same pivots and the same INFO.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -104,6 +105,61 @@ int64_t small_cholesky(int64_t n, T* a) {
         }
     }
     return 0;
+}
+
+/// Applies the reflector I - tau v v^T to an m by n matrix. The first element of v is 1 and is not stored; the others are
+/// `step` elements apart. Rows of the matrix are `row` elements apart. m is at most kSmallMatrix.
+template <class T>
+void small_reflect(int64_t m, int64_t n, const T* v, int64_t step, T tau, T* a, int64_t row) {
+    if (tau == T(0)) return;
+    T sums[kSmallMatrix];
+    for (int64_t c = 0; c < n; ++c) sums[c] = a[c];
+    for (int64_t i = 1; i < m; ++i)
+        for (int64_t c = 0; c < n; ++c) sums[c] += v[i * step] * a[i * row + c];
+    for (int64_t c = 0; c < n; ++c) {
+        sums[c] *= tau;
+        a[c] -= sums[c];
+    }
+    for (int64_t i = 1; i < m; ++i)
+        for (int64_t c = 0; c < n; ++c) a[i * row + c] -= v[i * step] * sums[c];
+}
+
+/// Computes the QR decomposition of a row-major m by n matrix in place: R in the upper triangle, and below it the vectors of
+/// k = min(m, n) reflectors, whose factors are written to `tau`. The signs are those of LAPACK. Returns false if squares
+/// may overflow or underflow, or if an element is not finite; the matrix is then undefined.
+template <class T>
+bool small_qr(int64_t m, int64_t n, T* a, T* tau) {
+    constexpr double kLeast = 1e-140, kMost = 1e140;
+    for (int64_t j = 0; j < std::min(m, n); ++j) {
+        double squares = 0, largest = 0;
+        for (int64_t i = j + 1; i < m; ++i) {
+            const double x = static_cast<double>(a[i * n + j]);
+            squares += x * x;
+            largest = std::max(largest, std::abs(x));
+        }
+        tau[j] = T(0);
+        if (squares == 0 && largest == 0) continue;  // the column has its final form
+        const double first = static_cast<double>(a[j * n + j]);
+        if (!(largest >= kLeast && squares <= kMost * kMost && std::abs(first) <= kMost)) return false;
+        const double diagonal = -std::copysign(std::sqrt(first * first + squares), first);
+        const double scale = 1 / (first - diagonal);
+        tau[j] = static_cast<T>((diagonal - first) / diagonal);
+        a[j * n + j] = static_cast<T>(diagonal);
+        for (int64_t i = j + 1; i < m; ++i)
+            a[i * n + j] = static_cast<T>(static_cast<double>(a[i * n + j]) * scale);
+        small_reflect(m - j, n - j - 1, a + j * n + j, n, tau[j], a + j * n + j + 1, n);
+    }
+    return true;
+}
+
+/// Computes the first `columns` columns of the orthogonal matrix from the k reflectors that small_qr has computed.
+template <class T>
+void small_q(int64_t m, int64_t columns, int64_t k, const T* reflectors, int64_t step, const T* tau, T* q) {
+    std::fill_n(q, m * columns, T(0));
+    for (int64_t i = 0; i < columns; ++i) q[i * columns + i] = T(1);
+    for (int64_t j = k - 1; j >= 0; --j)
+        small_reflect(m - j, columns - j, reflectors + j * step + j, step, tau[j], q + j * columns + j,
+                      columns);
 }
 
 }  // namespace rushlight::cpu
