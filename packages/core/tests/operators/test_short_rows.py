@@ -1,5 +1,6 @@
 """Elementwise operators over rows of few elements, of which several rows are computed by one call of a loop."""
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -97,3 +98,73 @@ def test_operators_that_treat_some_values_apart(length: int) -> None:
     for name in ("exp", "log", "tanh", "lgamma", "sin", "reciprocal", "erf"):
         op = getattr(core, name)
         np.testing.assert_allclose(op(x).numpy(), op(dense).numpy(), rtol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int16", "float16", "complex64"])
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 5, 8])
+def test_scans_of_rows(length: int, dtype: str) -> None:
+    for count in [0, *COUNTS]:
+        a = numbers(count, length, "int64", 3) % 7
+        x = core.from_numpy(a.astype(dtype))
+        result = "int64" if dtype == "int16" else dtype
+        assert np.array_equal(core.cumsum(x, 1).numpy(), a.cumsum(1).astype(result))
+        b = a % 3  # products of at most 2^8
+        assert np.array_equal(
+            core.cumprod(core.from_numpy(b.astype(dtype)), 1).numpy(), b.cumprod(1).astype(result)
+        )
+    special = np.array(
+        [[np.nan, 1, 2, 3], [np.inf, 1, -np.inf, 3], [1, np.inf, 0, 2], [1e30, 1e30, -1e30, 1]]
+    )
+    if dtype in ("float32", "float64") and length <= 4:
+        c = special[:, :length].astype(dtype)
+        with np.errstate(all="ignore"):
+            sums, products = c.astype(np.float64).cumsum(1), c.astype(np.float64).cumprod(1)
+            assert np.array_equal(
+                core.cumsum(core.from_numpy(c), 1).numpy(), sums.astype(dtype), equal_nan=True
+            )
+            assert np.array_equal(
+                core.cumprod(core.from_numpy(c), 1).numpy(), products.astype(dtype), equal_nan=True
+            )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("length", [2, 3, 4, 5])
+def test_all_orders_of_few_elements(length: int, dtype: str) -> None:
+    """Sort all rows of a few values. Equal elements, such as both zeros, keep their order, and NaN comes last."""
+    values = [-np.inf, -0.0, 0.0, 2.0, np.nan] if dtype != "int32" else [-3, 0, 1, 2**31 - 1, -(2**31)]
+    a = np.array(list(itertools.product(values, repeat=length))).astype(dtype)
+    order = np.argsort(a, 1, kind="stable")
+    expected = np.take_along_axis(a, order, 1)
+    for k in range(1, length + 1):
+        found = core.topk(core.from_numpy(a), k, 1, largest=False)
+        assert np.array_equal(found.indices.numpy(), order[:, :k])
+    sorted_rows, indices = core.sort(core.from_numpy(a), 1)
+    assert np.array_equal(indices.numpy(), order)
+    assert np.array_equal(sorted_rows.numpy().view(f"i{a.itemsize}"), expected.view(f"i{a.itemsize}"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 5, 7, 8, 9])
+def test_products_of_few_steps(k: int, dtype: str) -> None:
+    for n in (1, 2, 5, 8, 17, 64, 513, 20001):
+        a = numbers(k, n, dtype, 4)
+        v, addend = numbers(1, k, dtype, 5)[0], numbers(1, n, dtype, 6)[0]
+        a[0, n // 2] = np.nan
+        x, y = core.from_numpy(a), core.from_numpy(v)
+        for columns_apart in (x.t(), core.from_numpy(np.repeat(a, 2, 1))[:, ::2].t(), x.t().contiguous()):
+            assert np.array_equal(core.mv(columns_apart, y).numpy(), a.T @ v, equal_nan=True)
+        got = core.addmv(core.from_numpy(addend), x.t(), y, beta=3, alpha=2)
+        assert np.array_equal(got.numpy(), 3 * addend + 2 * (a.T @ v), equal_nan=True)
+        two = core.from_numpy(np.stack([v, -v]))
+        assert np.array_equal((two @ x).numpy(), np.stack([v @ a, -v @ a]), equal_nan=True)
+
+
+@pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
+@pytest.mark.parametrize("shape", [(1, 2), (3, 2), (500, 3), (7, 40)])
+def test_padding_of_rows(shape: tuple[int, int], mode: str) -> None:
+    names = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+    for dtype in ("float32", "uint8", "complex128"):
+        a = numbers(*shape, "int64", 7).astype(dtype)
+        for before, after in [(1, 1), (0, 1), (1, 0)]:
+            got = core._pad(core.from_numpy(a), [before, after], mode=mode).numpy()
+            assert np.array_equal(got, np.pad(a, [(0, 0), (before, after)], mode=names[mode]))

@@ -104,8 +104,39 @@ void stream_block(const Gemm<T, B>& g, int64_t j0, int64_t columns, int64_t k_be
     }
 }
 
+// Computes the columns of one row for a product of kSteps steps along k. The sums stay in registers. The steps are added in
+// the same order as in stream_block().
+template <class T, int kSteps>
+void stream_few_steps(const Gemm<T>& g, int64_t row) {
+    constexpr int kL = kLanes<T>;
+    T x[kSteps];
+    for (int p = 0; p < kSteps; ++p) x[p] = g.a[row * g.a_row + p * g.a_col];
+    const Epilogue<T> e = epilogue_at(g, row, 0);
+    T* const c = g.c + row * g.c_row;
+    const auto columns = [&](int64_t j, auto... lanes) {
+        Vec<T> total{};
+#pragma GCC unroll 8
+        for (int p = 0; p < kSteps; ++p) total += x[p] * load(g.b + p * g.b_row + j, lanes...);
+        store(c + j, finish(e, total, 0, j, lanes...), lanes...);
+    };
+    int64_t j = 0;
+    for (; j + kL <= g.n; j += kL) columns(j);
+    if (j < g.n) columns(j, Lanes<T>(g.n - j));
+}
+
+template <class T>
+constexpr void (*kStreamFewStepsOf[kStreams])(const Gemm<T>&, int64_t) = {
+    stream_few_steps<T, 1>, stream_few_steps<T, 2>, stream_few_steps<T, 3>, stream_few_steps<T, 4>,
+    stream_few_steps<T, 5>, stream_few_steps<T, 6>, stream_few_steps<T, 7>, stream_few_steps<T, 8>};
+
 template <class T, class B>
 void stream(const Gemm<T, B>& g) {
+    if constexpr (std::is_same_v<T, B>) {
+        if (g.k <= kStreams && g.m <= 2) {
+            for (int64_t i = 0; i < g.m; ++i) kStreamFewStepsOf<T>[g.k - 1](g, i);
+            return;
+        }
+    }
     const int64_t width = stream_columns(g.m);
     for (int64_t j = 0; j < g.n; j += width) {
         for (int64_t k = 0; k < g.k; k += kStreamDepth) {

@@ -10,6 +10,7 @@ namespace {
 template <class Body>
 RL_INLINE void each_row(const PaddedPlanes& p, Body body) {
     const PaddedDim& last = p.dims[p.ndim - 1];
+    if (p.ndim == 1) return body(0, 0);  // the planes may be short, so nothing is computed for each plane
     int64_t at[kMaxDims] = {};
     const int64_t rows = p.large / (last.padded * p.inner);
     for (int64_t row = 0; row < rows; ++row) {

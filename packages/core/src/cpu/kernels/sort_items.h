@@ -98,8 +98,28 @@ RL_INLINE void sort_few(int64_t* x, int64_t n) {
 
 inline constexpr int64_t kFewItems = (kItems == 8 ? 16 : 8) * kItems;
 
+// Sorts two to four items. A vector would have to wait until the items are written to memory.
+RL_INLINE void sort_tiny(int64_t* x, int64_t n) {
+    const auto exchange = [x](int i, int k) {
+        const int64_t a = x[i], b = x[k];
+        x[i] = a < b ? a : b;
+        x[k] = a < b ? b : a;
+    };
+    exchange(0, 1);
+    if (n == 3) {
+        exchange(1, 2);
+        exchange(0, 1);
+    } else if (n == 4) {
+        exchange(2, 3);
+        exchange(0, 2);
+        exchange(1, 3);
+        exchange(1, 2);
+    }
+}
+
 static void sort_small(int64_t* x, int64_t n) {
     if (n < 2) return;
+    if (n <= 4) return sort_tiny(x, n);
     if (n <= kItems) return sort_few<1>(x, n);
     if (n <= 2 * kItems) return sort_few<2>(x, n);
     if (n <= 4 * kItems) return sort_few<4>(x, n);
