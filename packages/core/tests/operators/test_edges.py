@@ -439,6 +439,34 @@ def test_addmv_broadcasts_its_addend(size: tuple[int, ...]) -> None:
             core.addmv(wrong, matrix, vector)
 
 
+@pytest.mark.parametrize("dtype", [core.float32, core.float64, core.float16, core.complex64, core.int64])
+@pytest.mark.parametrize(("rows", "columns"), [(0, 3), (3, 0), (1, 1), (5, 3), (7, 65)])
+def test_addr_of_any_addend(rows: int, columns: int, dtype: core.dtype) -> None:
+    left, right = core.arange(rows).to(dtype) - 2, core.arange(columns).to(dtype) + 1
+    whole = (core.arange(rows * columns) % 5).to(dtype).view(rows, columns)
+    for addend in (
+        whole,
+        whole.t().contiguous().t(),
+        core.ones(columns, dtype=dtype),
+        core.ones((), dtype=dtype),
+    ):
+        for beta, alpha in ((1, 1), (3, 1), (1, 2), (0, 2), (2, 0)):
+            expected = beta * addend + alpha * left[:, None] * right
+            assert core.equal(core.addr(addend, left, right, beta=beta, alpha=alpha), expected)
+    written = whole.clone()
+    assert written.addr_(left, right, beta=2) is written
+    assert core.equal(written, 2 * whole + left[:, None] * right)
+
+
+def test_addr_does_not_read_an_addend_of_weight_zero() -> None:
+    got = core.addr(core.full((2, 2), math.nan), core.ones(2), core.ones(2), beta=0, alpha=3)
+    assert got.tolist() == [[3, 3], [3, 3]]
+    with pytest.raises(RuntimeError):
+        core.addr(core.ones(3, 2), core.ones(2), core.ones(2))
+    with pytest.raises(RuntimeError):
+        core.addr(core.ones(2, 2), core.ones(2, 1), core.ones(2))
+
+
 def test_shifted_polynomials_of_small_integers() -> None:
     x = core.tensor([0], dtype=core.uint8)
     assert core.special_shifted_chebyshev_polynomial_t(x, core.tensor([1])).tolist() == [-1]

@@ -158,3 +158,22 @@ def test_trigamma_of_both_sides() -> None:
     reflected = math.pi**2 / np.sin(math.pi * (x - np.rint(x))) ** 2 - core.polygamma(1, right).numpy()
     np.testing.assert_allclose(core.polygamma(1, left).numpy(), reflected, rtol=1e-14)
     assert core.polygamma(1, core.tensor([-math.inf, math.nan], dtype=core.float64)).isnan().all()
+
+
+def test_erfinv_of_float64() -> None:
+    apart = 10.0 ** -np.linspace(0.1, 15.6, 400)
+    x = np.concatenate(
+        [np.linspace(-0.99, 0.99, 999), 1 - apart, apart - 1, apart, [1e-300, 5e-324, 0.85, 0.8500001]]
+    )
+    np.testing.assert_allclose(
+        core.erfinv(core.from_numpy(x)).numpy(), scipy.special.erfinv(x), rtol=1.5e-15, atol=0
+    )
+    last = np.nextafter(1.0, 0.0)
+    ends = core.erfinv(
+        core.tensor([-1.0, -last, -0.0, 0.0, last, 1.0, 1.5, -np.inf, np.nan], dtype=core.float64)
+    ).numpy()
+    assert np.array_equal(ends[[0, 5]], [-np.inf, np.inf])
+    assert ends[4] == -ends[1]
+    np.testing.assert_allclose(ends[4], 5.8635847487551676, rtol=1e-15)
+    assert np.array_equal(np.signbit(ends[2:4]), [True, False])
+    assert np.isnan(ends[6:]).all()

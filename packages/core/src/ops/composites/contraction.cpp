@@ -5,6 +5,7 @@
 #include "ops/matrices.h"
 #include "ops/views.h"
 #include "rushlight/ops/add.h"
+#include "rushlight/ops/addcmul.h"
 #include "rushlight/ops/addmm.h"
 #include "rushlight/ops/conj.h"
 #include "rushlight/ops/dot.h"
@@ -20,6 +21,7 @@
 #include "rushlight/ops/sum.h"
 #include "rushlight/ops/to.h"
 #include "rushlight/ops/transpose.h"
+#include "rushlight/ops/unsqueeze.h"
 
 namespace rushlight::composites {
 
@@ -126,7 +128,16 @@ Tensor addr(const Tensor& input, const Tensor& vec1, const Tensor& vec2, Scalar 
         auto widened = [&](const Tensor& t) { return ops::to(t, compute); };
         return ops::to(addr(widened(input), widened(vec1), widened(vec2), beta, alpha), dtype);
     }
-    Tensor made = ops::outer(ops::to(vec1, dtype), ops::to(vec2, dtype));
+    const Tensor left = ops::to(vec1, dtype), right = ops::to(vec2, dtype);
+    if (is_floating(dtype) && vec1.dim() == 1 && vec2.dim() == 1 && !beta.equals(0)) {
+        // One pass over the result. The product is not stored.
+        const int64_t shape[] = {left.size(0), right.size(0)};
+        Tensor addend = ops::expand(ops::to(input, dtype), shape, false);
+        check_weights("addr", left, beta, alpha);
+        if (!beta.equals(1)) addend = ops::mul(addend, beta);
+        return ops::addcmul(addend, ops::unsqueeze(left, 1), right, alpha);
+    }
+    Tensor made = ops::outer(left, right);
     check_weights("addr", made, beta, alpha);
     if (!alpha.equals(1)) made = ops::mul(made, alpha);
     Tensor addend =
