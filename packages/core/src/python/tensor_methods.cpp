@@ -163,12 +163,50 @@ Py_ssize_t length(PyObject* self) {
     RL_PY_CATCH_INT
 }
 
+// The following functions convert the dtypes with most elements in programs without a Scalar for each element.
+PyObject* python_number(bool v) { return Py_NewRef(v ? Py_True : Py_False); }
+PyObject* python_number(int64_t v) { return PyLong_FromLongLong(v); }
+PyObject* python_number(double v) { return PyFloat_FromDouble(v); }
+
+// Fills a list with n numbers of type T, which are converted to type As. They are `step` bytes apart.
+template <class T, class As>
+bool fill_list(PyObject* list, const char* data, int64_t step, int64_t n) {
+    for (int64_t i = 0; i < n; ++i, data += step) {
+        PyObject* const value = python_number(static_cast<As>(*reinterpret_cast<const T*>(data)));
+        if (value == nullptr) return false;
+        PyList_SET_ITEM(list, i, value);
+    }
+    return true;
+}
+
+bool fill_list(PyObject* list, const char* data, int64_t step, int64_t n, DType dtype) {
+    switch (dtype) {
+        case DType::Bool: return fill_list<uint8_t, bool>(list, data, step, n);
+        case DType::Int32: return fill_list<int32_t, int64_t>(list, data, step, n);
+        case DType::Int64: return fill_list<int64_t, int64_t>(list, data, step, n);
+        case DType::Float32: return fill_list<float, double>(list, data, step, n);
+        case DType::Float64: return fill_list<double, double>(list, data, step, n);
+        default:
+            for (int64_t i = 0; i < n; ++i) {
+                PyObject* const value = number(data + i * step, dtype);
+                if (value == nullptr) return false;
+                PyList_SET_ITEM(list, i, value);
+            }
+            return true;
+    }
+}
+
 PyObject* tolist_of(const Tensor& t, int d, const char* data) {
     if (d == t.dim()) return number(data, t.dtype());
-    int64_t n = t.impl()->size(d);
+    const int64_t n = t.impl()->size(d);
     Object list = Object::steal(PyList_New(n));
-    int64_t step = t.impl()->stride(d) * static_cast<int64_t>(itemsize(t.dtype()));
-    for (int64_t i = 0; i < n; ++i) PyList_SET_ITEM(list.get(), i, tolist_of(t, d + 1, data + i * step));
+    const int64_t step = t.impl()->stride(d) * static_cast<int64_t>(itemsize(t.dtype()));
+    if (d + 1 == t.dim()) return fill_list(list.get(), data, step, n, t.dtype()) ? list.release() : nullptr;
+    for (int64_t i = 0; i < n; ++i) {
+        PyObject* const row = tolist_of(t, d + 1, data + i * step);
+        if (row == nullptr) return nullptr;
+        PyList_SET_ITEM(list.get(), i, row);
+    }
     return list.release();
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import hashlib
+import math
 import mmap
 import sys
 import weakref
@@ -274,3 +275,20 @@ def test_untyped_storage() -> None:
     alive = weakref.ref(s)
     del s
     assert alive() is None
+
+
+@pytest.mark.parametrize("name", [*DTYPES, "uint16", "uint32", "uint64", "complex64", "complex128"])
+def test_lists_of_every_dtype(name: str) -> None:
+    a = np.array([[0, 1, 100], [3, 2, 0], [7, 0, 5], [1, 0, 1]]).astype(name)
+    if name == "uint64":
+        a[0, 0] = 2**64 - 1
+    if name == "int64":
+        a[0, :2] = [-(2**63), 2**63 - 1]
+    if name.startswith("float"):
+        a[0] = [-0.0, math.inf, 0.1]
+    t = core.from_numpy(a)
+    views = [(t, a), (t.t(), a.T), (t[:, ::2], a[:, ::2]), (t[1:1], a[1:1]), (t[:, :0], a[:, :0])]
+    for same, array in [*views, (t[2, 1], a[2, 1])]:
+        assert same.tolist() == array.tolist()
+        assert repr(same.tolist()) == repr(array.tolist())  # the same types and signs of zeros
+    assert t[:1].expand(2, 3).tolist() == [a[0].tolist()] * 2
