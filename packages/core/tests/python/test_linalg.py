@@ -408,3 +408,29 @@ def test_small_qr_has_the_signs_of_lapack(shape: tuple[int, int], dtype: rl.dtyp
         assert not all(part.isfinite().all() for part in rl.linalg.qr(matrix))
     alone = [rl.linalg.qr(matrix) for matrix in a[:7]]  # a matrix does not depend on the other matrices
     assert rl.equal(rl.stack([q for q, _ in alone]), rl.linalg.qr(a).Q[:7])
+
+
+@pytest.mark.parametrize("dtype", [rl.float32, rl.float64, rl.complex64], ids=str)
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 7, 8, 15, 16, 17])
+def test_columns_are_solved_as_if_alone(n: int, dtype: rl.dtype) -> None:
+    """Several columns of a small system are solved together. A row of NaN in one of them does not change the others."""
+    a = rl.randn(2, n, n, dtype=dtype) + n * rl.eye(n, dtype=dtype)
+    a[1] = a[1].flip(0)  # rows are exchanged
+    for count in (1, 3, 4, 5, 8, 9, 12, 13, 20):
+        b = rl.randn(2, n, count, dtype=dtype)
+        b[0, n // 2, count // 2] = math.nan
+        x, y = rl.linalg.solve(a, b), rl.linalg.solve(a, b.mT, left=False)
+        bound = 1e-12 if dtype == rl.float64 else 1e-4
+        for k in range(count):
+            column, row = (
+                rl.linalg.solve(a, b[:, :, k : k + 1]),
+                rl.linalg.solve(a, b.mT[:, k : k + 1], left=False),
+            )
+            assert rl.allclose(x[:, :, k : k + 1], column, rtol=bound, atol=bound, equal_nan=True)
+            assert rl.allclose(y[:, k : k + 1], row, rtol=bound, atol=bound, equal_nan=True)
+        good = [k for k in range(count) if k != count // 2]
+        assert rl.allclose((a @ x)[..., good], b[..., good], rtol=bound * 10, atol=bound * 10)
+        assert rl.allclose((y @ a)[:, good], b.mT[:, good], rtol=bound * 10, atol=bound * 10)
+    assert rl.allclose(
+        rl.linalg.inv(a) @ a, rl.eye(n, dtype=dtype).expand(2, -1, -1), rtol=bound * 10, atol=bound * 10
+    )

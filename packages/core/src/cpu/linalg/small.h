@@ -21,7 +21,7 @@ Real<T> pivot_size(const T& x) {
     else return std::abs(x);
 }
 
-/// Factorizes an m by n matrix as P L U in place. Element (i, j) is at i * row + j * column. In step j, row j is
+/// Factorizes an m by n matrix as P L U in place. Element (i, j) is at i * row + j * column, and `row` or `column` is 1. In step j, row j is
 /// exchanged with the row whose number, counted from 1, is written to exchanged[j]. Returns 0, or the position, counted
 /// from 1, of the first zero on U's diagonal.
 template <class T>
@@ -53,19 +53,75 @@ int64_t small_lu(int64_t m, int64_t n, T* a, int64_t row, int64_t column, int32_
             for (int64_t i = j + 1; i < m; ++i)
                 a[i * row + j * column] = a[i * row + j * column] * up / pivot;
         }
-        for (int64_t c = j + 1; c < n; ++c) {
-            const T factor = a[j * row + c * column];
-            for (int64_t i = j + 1; i < m; ++i)
-                a[i * row + c * column] = a[i * row + c * column] - a[i * row + j * column] * factor;
+        // Runs along adjacent elements: columns if `row` is 1, otherwise rows.
+        const T *left = a + j * column, *top = a + j * row;
+        if (row == 1) {
+            for (int64_t c = j + 1; c < n; ++c) {
+                T* const own = a + c * column;
+                const T factor = top[c * column];
+#pragma omp simd
+                for (int64_t i = j + 1; i < m; ++i) own[i] = own[i] - left[i] * factor;
+            }
+        } else {
+            for (int64_t i = j + 1; i < m; ++i) {
+                T* const own = a + i * row;
+                const T factor = left[i * row];
+#pragma omp simd
+                for (int64_t c = j + 1; c < n; ++c) own[c] = own[c] - factor * top[c];
+            }
         }
     }
     return singular;
+}
+
+/// Solves the system of small_solve for kWidth columns, by the same operations. Each x[i] holds row i of the columns, so that
+/// every operation is one of vectors.
+template <int64_t kWidth, class T>
+void small_solve_rows(bool transposed, int64_t n, const T* a, const int32_t* exchanged, T (*x)[kWidth]) {
+    const auto subtract = [x](int64_t from, T factor, int64_t row) {
+#pragma omp simd
+        for (int64_t c = 0; c < kWidth; ++c) x[from][c] = x[from][c] - factor * x[row][c];
+    };
+    const auto divide = [x](int64_t row, T by) {
+#pragma omp simd
+        for (int64_t c = 0; c < kWidth; ++c) x[row][c] = x[row][c] / by;
+    };
+    if (!transposed) {
+        for (int64_t i = 0; i < n; ++i) std::swap(x[i], x[exchanged[i] - 1]);
+        for (int64_t j = 0; j < n; ++j)
+            for (int64_t i = j + 1; i < n; ++i) subtract(i, a[i + j * n], j);
+        for (int64_t j = n - 1; j >= 0; --j) {
+            divide(j, a[j + j * n]);
+            for (int64_t i = 0; i < j; ++i) subtract(i, a[i + j * n], j);
+        }
+    } else {
+        for (int64_t i = 0; i < n; ++i) {
+            for (int64_t j = 0; j < i; ++j) subtract(i, a[j + i * n], j);
+            divide(i, a[i + i * n]);
+        }
+        for (int64_t i = n - 1; i >= 0; --i)
+            for (int64_t j = i + 1; j < n; ++j) subtract(i, a[j + i * n], j);
+        for (int64_t i = n - 1; i >= 0; --i) std::swap(x[i], x[exchanged[i] - 1]);
+    }
+}
+
+/// Solves the system of small_solve for kWidth columns.
+template <int64_t kWidth, class T>
+void small_solve_columns(bool transposed, int64_t n, const T* a, const int32_t* exchanged, T* x) {
+    T rows[kSmallMatrix][kWidth];
+    for (int64_t i = 0; i < n; ++i)
+        for (int64_t c = 0; c < kWidth; ++c) rows[i][c] = x[c * n + i];
+    small_solve_rows<kWidth>(transposed, n, a, exchanged, rows);
+    for (int64_t c = 0; c < kWidth; ++c)
+        for (int64_t i = 0; i < n; ++i) x[c * n + i] = rows[i][c];
 }
 
 /// Solves A X = B, or A^T X = B if `transposed` is true, where small_lu has factorized the column-major n by n matrix
 /// A. `x` holds the k columns of B, which are replaced by those of X.
 template <class T>
 void small_solve(bool transposed, int64_t n, int64_t k, const T* a, const int32_t* exchanged, T* x) {
+    for (; k >= 8; k -= 8, x += 8 * n) small_solve_columns<8>(transposed, n, a, exchanged, x);
+    for (; k >= 4; k -= 4, x += 4 * n) small_solve_columns<4>(transposed, n, a, exchanged, x);
     for (; k > 0; --k, x += n) {
         if (!transposed) {
             for (int64_t i = 0; i < n; ++i) std::swap(x[i], x[exchanged[i] - 1]);
@@ -115,12 +171,15 @@ void small_reflect(int64_t m, int64_t n, const T* v, int64_t step, T tau, T* a, 
     T sums[kSmallMatrix];
     for (int64_t c = 0; c < n; ++c) sums[c] = a[c];
     for (int64_t i = 1; i < m; ++i)
+#pragma omp simd
         for (int64_t c = 0; c < n; ++c) sums[c] += v[i * step] * a[i * row + c];
+#pragma omp simd
     for (int64_t c = 0; c < n; ++c) {
         sums[c] *= tau;
         a[c] -= sums[c];
     }
     for (int64_t i = 1; i < m; ++i)
+#pragma omp simd
         for (int64_t c = 0; c < n; ++c) a[i * row + c] -= v[i * step] * sums[c];
 }
 
