@@ -127,6 +127,12 @@ struct ReduceLoop {
                 }
             }
         }
+        if constexpr (kByParts) {
+            if (stride == size && n >= reducers::kAccumulators<Acc> && n <= kPart) {
+                for (; i < count; ++i)
+                    acc[i] = r.join(acc[i], reduce_parts(r, reinterpret_cast<const T*>(in + i * step), n));
+            }
+        }
         for (; i < count; ++i) {
             const char* row = in + i * step;
             acc[i] = stride == size ? along(r, acc[i], reinterpret_cast<const Stored*>(row), n, index)
