@@ -83,7 +83,7 @@ class OneCycleLR(LRScheduler):
             raise ValueError(f"OneCycleLR(anneal_strategy): got {anneal_strategy!r}, needs 'cos' or 'linear'")
         groups = optimizer.param_groups
         self.total_steps = total_steps
-        # PyTorch's names, because `state_dict` contains these attributes. The values of a phase are the step at which it ends,
+        # The names are PyTorch's, because `state_dict` contains these attributes. A phase holds the step at which it ends,
         # and the settings of the groups with its first and last rate and its first and last momentum.
         self._anneal_func_type = anneal_strategy
         top = float(pct_start * total_steps) - 1
