@@ -197,7 +197,9 @@ def test_states_of_schedulers_are_exchanged(name: str, from_torch: bool) -> None
     """A scheduler that loads the other library's state continues its schedule, whatever its own arguments were."""
 
     def made(library: Any, arguments: Any) -> tuple[Any, Any]:
-        parameter = torch.nn.Parameter(torch.ones(1)) if library is torch.optim else nn.Parameter(core.ones(1))
+        parameter = (
+            torch.nn.Parameter(torch.ones(1)) if library is torch.optim else nn.Parameter(core.ones(1))
+        )
         optimizer = library.SGD([parameter], lr=0.3, momentum=0.9)
         return optimizer, getattr(library.lr_scheduler, name)(optimizer, *arguments)
 

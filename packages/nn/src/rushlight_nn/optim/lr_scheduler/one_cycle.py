@@ -91,7 +91,9 @@ class OneCycleLR(LRScheduler):
         if three_phase:
             self._schedule_phases = [
                 up,
-                _phase(2 * pct_start * total_steps - 2, "max_lr", "initial_lr", "base_momentum", "max_momentum"),
+                _phase(
+                    2 * pct_start * total_steps - 2, "max_lr", "initial_lr", "base_momentum", "max_momentum"
+                ),
                 _phase(total_steps - 1, "initial_lr", "min_lr", "max_momentum", "max_momentum"),
             ]
         else:
@@ -147,7 +149,9 @@ class OneCycleLR(LRScheduler):
         return rates
 
 
-def _phase(end_step: float, start_lr: str, end_lr: str, start_momentum: str, end_momentum: str) -> dict[str, Any]:
+def _phase(
+    end_step: float, start_lr: str, end_lr: str, start_momentum: str, end_momentum: str
+) -> dict[str, Any]:
     return {
         "end_step": end_step,
         "start_lr": start_lr,
