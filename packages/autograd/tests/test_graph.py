@@ -320,3 +320,19 @@ def test_another_name_of_the_gradient():
     assert x.grad.tolist() == [2.0, 3.0]
     x._grad = None
     assert x.grad is None
+
+
+def test_nodes_have_a_class_for_each_name() -> None:
+    x = core.ones(2, requires_grad=True)
+    node = (x * 2).exp().grad_fn
+    names = []
+    while node is not None:
+        assert type(node).__name__ == node.name()
+        assert isinstance(node, graph.Node)
+        names.append(type(node).__name__)
+        following = node.next_functions
+        node = following[0][0] if following else None
+    assert names == ["ExpBackward0", "MulBackward0", "AccumulateGrad"]
+    assert type((x + x).grad_fn) is type((x + 1).grad_fn)
+    with pytest.raises(TypeError, match="cannot create"):
+        type((x + x).grad_fn)()

@@ -231,6 +231,17 @@ def test_reprs_of_parameters(dtype):
     assert texts[0] == texts[1]
 
 
+def test_reprs_of_optimizers_and_of_keys() -> None:
+    texts = []
+    for optimizers, layers in ((optim, nn), (torch.optim, torch.nn)):
+        layer = layers.Linear(2, 2)
+        groups = [{"params": [layer.weight], "lr": 0.1}, {"params": [layer.bias], "lr": 0.2}]
+        made = [optimizers.SGD(groups, momentum=0.5), optimizers.Adam(layer.named_parameters())]
+        state = {"weight": layer.weight, "scale": layer.bias}
+        texts.append([*map(repr, made), repr(layer.load_state_dict(state, strict=False))])
+    assert texts[0] == texts[1]
+
+
 class Height:
     def __init__(self, factor):
         self.factor = factor

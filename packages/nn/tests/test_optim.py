@@ -494,9 +494,12 @@ def test_named_parameters():
 
 
 def test_repr():
-    text = repr(optim.SGD([Parameter(core.ones(1))], lr=0.5))
+    groups = [{"params": [Parameter(core.ones(1))], "lr": lr} for lr in (0.5, 0.25)]
+    text = repr(optim.SGD(groups))
     assert text.startswith("SGD (\nParameter Group 0\n")
     assert "    lr: 0.5\n" in text
+    assert "\n\nParameter Group 1\n" in text
+    assert text.endswith("    weight_decay: 0\n)")
 
 
 # State ------------------------------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 #include "python.h"
 
 #include <cstring>
+#include <map>
+#include <string>
 
 #include "rushlight/autograd/saved.h"
 
@@ -29,6 +31,24 @@ void dealloc(PyObject* self) {
 PyObject* repr(PyObject* self) {
     Node& node = node_of(self);
     return PyUnicode_FromFormat("<%s object at %p>", node.name().c_str(), static_cast<void*>(&node));
+}
+// Returns the subclass of Node with this name. PyTorch's nodes have such classes, and programs read their names.
+PyTypeObject* class_named(const std::string& name) {
+    static std::map<std::string, PyTypeObject*> known;
+    const auto [entry, is_new] = known.try_emplace("rushlight_autograd." + name, nullptr);
+    if (is_new) {
+        static PyType_Slot none[] = {{0, nullptr}};
+        // The class refers to the text of the key.
+        PyType_Spec spec{entry->first.c_str(), sizeof(PyNode), 0,
+                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, none};
+        entry->second = reinterpret_cast<PyTypeObject*>(
+            PyType_FromSpecWithBases(&spec, reinterpret_cast<PyObject*>(NodeType)));
+        if (!entry->second) {
+            known.erase(entry);
+            throw PythonFailure();
+        }
+    }
+    return entry->second;
 }
 // Each access creates a new wrapper; two wrappers are equal if they have the same node.
 PyObject* compare(PyObject* a, PyObject* b, int how) {
@@ -175,14 +195,14 @@ PyObject* wrap_node(const Ref<Node>& node) {
 Node* function_node_or_null(PyObject* o);  // function.cpp
 
 Node* unwrap_node(PyObject* o) {
-    if (Py_TYPE(o) == NodeType) return reinterpret_cast<PyNode*>(o)->node.get();
+    if (PyObject_TypeCheck(o, NodeType)) return reinterpret_cast<PyNode*>(o)->node.get();
     return function_node_or_null(o);
 }
 
 // Creates an object that keeps the node alive. The object that `wrap_node` returns may be the context of a Function,
 // which does not keep the node alive.
 PyObject* hold_node(const Ref<Node>& node) {
-    auto* self = PyObject_New(PyNode, NodeType);
+    auto* self = PyObject_New(PyNode, class_named(node->name()));
     if (!self) throw PythonFailure();
     new (&self->node) Ref<Node>(node);
     return reinterpret_cast<PyObject*>(self);
@@ -194,7 +214,8 @@ int add_nodes(PyObject* module) {
                                   {Py_tp_getattro, (void*)node_getattr}, {Py_tp_methods, node_methods},
                                   {Py_tp_getset, node_properties},       {0, nullptr}};
     static PyType_Spec spec{"rushlight_autograd.Node", sizeof(PyNode), 0,
-                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                            slots};
     NodeType = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
     if (!NodeType) return -1;
     return PyModule_AddObjectRef(module, "Node", reinterpret_cast<PyObject*>(NodeType));

@@ -33,7 +33,7 @@ class IncompatibleKeys(_Keys):
     Example:
         >>> layer = nn.Linear(2, 2)
         >>> layer.load_state_dict({"weight": layer.weight, "scale": layer.bias}, strict=False)
-        IncompatibleKeys(missing_keys=['bias'], unexpected_keys=['scale'])
+        _IncompatibleKeys(missing_keys=['bias'], unexpected_keys=['scale'])
     """
 
     __slots__ = ()
@@ -41,7 +41,7 @@ class IncompatibleKeys(_Keys):
     def __str__(self) -> str:
         if not self.missing_keys and not self.unexpected_keys:
             return "<All keys matched successfully>"
-        return f"IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
+        return f"_IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
 
     __repr__ = __str__
 

@@ -366,13 +366,11 @@ class Optimizer:
         return self._add_hook("_load_state_dict_post_hooks", hook, prepend)
 
     def __repr__(self) -> str:
-        lines = [f"{type(self).__name__} ("]
+        groups = []
         for position, group in enumerate(self.param_groups):
-            lines.append(f"Parameter Group {position}")
-            lines += [
-                f"    {key}: {group[key]}" for key in sorted(group) if key not in ("params", "param_names")
-            ]
-        return "\n".join([*lines, ")"])
+            settings = "".join(f"    {key}: {group[key]}\n" for key in sorted(group) if key != "params")
+            groups.append(f"\nParameter Group {position}\n{settings}")
+        return f"{type(self).__name__} ({''.join(groups)})"
 
     def _evaluate(self, closure: Callable[[], Any] | None) -> Any:
         if closure is None:
