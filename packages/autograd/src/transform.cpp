@@ -145,6 +145,10 @@ Tensor make_dual(const Tensor& t, const Tensor& tangent, Level level) {
     return dual;
 }
 
+void attach_tangent(const Tensor& t, const Tensor& tangent, Level level) {
+    set_tangent(t, laid_out_like(t, tangent), level);
+}
+
 std::pair<Tensor, Tensor> unpack_dual(const Tensor& t, Level level) {
     Tensor found = tangent(physical(t), level), primal = t;
     if (found.defined()) {

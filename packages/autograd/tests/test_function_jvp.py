@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from autograd_samples import leaf
 
 import rushlight_core as core
-from rushlight_autograd import Function, forward_ad, gradcheck
+from rushlight_autograd import Function, forward_ad, functional, gradcheck, gradgradcheck
 from rushlight_autograd.batching import vmap
-from rushlight_autograd.transforms import grad, jvp
+from rushlight_autograd.graph import saved_tensors_hooks
+from rushlight_autograd.jacobians import hessian, jacfwd, jacrev
+from rushlight_autograd.transforms import grad, jvp, vjp
+from rushlight_autograd.tree import flatten
+from rushlight_core import Tensor
 
 
 class Scaled(Function):
@@ -197,3 +205,203 @@ def test_vmap_takes_the_tangents_of_jvp(y_dim) -> None:
     _, (tangent, total) = jvp(vmap(Pair.apply, in_dims=(0, y_dim)), (x, y), (x, core.ones_like(y)))
     assert tangent.tolist() == (100 * (x * y + x)).tolist()
     assert total.tolist() == (x + 1).tolist()
+
+
+# --- random nestings of transforms ---
+# A Function with random features must have the same derivatives as the operators of its forward, for all nestings.
+
+
+def operators(x: Tensor, w: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    y = x.exp() * w
+    return y, x.sin() + y, x.view_as(x)
+
+
+def without_operators(x: Tensor, w: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the values of `operators`, which have no derivatives."""
+    return tuple(core.tensor(t.tolist(), dtype=core.float64) for t in operators(x, w))  # type: ignore[return-value]
+
+
+def custom(draw: random.Random, forward: Callable[..., Any], splits: bool) -> type[Function]:
+    """Return a Function that saves its inputs, its first output, or a view that it returns."""
+    saves = draw.choice(["inputs", "an output", "a view"])
+
+    def save(ctx, x, w, y, v):
+        saved = {"inputs": (x, w), "an output": (x, w, y), "a view": (v, w, y)}[saves]
+        ctx.save_for_backward(*saved)
+        ctx.save_for_forward(*saved)
+
+    def load(ctx):
+        x, w, *y = ctx.saved_tensors
+        return x, w, y[0] if y else x.exp() * w
+
+    class Custom(Function):
+        generate_vmap_rule = splits
+
+        @staticmethod
+        def backward(ctx, g, h, u):
+            x, _, y = load(ctx)
+            return (g + h) * y + h * x.cos() + u, (g + h) * x.exp()
+
+        @staticmethod
+        def jvp(ctx, dx, dw):
+            x, _, y = load(ctx)
+            dy = dx * y + x.exp() * dw
+            return dy, dx * x.cos() + dy, dx
+
+    def joint(ctx, x, w):
+        output = forward(x, w)
+        save(ctx, x, w, output[0], output[2])
+        return output
+
+    def setup_context(ctx, inputs, output):
+        save(ctx, *inputs, output[0], output[2])
+
+    methods = {"forward": forward, "setup_context": setup_context} if splits else {"forward": joint}
+    return type("Random", (Custom,), {name: staticmethod(method) for name, method in methods.items()})
+
+
+def parts(result: Any) -> list[Tensor]:
+    return flatten(result)[0]
+
+
+def total(result: Any) -> Tensor:
+    return sum((t * t).sum() * (i + 1) for i, t in enumerate(parts(result)))
+
+
+V = core.tensor([0.5, -1.0, 0.25], dtype=core.float64)
+ROWS = core.tensor([[1.0, 2.0, -1.0], [0.5, 0.5, 1.0]], dtype=core.float64)
+OF_ONE: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
+    "grad": lambda f: grad(lambda x: total(f(x))),
+    "vjp": lambda f: lambda x: vjp(lambda x: total(f(x)), x)[1](core.tensor(1.5, dtype=core.float64)),
+    "jvp": lambda f: lambda x: jvp(f, (x,), (V,)),
+}
+TRANSFORMS = {
+    **OF_ONE,
+    "jacrev": lambda f: jacrev(lambda x: parts(f(x))[-1] + parts(f(x))[0]),
+    "jacfwd": lambda f: jacfwd(lambda x: parts(f(x))[-1] + parts(f(x))[0]),
+    "hessian": lambda f: hessian(lambda x: total(f(x))),
+    "vmap": lambda f: lambda x: vmap(lambda row: tuple(parts(f(row))))(ROWS * x),
+    "vmap of a factor": lambda f: lambda x: vmap(lambda row: tuple(parts(f(x * row))))(ROWS),
+}
+
+
+def check_nesting(seed: int, kind: str) -> None:
+    draw = random.Random(seed)
+    splits = kind != "joint"
+    names = list(OF_ONE if kind == "without operators" else TRANSFORMS)
+    if not splits:
+        names = [name for name in names if "vmap" not in name]
+    nesting = [draw.choice(names) for _ in range(draw.randint(1, 4))]
+    function = custom(draw, without_operators if kind == "without operators" else operators, splits)
+    x = core.tensor([0.3, -0.4, 0.7], dtype=core.float64)
+    w = core.tensor([1.5, 0.5, -0.5], dtype=core.float64)
+    use = draw.choice([lambda f: lambda x: f(x, w), lambda f: lambda x: f(x, x * x + w)])
+    found, want = use(function.apply), use(operators)
+    for name in nesting:
+        found, want = TRANSFORMS[name](found), TRANSFORMS[name](want)
+    for a, b in zip(parts(found(x)), parts(want(x)), strict=True):
+        assert a.shape == b.shape, nesting
+        assert core.allclose(a, b), nesting
+
+
+@pytest.mark.parametrize("kind", ["split", "joint", "without operators"])
+def test_all_nestings_agree_with_operators(kind: str) -> None:
+    for seed in range(80):
+        check_nesting(seed, kind)
+
+
+class Exponential(Function):
+    """A Function that saves only its output."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x):
+        return x.exp()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(output)
+        ctx.save_for_forward(output)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.saved_tensors[0]
+
+    @staticmethod
+    def jvp(ctx, t):
+        return t * ctx.saved_tensors[0]
+
+
+def test_second_derivatives_of_a_function_that_saves_its_output() -> None:
+    x = core.tensor([0.3, 0.7], dtype=core.float64)
+    want = x.exp().diag()
+
+    def f(x):
+        return Exponential.apply(x).sum()
+
+    assert core.allclose(hessian(f)(x), want)
+    assert core.allclose(functional.hessian(f, x, outer_jacobian_strategy="forward-mode", vectorize=True), want)
+    assert core.allclose(vmap(hessian(f))(core.stack([x, x])), core.stack([want, want]))
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x.clone().requires_grad_(), core.ones_like(x))
+        (gradient,) = core.autograd.grad(f(dual), dual, create_graph=True)
+        assert core.allclose(forward_ad.unpack_dual(gradient).tangent, x.exp())
+    leaf = x.clone().requires_grad_()
+    gradgradcheck(Exponential.apply, (leaf,), check_fwd_over_rev=True)
+
+
+def test_saved_outputs_that_hooks_pack_have_tangents() -> None:
+    x = core.tensor([0.3, 0.7], dtype=core.float64)
+
+    def f(x):
+        with saved_tensors_hooks(lambda t: t.clone(), lambda t: t):
+            return Exponential.apply(x).sum()
+
+    assert core.allclose(hessian(f)(x), x.exp().diag())
+
+
+class Tripled(Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x):
+        return x * 3
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 3
+
+    @staticmethod
+    def jvp(ctx, t):
+        return t * 3
+
+
+def test_jacobians_and_hessians_of_examples() -> None:
+    x = core.arange(12.0, dtype=core.float64).view(2, 3, 2)
+    want = 3 * core.eye(4, dtype=core.float64).view(2, 2, 2, 2)
+    rows = x[:, :2]
+    for transform in (jacfwd, jacrev):
+        assert core.allclose(vmap(transform(Tripled.apply))(rows), core.stack([want, want]))
+        assert core.allclose(transform(vmap(Tripled.apply))(rows[0]), want)
+    curvature = vmap(hessian(lambda x: (Tripled.apply(x) ** 2).sum()))(rows)
+    assert core.allclose(curvature, core.stack([6 * want, 6 * want]))
+
+
+def test_a_tensor_of_the_vmap_around_it_must_be_an_argument() -> None:
+    x = core.arange(6.0).view(3, 2)
+
+    def f(x):
+        class Captures(Tripled):
+            @staticmethod
+            def forward(y):
+                return y * x
+
+        return Captures.apply(x * 2)
+
+    with pytest.raises(RuntimeError, match="pass the tensor to the Function as an argument"):
+        vmap(f)(x)

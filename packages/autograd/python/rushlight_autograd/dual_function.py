@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight_autograd._C import _function_jvp, _make_dual, _unpack_dual
+from rushlight_autograd._C import _attach_tangent, _function_jvp, _make_dual, _unpack_dual
 from rushlight_autograd.function import Function
 from rushlight_core import Tensor
 
@@ -27,11 +27,16 @@ def apply(function: type[Function], args: tuple[Any, ...], level: int) -> Any:
             f"{name}: jvp returned {len(found)} tangent(s), but forward returned {len(outputs)} output(s)\n"
             "hint: return one tangent, or None, per output"
         )
-    duals = tuple(_dual(name, i, y, t, level) for i, (y, t) in enumerate(zip(outputs, found, strict=True)))
-    return duals if isinstance(output, tuple) else duals[0]
+    duals: list[Any] = []
+    for i, (y, t) in enumerate(zip(outputs, found, strict=True)):
+        # A recorded output gets the tangent itself, because its node may have saved it. But an argument has its own
+        # tangent, and so has an output that was returned before.
+        own = isinstance(y, Tensor) and y.requires_grad and not any(y is x for x in (*args, *outputs[:i]))
+        duals.append(_dual(name, i, y, t, level, own))
+    return tuple(duals) if isinstance(output, tuple) else duals[0]
 
 
-def _dual(name: str, i: int, output: Any, tangent: Any, level: int) -> Any:
+def _dual(name: str, i: int, output: Any, tangent: Any, level: int, own: bool) -> Any:
     if tangent is None:
         return output
     if not isinstance(tangent, Tensor) or not isinstance(output, Tensor):
@@ -49,4 +54,7 @@ def _dual(name: str, i: int, output: Any, tangent: Any, level: int) -> Any:
             f"{name}: jvp returned a tangent of shape {tuple(tangent.shape)} and {tangent.dtype} for output {i}, which has "
             f"{tuple(output.shape)} and {output.dtype}"
         )
-    return _make_dual(output, tangent, level)
+    if not own:
+        return _make_dual(output, tangent, level)
+    _attach_tangent(output, tangent, level)
+    return output

@@ -17,10 +17,20 @@ thread_local Ref<BatchLevel> current;
 
 uint64_t level_bit(const BatchLevel& level) { return uint64_t{1} << level.number; }
 
+// Calls f(level) for each open level of this thread that is not hidden, the innermost first.
+template <class F>
+void each_shown(F&& f) {
+    uint64_t hidden = 0;
+    for (BatchLevel* level = current.get(); level; level = level->outer.get()) {
+        if (!(hidden & level_bit(*level))) f(*level);
+        hidden |= level->hides;
+    }
+}
+
 // Lets the Batch stage handle every operator inside vmap, because random operators have no batched argument.
 void watch() {
     bool any = false;
-    for (const BatchLevel* level = current.get(); level; level = level->outer.get()) any |= !level->passive;
+    each_shown([&](BatchLevel& level) { any |= !level.passive; });
     if (any) dispatch_state.on |= bit(Stage::Batch);
     else dispatch_state.on &= ~bit(Stage::Batch);
 }
@@ -49,10 +59,32 @@ Ref<BatchLevel> open_batch_level(int64_t size, Randomness randomness, bool passi
     return level;
 }
 
-Ref<BatchLevel> set_batch_level(Ref<BatchLevel> level) {
-    std::swap(current, level);
+Ref<BatchLevel> innermost_shown_level() {
+    Ref<BatchLevel> found;
+    each_shown([&](BatchLevel& level) {
+        if (!found && !level.passive) found = Ref<BatchLevel>::share(&level);
+    });
+    return found;
+}
+
+void hide_batch_levels(int number) {
+    uint64_t bits = 0;
+    for (const BatchLevel* level = current.get(); level && level->number >= number; level = level->outer.get())
+        bits |= level_bit(*level);
+    RL_CHECK(bits >> number & 1, throw_runtime,
+             "vmap: level %d is not open\nhint: do not use a batched tensor after the call of vmap that batched it",
+             number);
+    Ref<BatchLevel> level = open_batch_level(0, Randomness::Error, true);
+    level->hides = bits;
+    for (BatchLevel* l = level->outer.get(); l && l->number >= number; l = l->outer.get()) ++l->hidden;
     watch();
-    return level;
+}
+
+void show_batch_levels() {
+    RL_CHECK(current && current->hides, throw_runtime, "vmap: no level is hidden");
+    for (BatchLevel* l = current->outer.get(); l; l = l->outer.get())
+        if (current->hides & level_bit(*l)) --l->hidden;
+    close_batch_level();
 }
 
 void close_batch_level() {
@@ -85,6 +117,10 @@ Tensor batch(const Tensor& t, const Ref<BatchLevel>& level) {
     if (!t.defined()) return t;
     if (!is_batched(t)) return wrap_levels(t, level_bit(*level), level);
     const Batched& b = batched(t);
+    RL_CHECK(b.innermost->number < level->number, throw_runtime,
+             "vmap: a result is batched in level %d, but must be batched in level %d, which is outside of it\n"
+             "hint: pass tensors of an inner vmap as arguments instead of storing them in outer variables",
+             b.innermost->number, level->number);
     return wrap_levels(b.value, b.levels | level_bit(*level), level);
 }
 
@@ -168,11 +204,11 @@ Tensor batched_copy(const Tensor& t, BatchLevels levels) {
 Tensor expand_to_open_levels(const Tensor& t) {
     uint64_t wanted = 0;
     Ref<BatchLevel> innermost;
-    for (BatchLevel* level = current.get(); level; level = level->outer.get()) {
-        if (level->passive) continue;
-        if (!innermost) innermost = Ref<BatchLevel>::share(level);
-        wanted |= level_bit(*level);
-    }
+    each_shown([&](BatchLevel& level) {
+        if (level.passive) return;
+        if (!innermost) innermost = Ref<BatchLevel>::share(&level);
+        wanted |= level_bit(level);
+    });
     if (!wanted) return t;
     if (is_batched(t)) {
         const Batched& b = batched(t);
@@ -223,6 +259,9 @@ Tensor merge_levels(const Tensor& t, uint64_t levels, const Ref<BatchLevel>& inn
     if (!is_batched(t)) return wrap_levels(t, levels, innermost);
     const Batched& b = batched(t);
     const uint64_t extra = b.levels, all = extra | levels;
+    RL_CHECK(!(extra & levels), throw_runtime,
+             "vmap: a derivative is batched in a level of vmap whose examples it holds already\n"
+             "hint: pass tensors to a Function as arguments instead of storing them in outer variables");
     std::vector<int64_t> from, order(static_cast<size_t>(b.value.dim()));
     append_positions(from, all, extra);
     append_positions(from, all, levels);

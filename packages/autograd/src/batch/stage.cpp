@@ -105,16 +105,17 @@ void batch_stage(const Operator& op, StageMask rest, Stack& stack) {
     });
     const Row* row = find_row(op);
     if (!level) {
-        const Ref<BatchLevel>& current = current_batch_level();
-        if (!row || !row->random || !current) return op.boxed(op, rest, stack);
-        for (BatchLevel* l = current.get(); l && !level; l = l->outer.get())
-            if (!l->passive) level = Ref<BatchLevel>::share(l);
+        if (row && row->random) level = innermost_shown_level();
         if (!level) return op.boxed(op, rest, stack);
     }
     RL_CHECK(level->open, throw_runtime,
              "%s: a batched tensor was used after the call of vmap that created it had returned\n"
              "hint: return the tensor from the function given to vmap instead of storing it in an outer "
              "variable",
+             op.name);
+    RL_CHECK(level->passive || !level->hidden, throw_runtime,
+             "%s: a method of a Function that computes all examples uses a tensor that is batched in the vmap around it\n"
+             "hint: pass the tensor to the Function as an argument instead of storing it in an outer variable",
              op.name);
     RL_CHECK(op.form != Form::Out, throw_runtime,
              "%s: out= is not possible inside vmap\nhint: use the form without out=", op.name);

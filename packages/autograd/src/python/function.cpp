@@ -279,15 +279,67 @@ bool contains(PyObject* tuple, PyObject* item) {
     return false;
 }
 
+// Returns a tuple of bools: whether each argument requires grad.
+PyObject* needed_grads(PyObject* args) {
+    const Py_ssize_t n = PyTuple_GET_SIZE(args);
+    Object needs(check(PyTuple_New(n)));
+    for (Py_ssize_t i = 0; i < n; ++i) {
+        TensorImpl* impl = unwrap(PyTuple_GET_ITEM(args, i));
+        PyTuple_SET_ITEM(needs.get(), i, PyBool_FromLong(impl && Tensor::share(impl).requires_grad()));
+    }
+    return needs.release();
+}
+
+// Returns the context of a call that has not run yet. The class of the context has the name that grad_fn shows.
+PyObject* new_context(PyObject* cls, PyObject* args) {
+    Object context_class(check(PyObject_GetAttrString(cls, "_context_class")));
+    Object context(check(PyObject_CallNoArgs(context_class.get())));
+    RL_CHECK(PyObject_TypeCheck(context.get(), ContextType), throw_type,
+             "apply(): must be called on a subclass of Function");
+    context_of(context.get())->needs_input_grad = needed_grads(args);
+    return context.release();
+}
+
+bool splits_context(PyObject* cls) {
+    Object split(check(PyObject_GetAttrString(cls, "_splits_context")));
+    return PyObject_IsTrue(split.get()) == 1;
+}
+void set_up(PyObject* cls, PyObject* context, PyObject* args, PyObject* output) {
+    Object setup(check(PyObject_GetAttrString(cls, "setup_context")));
+    Object none(check(PyObject_CallFunctionObjArgs(setup.get(), context, args, output, nullptr)));
+}
+
+Object as_tuple(PyObject* output) {
+    return Object(PyTuple_Check(output) ? Py_NewRef(output) : check(PyTuple_Pack(1, output)));
+}
+
+// If `item` is an output of forward, and not an argument, returns the result that the caller gets for this output.
+// Otherwise returns `item`.
+PyObject* result_of(PyObject* item, PyObject* args, PyObject* outputs, PyObject* results) {
+    if (contains(args, item)) return item;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(outputs); ++i)
+        if (PyTuple_GET_ITEM(outputs, i) == item) return PyTuple_GET_ITEM(results, i);
+    return item;
+}
+
+// Replaces the outputs among the tensors that were saved for jvp by results, which have a history and tangents.
+void save_results_for_forward(PyContext* c, PyObject* args, PyObject* outputs, PyObject* results) {
+    if (!c->for_forward) return;
+    const Py_ssize_t n = PyTuple_GET_SIZE(c->for_forward);
+    Object saved(check(PyTuple_New(n)));
+    for (Py_ssize_t i = 0; i < n; ++i)
+        PyTuple_SET_ITEM(saved.get(), i,
+                         Py_NewRef(result_of(PyTuple_GET_ITEM(c->for_forward, i), args, outputs, results)));
+    Py_XSETREF(c->for_forward, saved.release());
+}
+
 // Runs forward under no_grad. forward either receives ctx, or has a separate setup_context.
 PyObject* run_forward(PyObject* cls, PyObject* context, PyObject* args) {
     GradMode off(false);
     Object forward(check(PyObject_GetAttrString(cls, "forward")));
-    Object split(check(PyObject_GetAttrString(cls, "_splits_context")));
-    if (PyObject_IsTrue(split.get()) == 1) {
+    if (splits_context(cls)) {
         Object output(check(PyObject_CallObject(forward.get(), args)));
-        Object setup(check(PyObject_GetAttrString(cls, "setup_context")));
-        Object none(check(PyObject_CallFunctionObjArgs(setup.get(), context, args, output.get(), nullptr)));
+        set_up(cls, context, args, output.get());
         return output.release();
     }
     Py_ssize_t n = PyTuple_GET_SIZE(args);
@@ -300,11 +352,7 @@ PyObject* run_forward(PyObject* cls, PyObject* context, PyObject* args) {
 
 // Runs forward and records the call. Sets `context` to the context of the call.
 PyObject* recorded_call(PyObject* cls, PyObject* args, Object& context) {
-    // The class of the context has the name that grad_fn shows.
-    Object context_class(check(PyObject_GetAttrString(cls, "_context_class")));
-    context = Object(check(PyObject_CallNoArgs(context_class.get())));
-    RL_CHECK(PyObject_TypeCheck(context.get(), ContextType), throw_type,
-             "apply(): must be called on a subclass of Function");
+    context = Object(new_context(cls, args));
     PyContext* c = context_of(context.get());
 
     Py_ssize_t n = PyTuple_GET_SIZE(args);
@@ -312,24 +360,19 @@ PyObject* recorded_call(PyObject* cls, PyObject* args, Object& context) {
     std::vector<int> edge_of_argument(static_cast<size_t>(n), -1);
     std::vector<Edge> edges;
     std::vector<SavedShape> argument_shapes;
-    Object needs(check(PyTuple_New(n)));
     for (Py_ssize_t i = 0; i < n; ++i) {
-        PyObject* item = PyTuple_GET_ITEM(args, i);
-        TensorImpl* impl = unwrap(item);
-        bool wanted = impl && Tensor::share(impl).requires_grad();
-        PyTuple_SET_ITEM(needs.get(), i, PyBool_FromLong(wanted));
+        TensorImpl* impl = unwrap(PyTuple_GET_ITEM(args, i));
         if (!impl) continue;
         Tensor t = Tensor::share(impl);
         edge_of_argument[static_cast<size_t>(i)] = static_cast<int>(edges.size());
         edges.push_back(grad_mode() ? recorded_edge(t) : Edge{});
         argument_shapes.emplace_back().save(t);
-        record |= wanted && grad_mode();
+        record |= t.requires_grad() && grad_mode();
     }
-    c->needs_input_grad = needs.release();
 
     Object output(run_forward(cls, context.get(), args));
     bool single = !PyTuple_Check(output.get());
-    Object outputs(single ? check(PyTuple_Pack(1, output.get())) : Py_NewRef(output.get()));
+    Object outputs(as_tuple(output.get()));
     Py_ssize_t m = PyTuple_GET_SIZE(outputs.get());
     Object results(check(PyTuple_New(m)));
 
@@ -394,6 +437,7 @@ PyObject* recorded_call(PyObject* cls, PyObject* args, Object& context) {
                 PyObject* item = PyTuple_GET_ITEM(c->to_save, k);
                 SavedTensor& slot = c->saved.emplace_back();
                 if (item == Py_None) continue;
+                item = result_of(item, args, outputs.get(), results.get());
                 Tensor t = require_tensor(item, "save_for_backward", "tensors");
                 Meta* m = meta_or_null(t.impl());
                 if (m && m->grad_fn.get() == node) slot.save_result(t, m->index);
@@ -402,6 +446,7 @@ PyObject* recorded_call(PyObject* cls, PyObject* args, Object& context) {
         }
         Py_CLEAR(c->to_save);
     }
+    save_results_for_forward(c, args, outputs.get(), results.get());
     Py_CLEAR(c->dirty);
     if (single) return Py_NewRef(PyTuple_GET_ITEM(results.get(), 0));
     return results.release();
@@ -465,8 +510,9 @@ PyObject* function_apply(PyObject*, PyObject* const* given, Py_ssize_t nargs) {
 
 // _function_jvp(cls, args, tangents, level) -> (output, tangents of the output): runs one call while tangents of
 // `level` are hidden. If arguments have tangents of outer levels, jvp also computes the output's tangents of these
-// levels. For this, the tensors that forward saves must have tangents of the outer levels, so forward runs once more,
-// on dual tensors.
+// levels. For this, the tensors that jvp reads must have a history and tangents of the outer levels. So setup_context runs
+// once more, with the results. Without setup_context, forward runs once more on dual tensors, and the results replace its
+// outputs.
 PyObject* function_jvp(PyObject*, PyObject* const* given, Py_ssize_t nargs) {
     RL_TRY
     RL_CHECK(nargs == 4 && PyTuple_Check(given[1]) && PyTuple_Check(given[2]), throw_type,
@@ -477,7 +523,16 @@ PyObject* function_jvp(PyObject*, PyObject* const* given, Py_ssize_t nargs) {
     if (level_of(given[1])) {
         output = Object(call(cls, given[1]));
         GradMode off(false);
-        Object again(recorded_call(cls, given[1], context));
+        if (splits_context(cls)) {
+            context = Object(new_context(cls, given[1]));
+            set_up(cls, context.get(), given[1], output.get());
+            Py_CLEAR(context_of(context.get())->to_save);
+            Py_CLEAR(context_of(context.get())->dirty);
+        } else {
+            const Object again(recorded_call(cls, given[1], context));
+            save_results_for_forward(context_of(context.get()), given[1], as_tuple(again.get()).get(),
+                                     as_tuple(output.get()).get());
+        }
     } else {
         output = Object(recorded_call(cls, given[1], context));
     }

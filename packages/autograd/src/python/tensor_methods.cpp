@@ -195,6 +195,16 @@ PyObject* make_dual(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_CATCH
 }
 
+// _attach_tangent(tensor, tangent, level): attaches the tangent to the tensor itself, and to aliases that nodes have saved.
+PyObject* attach_tangent(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    RL_TRY
+    RL_CHECK(nargs == 3, throw_type, "_attach_tangent takes 3 arguments");
+    autograd::attach_tangent(require_tensor(args[0], "_attach_tangent", "tensor"),
+                             require_tensor(args[1], "_attach_tangent", "tangent"), level_of(args[2]));
+    Py_RETURN_NONE;
+    RL_CATCH
+}
+
 // _unpack_dual(tensor, level): returns a view of the tensor that has only the tangents of outer levels, and the
 // tangent or None.
 PyObject* unpack_dual(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
@@ -237,6 +247,8 @@ PyMethodDef functions[] = {
     {"_leave_forward_mode", leave_forward, METH_O, nullptr},
     {"_make_dual", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_dual)), METH_FASTCALL,
      nullptr},
+    {"_attach_tangent", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(attach_tangent)),
+     METH_FASTCALL, nullptr},
     {"_unpack_dual", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(unpack_dual)), METH_FASTCALL,
      nullptr},
     {nullptr, nullptr, 0, nullptr}};

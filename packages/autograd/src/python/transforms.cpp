@@ -105,27 +105,17 @@ PyObject* py_unbatch(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_CATCH
 }
 
-// _suspend_batch(number): leaves the level of that number and all levels inside it; _resume_batch() enters them
-// again. Both return None.
-thread_local std::vector<Ref<BatchLevel>> suspended;
+// _suspend_batch(number): hides the level of that number and all levels inside it; _resume_batch() shows them again.
+// Both return None.
 PyObject* py_suspend_batch(PyObject*, PyObject* number) {
     RL_TRY
-    const int64_t wanted = dim_of(number);
-    Ref<BatchLevel> level = current_batch_level();
-    while (level && level->number != wanted) level = Ref<BatchLevel>(level->outer);
-    RL_CHECK(
-        level, throw_runtime,
-        "vmap: level %lld is not open\nhint: do not use a batched tensor after the call of vmap that batched it",
-        (long long)wanted);
-    suspended.push_back(set_batch_level(level->outer));
+    hide_batch_levels(static_cast<int>(dim_of(number)));
     Py_RETURN_NONE;
     RL_CATCH
 }
 PyObject* py_resume_batch(PyObject*, PyObject*) {
     RL_TRY
-    RL_CHECK(!suspended.empty(), throw_runtime, "vmap: nothing is suspended");
-    set_batch_level(std::move(suspended.back()));
-    suspended.pop_back();
+    show_batch_levels();
     Py_RETURN_NONE;
     RL_CATCH
 }

@@ -32,6 +32,10 @@ struct RL_API BatchLevel final : RefCounted {
     // Whether the level batches only gradients or tangents. The user's function does not run in such a level, so
     // leaves need not be expanded to it.
     bool passive = false;
+    // Bit n: level n is not open for functions that run in this level, because their tensors hold all examples of level
+    // n. Tensors that are batched in a passive level among these may still occur, as tangents.
+    uint64_t hides = 0;
+    std::atomic<int> hidden{0};  // the number of open levels that hide this level
     std::atomic<bool> open{true};
 
     static void destroy(BatchLevel* level) { delete level; }
@@ -46,18 +50,23 @@ struct Batched {
 
 /// Returns the innermost open level of this thread; null outside of vmap.
 RL_API const Ref<BatchLevel>& current_batch_level();
+/// Returns the innermost open level of this thread that is neither passive nor hidden; null if there is none.
+RL_API Ref<BatchLevel> innermost_shown_level();
 /// Opens a level of `size` examples on this thread; the outermost level has the number 1.
 RL_API Ref<BatchLevel> open_batch_level(int64_t size, Randomness randomness, bool passive);
-/// Sets the innermost level of this thread, which may be null, and returns the former level. Used by functions that
-/// operate on all examples at once.
-RL_API Ref<BatchLevel> set_batch_level(Ref<BatchLevel> level);
+/// Hides the open level of that number and all levels inside it, for functions that operate on all examples at once. Opens
+/// a passive level for this. So the numbers of levels that are opened while others are hidden are greater than the numbers
+/// of the hidden levels. Raises an error if no level of that number is open.
+RL_API void hide_batch_levels(int number);
+/// Ends the last hide_batch_levels().
+RL_API void show_batch_levels();
 /// Closes this thread's innermost level.
 RL_API void close_batch_level();
 
 /// Returns the state of a batched tensor.
 RL_API const Batched& batched(const Tensor& t);
 /// Returns `t` batched in `level`, with the examples along dimension 0 of `t`. `level` must be inside of all levels
-/// in which `t` is batched already.
+/// in which `t` is batched already; otherwise raises an error.
 RL_API Tensor batch(const Tensor& t, const Ref<BatchLevel>& level);
 /// Returns the tensor that was passed to `batch`. If the tensor is not batched in this level, returns it unchanged or,
 /// if `expand` is true, as a view that repeats it for each example, along dimension 0.

@@ -39,6 +39,9 @@ RL_API std::vector<Tensor> run_batched_backward(TensorList outputs, TensorList g
 /// Returns a view of `t` with `tangent` at `level`. The tangent must have the shape and dtype of `t`, or, inside of
 /// vmap, of one example of `t`.
 RL_API Tensor make_dual(const Tensor& t, const Tensor& tangent, Level level);
+/// Attaches `tangent` to `t` itself, which must not be batched, and to the aliases of `t` that nodes have saved as their
+/// result.
+RL_API void attach_tangent(const Tensor& t, const Tensor& tangent, Level level);
 /// Returns a view of `t` that has only the tangents of the levels outside of `level`, and the tangent at `level`,
 /// which is undefined if there is none.
 RL_API std::pair<Tensor, Tensor> unpack_dual(const Tensor& t, Level level);
