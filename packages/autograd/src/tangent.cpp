@@ -61,6 +61,25 @@ void store_root(TensorImpl* base, TensorImpl* view) {
     view->set_stage(Stage::Dual, true);  // the root may become dual later
 }
 
+// The levels that HideLevels hides on this thread, both bounds included.
+struct Range {
+    Level first, last;
+};
+thread_local std::vector<Range> hidden;
+
+Level innermost_visible(const Tangent& tangents, Level limit) {
+    Level found = tangents.innermost(limit);
+    for (size_t i = 0; found && i < hidden.size();) {
+        if (found < hidden[i].first || found > hidden[i].last) {
+            ++i;
+            continue;
+        }
+        found = tangents.innermost(hidden[i].first);
+        i = 0;
+    }
+    return found;
+}
+
 // Returns the part of a tensor that corresponds to the part `t` of `root`. The tensor has the layout of `root`. If only
 // one of the two is complex, offsets and strides are counted in real numbers.
 Tensor part_of(const Tensor& whole, const TensorImpl* root, const Tensor& t) {
@@ -89,15 +108,27 @@ Level innermost_level(const Tensor& t) {
     if (!is_differentiable(t.dtype())) return 0;  // even if it is a view of a dual tensor's memory
     const Level limit = current_level ? current_level : ~Level{0};
     const Meta* m = meta_or_null(t.impl());
-    Level found = m && m->tangent ? m->tangent->innermost(limit) : 0;
+    Level found = m && m->tangent ? innermost_visible(*m->tangent, limit) : 0;
     if (const TensorImpl* root = root_of(t.impl()); root != t.impl()) {
         // The view may have been made before its root became dual.
         const Meta* r = meta_or_null(root);
-        if (r && r->tangent) found = std::max(found, r->tangent->innermost(limit));
+        if (r && r->tangent) found = std::max(found, innermost_visible(*r->tangent, limit));
     }
     return found;
 }
 }  // namespace detail
+
+HideLevels::HideLevels(Level level) : saved_(detail::current_level), off_(dispatch_state.off) {
+    hidden.push_back({saved_ ? std::min(saved_, level) : level, last_level.load()});
+    detail::current_level = 0;
+    dispatch_state.off &= ~bit(Stage::Dual);
+}
+
+HideLevels::~HideLevels() {
+    hidden.pop_back();
+    detail::current_level = saved_;
+    dispatch_state.off = off_;
+}
 
 std::mutex& tangent_lists_mutex() { return registry_mutex; }
 

@@ -374,14 +374,14 @@ class Tripled(Function):
 
     @staticmethod
     def backward(ctx, g):
-        return g * 3
+        return vjp(lambda g: g * 3, g)[1](g)[0]
 
     @staticmethod
     def jvp(ctx, t):
-        return t * 3
+        return vmap(lambda row: vjp(lambda u: u * 3, row)[1](row)[0])(t)
 
 
-def test_jacobians_and_hessians_of_examples() -> None:
+def test_methods_that_call_transforms_run_in_vmap() -> None:
     x = core.arange(12.0, dtype=core.float64).view(2, 3, 2)
     want = 3 * core.eye(4, dtype=core.float64).view(2, 2, 2, 2)
     rows = x[:, :2]
@@ -405,3 +405,40 @@ def test_a_tensor_of_the_vmap_around_it_must_be_an_argument() -> None:
 
     with pytest.raises(RuntimeError, match="pass the tensor to the Function as an argument"):
         vmap(f)(x)
+
+
+class SlopeOfCube(Function):
+    """The function 3 x^2, computed in forward mode. Its derivative is computed in forward mode, too."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x):
+        return jvp(lambda u: u**3, (x,), (core.ones_like(x),))[1]
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * jvp(lambda u: 3 * u**2, ctx.saved_tensors, (core.ones_like(g),))[1]
+
+    @staticmethod
+    def jvp(ctx, t):
+        return jvp(lambda u: 3 * u**2, ctx.saved_tensors, (t,))[1]
+
+
+def test_methods_that_use_forward_mode() -> None:
+    x = core.tensor([0.3, 0.7], dtype=core.float64)
+    values, slopes = jvp(SlopeOfCube.apply, (x,), (core.ones_like(x),))
+    assert core.allclose(values, 3 * x**2)
+    assert core.allclose(slopes, 6 * x)
+    for name, transform in TRANSFORMS.items():
+        for outer_name, outer in TRANSFORMS.items():
+            y = core.tensor([0.3, -0.4, 0.7], dtype=core.float64)
+            found = parts(outer(transform(SlopeOfCube.apply))(y))
+            want = parts(outer(transform(lambda x: 3 * x**2))(y))
+            for a, b in zip(found, want, strict=True):
+                assert core.allclose(a, b), (name, outer_name)

@@ -6,7 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from rushlight_autograd._C import _batch, _batch_at, _peel, _resume_batch, _suspend_batch, _unbatch
+from rushlight_autograd._C import (
+    _batch,
+    _batch_at,
+    _peel,
+    _resume_batch,
+    _suspend_batch,
+    _suspend_other_batches,
+    _unbatch,
+)
 from rushlight_autograd.batching import RANDOMNESS, batch_level
 from rushlight_autograd.function import Function
 from rushlight_autograd.tree import broadcast_prefix, flatten
@@ -68,6 +76,21 @@ def _outside(number: int) -> Iterator[None]:
         yield
     finally:
         _resume_batch()
+
+
+@contextmanager
+def _on_all_examples(ctx: Any, grads: tuple[Any, ...]) -> Iterator[None]:
+    """Return a context manager that hides the levels of vmap in which no gradient is batched.
+
+    A backward pass inside vmap runs once, on tensors that hold all examples of these levels.
+    """
+    # The method of a generated Function inside another one runs on batched tensors, in the levels of the outer one.
+    hides = not isinstance(ctx, _Context) and _suspend_other_batches([g for g in grads if g is not None])
+    try:
+        yield
+    finally:
+        if hides:
+            _resume_batch()
 
 
 class _Rule(NamedTuple):
@@ -141,7 +164,7 @@ class _Generated(Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         inner, rule = ctx.inner, ctx.rule
-        with batch_level(*rule.info):
+        with _on_all_examples(ctx, grads), batch_level(*rule.info):
             inner.saved_tensors = tuple(
                 _batch(t, 0) if rows else t for t, rows in zip(ctx.saved_tensors, ctx.rows, strict=True)
             )

@@ -67,16 +67,11 @@ Ref<BatchLevel> innermost_shown_level() {
     return found;
 }
 
-void hide_batch_levels(int number) {
-    uint64_t bits = 0;
-    for (const BatchLevel* level = current.get(); level && level->number >= number; level = level->outer.get())
-        bits |= level_bit(*level);
-    RL_CHECK(bits >> number & 1, throw_runtime,
-             "vmap: level %d is not open\nhint: do not use a batched tensor after the call of vmap that batched it",
-             number);
-    Ref<BatchLevel> level = open_batch_level(0, Randomness::Error, true);
-    level->hides = bits;
-    for (BatchLevel* l = level->outer.get(); l && l->number >= number; l = l->outer.get()) ++l->hidden;
+void hide_batch_levels(uint64_t levels) {
+    const Ref<BatchLevel> inner = open_batch_level(0, Randomness::Error, true);
+    inner->hides = levels;
+    for (BatchLevel* level = inner->outer.get(); level; level = level->outer.get())
+        if (levels & level_bit(*level)) ++level->hidden;
     watch();
 }
 

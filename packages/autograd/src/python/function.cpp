@@ -518,7 +518,7 @@ PyObject* function_jvp(PyObject*, PyObject* const* given, Py_ssize_t nargs) {
     RL_CHECK(nargs == 4 && PyTuple_Check(given[1]) && PyTuple_Check(given[2]), throw_type,
              "_function_jvp(cls, args, tangents, level)");
     PyObject *cls = given[0], *tangents = given[2];
-    const AtLevel at(PyLong_AsUnsignedLongLong(given[3]));
+    const HideLevels hide(PyLong_AsUnsignedLongLong(given[3]));
     Object output, context;
     if (level_of(given[1])) {
         output = Object(call(cls, given[1]));

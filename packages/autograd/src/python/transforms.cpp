@@ -106,11 +106,32 @@ PyObject* py_unbatch(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
 }
 
 // _suspend_batch(number): hides the level of that number and all levels inside it; _resume_batch() shows them again.
-// Both return None.
+// _suspend_other_batches(tensors): hides all levels in which no tensor is batched, and returns whether there are any.
 PyObject* py_suspend_batch(PyObject*, PyObject* number) {
     RL_TRY
-    hide_batch_levels(static_cast<int>(dim_of(number)));
+    const int64_t wanted = dim_of(number);
+    uint64_t levels = 0;
+    for (Ref<BatchLevel> level = current_batch_level(); level && level->number >= wanted;
+         level = Ref<BatchLevel>(level->outer))
+        levels |= uint64_t{1} << level->number;
+    RL_CHECK(
+        levels >> wanted & 1, throw_runtime,
+        "vmap: level %lld is not open\nhint: do not use a batched tensor after the call of vmap that batched it",
+        (long long)wanted);
+    hide_batch_levels(levels);
     Py_RETURN_NONE;
+    RL_CATCH
+}
+PyObject* py_suspend_other_batches(PyObject*, PyObject* tensors) {
+    RL_TRY
+    BatchLevels own;
+    for (const Tensor& t : require_tensors(tensors, "_suspend_other_batches", "tensors")) own.add(t);
+    uint64_t levels = 0;
+    for (Ref<BatchLevel> level = current_batch_level(); level; level = Ref<BatchLevel>(level->outer))
+        levels |= uint64_t{1} << level->number;
+    levels &= ~own.bits;
+    if (levels) hide_batch_levels(levels);
+    return PyBool_FromLong(levels != 0);
     RL_CATCH
 }
 PyObject* py_resume_batch(PyObject*, PyObject*) {
@@ -192,6 +213,7 @@ PyMethodDef functions[] = {{"_open_transform", py_open_transform, METH_NOARGS, n
                            {"_unbatch", fast(py_unbatch), METH_FASTCALL, nullptr},
                            {"_peel", py_peel, METH_O, nullptr},
                            {"_suspend_batch", py_suspend_batch, METH_O, nullptr},
+                           {"_suspend_other_batches", py_suspend_other_batches, METH_O, nullptr},
                            {"_resume_batch", py_resume_batch, METH_NOARGS, nullptr},
                            {"_batch_at", fast(py_batch_at), METH_FASTCALL, nullptr},
                            {"_on_slow_path", py_on_slow_path, METH_O, nullptr},

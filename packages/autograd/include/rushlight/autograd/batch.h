@@ -54,10 +54,9 @@ RL_API const Ref<BatchLevel>& current_batch_level();
 RL_API Ref<BatchLevel> innermost_shown_level();
 /// Opens a level of `size` examples on this thread; the outermost level has the number 1.
 RL_API Ref<BatchLevel> open_batch_level(int64_t size, Randomness randomness, bool passive);
-/// Hides the open level of that number and all levels inside it, for functions that operate on all examples at once. Opens
-/// a passive level for this. So the numbers of levels that are opened while others are hidden are greater than the numbers
-/// of the hidden levels. Raises an error if no level of that number is open.
-RL_API void hide_batch_levels(int number);
+/// Hides open levels, given as bits, for functions that operate on all examples at once. Opens a passive level for this. So
+/// the numbers of levels that are opened while others are hidden are greater than the numbers of the hidden levels.
+RL_API void hide_batch_levels(uint64_t levels);
 /// Ends the last hide_batch_levels().
 RL_API void show_batch_levels();
 /// Closes this thread's innermost level.

@@ -120,6 +120,19 @@ class AtLevel {
     bool nest_;
 };
 
+/// A scope in which the open levels from `level` inwards are hidden. Levels that are opened in the scope are visible, in
+/// contrast to an AtLevel. Used for methods of custom Functions, which may differentiate in forward mode themselves.
+class RL_API HideLevels {
+  public:
+    explicit HideLevels(Level level);
+    ~HideLevels();
+    HideLevels(const HideLevels&) = delete;
+
+  private:
+    Level saved_;
+    StageMask off_;
+};
+
 /// Returns the tangent of a dual tensor at a level, by default the level of the current AtLevel. Undefined for
 /// tensors without a tangent at that level.
 RL_API Tensor tangent(const Tensor& t, Level level);
