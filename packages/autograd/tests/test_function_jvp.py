@@ -341,7 +341,9 @@ def test_second_derivatives_of_a_function_that_saves_its_output() -> None:
         return Exponential.apply(x).sum()
 
     assert core.allclose(hessian(f)(x), want)
-    assert core.allclose(functional.hessian(f, x, outer_jacobian_strategy="forward-mode", vectorize=True), want)
+    assert core.allclose(
+        functional.hessian(f, x, outer_jacobian_strategy="forward-mode", vectorize=True), want
+    )
     assert core.allclose(vmap(hessian(f))(core.stack([x, x])), core.stack([want, want]))
     with forward_ad.dual_level():
         dual = forward_ad.make_dual(x.clone().requires_grad_(), core.ones_like(x))

@@ -112,10 +112,11 @@ Tensor batch(const Tensor& t, const Ref<BatchLevel>& level) {
     if (!t.defined()) return t;
     if (!is_batched(t)) return wrap_levels(t, level_bit(*level), level);
     const Batched& b = batched(t);
-    RL_CHECK(b.innermost->number < level->number, throw_runtime,
-             "vmap: a result is batched in level %d, but must be batched in level %d, which is outside of it\n"
-             "hint: pass tensors of an inner vmap as arguments instead of storing them in outer variables",
-             b.innermost->number, level->number);
+    RL_CHECK(
+        b.innermost->number < level->number, throw_runtime,
+        "vmap: a result is batched in level %d, but must be batched in level %d, which is outside of it\n"
+        "hint: pass tensors of an inner vmap as arguments instead of storing them in outer variables",
+        b.innermost->number, level->number);
     return wrap_levels(b.value, b.levels | level_bit(*level), level);
 }
 

@@ -113,10 +113,11 @@ void batch_stage(const Operator& op, StageMask rest, Stack& stack) {
              "hint: return the tensor from the function given to vmap instead of storing it in an outer "
              "variable",
              op.name);
-    RL_CHECK(level->passive || !level->hidden, throw_runtime,
-             "%s: a method of a Function that computes all examples uses a tensor that is batched in the vmap around it\n"
-             "hint: pass the tensor to the Function as an argument instead of storing it in an outer variable",
-             op.name);
+    RL_CHECK(
+        level->passive || !level->hidden, throw_runtime,
+        "%s: a method of a Function that computes all examples uses a tensor that is batched in the vmap around it\n"
+        "hint: pass the tensor to the Function as an argument instead of storing it in an outer variable",
+        op.name);
     RL_CHECK(op.form != Form::Out, throw_runtime,
              "%s: out= is not possible inside vmap\nhint: use the form without out=", op.name);
     RL_CHECK(row, throw_not_implemented, "%s: is not possible inside vmap", op.name);
