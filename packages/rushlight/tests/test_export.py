@@ -585,6 +585,19 @@ def test_arguments_and_results_are_objects_of_registered_classes(tmp_path: Path)
                     run(other)
 
 
+def test_a_class_that_is_defined_again() -> None:
+    def swap(pair: Any) -> Any:
+        return kind(pair.right * 1, pair.left * 1)
+
+    kinds = [dataclasses.make_dataclass("Pair", ["left", "right"]) for _ in range(2)]
+    for kind in kinds:
+        torch.export.register_dataclass(kind, serialized_type_name="tests.Pair")
+        model = nn.Module()
+        model.forward = swap
+        program = torch.export.export(model, (kind(torch.ones(1), torch.zeros(1)),))
+        assert type(program.module()(kind(torch.ones(1), torch.zeros(1)))) is kind
+
+
 def test_sizes_in_objects_of_registered_classes() -> None:
     model, rows = OfBatches(), torch.export.Dim("rows")
     for shapes in ({"batch": {"images": {0: rows}}}, (({0: rows}, None),)):

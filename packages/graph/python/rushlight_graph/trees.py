@@ -114,7 +114,8 @@ def with_parts(value: Any, parts: Sequence[Any]) -> Any:
 
 
 def _made(name: str, context: Any, parts: Sequence[Any]) -> Any:
-    for kind, (known, _, from_json) in pytree._IN_FILES.items():
+    # A notebook may define a class of the same name again.
+    for kind, (known, _, from_json) in reversed(pytree._IN_FILES.items()):
         if known == name:
             return pytree.SUPPORTED_NODES[kind].unflatten_fn(parts, from_json(context))
     raise ValueError(
