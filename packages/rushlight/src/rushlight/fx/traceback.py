@@ -91,9 +91,9 @@ class NodeSource:
         self.action: list[NodeSourceAction] = (
             list(action) if isinstance(action, list) else [] if action is None else [action]
         )
-        self.name = "" if node is None else node.name
-        self.target = "" if node is None else str(node.target)
-        self.graph_id = -1 if node is None else id(node.graph)
+        self.name: str = "" if node is None else node.name
+        self.target: str = "" if node is None else str(node.target)
+        self.graph_id: int = -1 if node is None else id(node.graph)
         self.from_node: list[NodeSource] = [] if node is None else list(node.meta.get("from_node", ()))
 
     def print_readable(self, indent: int = 0) -> str:

@@ -33,12 +33,12 @@ class Partition:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.submod_name = f"submod_{name}"
+        self.submod_name: str = f"submod_{name}"
         self.node_names: list[str] = []
         self.inputs: dict[str, None] = {}
         self.outputs: dict[str, None] = {}
         self.dependencies: dict[str, None] = {}
-        self.graph = Graph()
+        self.graph: Graph = Graph()
         self.environment: dict[Node, Node] = {}
         self.targets: dict[str, Any] = {}
 

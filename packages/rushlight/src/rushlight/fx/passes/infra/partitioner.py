@@ -89,8 +89,8 @@ class CapabilityBasedPartitioner:
         self.graph_module = graph_module
         self.operator_support = operator_support
         self.allows_single_node_partition = allows_single_node_partition
-        self.non_compute_ops = set(non_compute_ops or ())
-        self.allowed_single_node_partition_ops = set(allowed_single_node_partition_ops or ())
+        self.non_compute_ops: set[str] = set(non_compute_ops or ())
+        self.allowed_single_node_partition_ops: set[str] = set(allowed_single_node_partition_ops or ())
         self.skip_horizontal_fusion = skip_horizontal_fusion
 
     def propose_partitions(self) -> list[Partition]:

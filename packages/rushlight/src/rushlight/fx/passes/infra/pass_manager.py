@@ -86,9 +86,9 @@ class PassManager:
     ) -> None:
         if suppress_check_failures:
             raise NotImplementedError("fx.PassManager(suppress_check_failures): must be False")
-        self.passes = list(passes or [])
-        self.constraints = list(constraints or [])
-        self.steps = steps or 1
+        self.passes: list[Pass] = list(passes or [])
+        self.constraints: list[Constraint] = list(constraints or [])
+        self.steps: int = steps or 1
         self.run_checks_after_each_pass = run_checks_after_each_pass
         self._validated = False
         self._check: Callable[[Module], None] | None = None

@@ -77,8 +77,8 @@ class SubgraphMatcher:
         self.pattern = pattern
         self.remove_overlapping_matches = remove_overlapping_matches
         self.ignore_literals = ignore_literals
-        self.pattern_placeholder_nodes = pattern.find_nodes(op="placeholder")
-        self.pattern_returning_nodes = pattern.output_node().all_input_nodes
+        self.pattern_placeholder_nodes: list[Node] = pattern.find_nodes(op="placeholder")
+        self.pattern_returning_nodes: list[Node] = pattern.output_node().all_input_nodes
         results = self.pattern_returning_nodes
         if not results or any(node.op == "placeholder" for node in results):
             raise ValueError(
@@ -86,7 +86,7 @@ class SubgraphMatcher:
             )
         if unused := [node.name for node in self.pattern_placeholder_nodes if not node.users]:
             raise ValueError(f"fx.replace_pattern(pattern): does not use its argument '{unused[0]}'")
-        self.pattern_anchors = [node for node in results if len(node.users) == 1]
+        self.pattern_anchors: list[Node] = [node for node in results if len(node.users) == 1]
 
     def match(self, graph: Graph, node_name_match: str = "") -> list[InternalMatch]:
         """Return the matches in the order of their last results.
