@@ -61,46 +61,53 @@ void coalesce(PointwisePlan& plan) {
 
 namespace {
 
-// Number of elements that are converted at a time. The blocks of all operands fit in the first-level cache.
+// Number of elements that are staged at a time. The blocks of all operands fit in the first-level cache.
 constexpr int64_t kBlock = 512;
 
-// Runs the loop over rows of the innermost dimension, and converts operands whose dtype is not the loop's.
+// Runs the loop over rows of the innermost dimension. Operands whose dtype is not the loop's are staged: their elements
+// are converted to or from a block. If the plan packs, operands whose elements are not adjacent are staged too.
 struct Inner {
     const PointwisePlan& plan;
-    bool cast[kMaxOperands];
-    LoopFn to_loop[kMaxOperands];  // converts an input to, and the output from, the loop's dtype
+    LoopFn to_loop
+        [kMaxOperands];  // copies a staged input to, and a staged output from, its block; null for others
     bool any = false;
 
     explicit Inner(const PointwisePlan& p) : plan(p) {
         for (int i = 0; i < p.num_operands; ++i) {
-            cast[i] = p.dtype[i] != p.loop_dtype[i];
-            any |= cast[i];
-            to_loop[i] = !cast[i] ? nullptr
+            const bool staged = p.dtype[i] != p.loop_dtype[i] || (p.packs && !is_adjacent(i));
+            any |= staged;
+            to_loop[i] = !staged  ? nullptr
                          : i == 0 ? cast_loop(p.dtype[0], p.loop_dtype[0])
                                   : cast_loop(p.loop_dtype[i], p.dtype[i]);
         }
+    }
+
+    // Whether the elements of a row are adjacent, or equal.
+    bool is_adjacent(int i) const {
+        const int64_t stride = plan.strides[i][plan.ndim - 1];
+        return stride == static_cast<int64_t>(itemsize(plan.dtype[i])) || (i > 0 && stride == 0);
     }
 
     // Computes `rows` rows of `n` elements.
     void operator()(char* const* data, const int64_t* strides, int64_t n, const int64_t* row_strides,
                     int64_t rows) const {
         if (!any) return plan.loop(data, strides, n, row_strides, rows, plan.params);
-        if (n * rows <= kBlock) return convert_and_run(data, strides, n, row_strides, rows);
+        if (n * rows <= kBlock) return stage_and_run(data, strides, n, row_strides, rows);
         const int64_t width = std::min(n, kBlock), height = kBlock / width;
         for (int64_t row = 0; row < rows; row += height) {
             for (int64_t at = 0; at < n; at += width) {
                 char* block[kMaxOperands];
                 for (int i = 0; i < plan.num_operands; ++i)
                     block[i] = data[i] + row * row_strides[i] + at * strides[i];
-                convert_and_run(block, strides, std::min(width, n - at), row_strides,
-                                std::min(height, rows - row));
+                stage_and_run(block, strides, std::min(width, n - at), row_strides,
+                              std::min(height, rows - row));
             }
         }
     }
 
-    // Computes rows of at most kBlock elements if some of the operands are converted.
-    void convert_and_run(char* const* data, const int64_t* strides, int64_t n, const int64_t* row_strides,
-                         int64_t rows) const {
+    // Computes rows of at most kBlock elements if some of the operands are staged.
+    void stage_and_run(char* const* data, const int64_t* strides, int64_t n, const int64_t* row_strides,
+                       int64_t rows) const {
         alignas(64) char buffer[kMaxOperands][kBlock * 16];
         char* block[kMaxOperands];
         int64_t step[kMaxOperands], row_step[kMaxOperands];
@@ -108,7 +115,7 @@ struct Inner {
             block[i] = data[i];
             step[i] = strides[i];
             row_step[i] = row_strides[i];
-            if (!cast[i]) continue;
+            if (!to_loop[i]) continue;
             const auto size = static_cast<int64_t>(itemsize(plan.loop_dtype[i]));
             block[i] = buffer[i];
             if (i > 0 && strides[i] == 0) {  // one value for each row
@@ -128,7 +135,7 @@ struct Inner {
             to_loop[i](pair, pair_steps, n, pair_row_steps, rows, nullptr);
         }
         plan.loop(block, step, n, row_step, rows, plan.params);
-        if (cast[0]) {
+        if (to_loop[0]) {
             char* pair[2] = {data[0], block[0]};
             const int64_t pair_steps[2] = {strides[0], step[0]},
                           pair_row_steps[2] = {row_strides[0], row_step[0]};

@@ -17,6 +17,8 @@ struct PointwisePlan {
     DType loop_dtype[kMaxOperands];  // in the loop
     LoopFn loop;
     const Scalar* params;
+    // The loop is vectorised for adjacent elements only, so others are copied to blocks of adjacent elements first.
+    bool packs = false;
 };
 
 /// Drops dimensions of size 1, and merges neighbouring dimensions whose strides allow it in every operand.

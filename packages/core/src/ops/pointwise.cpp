@@ -23,8 +23,8 @@ using cpu::PointwisePlan;
 void check_params(const PointwiseDesc& desc, const Scalar* params, DType compute) {
     for (int i = 0; i < desc.num_params; ++i) {
         if (!(desc.castable_params >> i & 1)) continue;
-        bool fits = category(params[i].dtype()) <= std::max(category(compute), DTypeCategory::Integral);
-        RL_CHECK(fits, throw_runtime,
+        const DTypeCategory own = category(params[i].dtype());
+        RL_CHECK(own <= DTypeCategory::Integral || own <= category(compute), throw_runtime,
                  "%s: a parameter of dtype %s does not fit operands of dtype %s\n"
                  "hint: convert the operands to a floating dtype first",
                  desc.name, name(params[i].dtype()), name(compute));
@@ -71,48 +71,60 @@ struct Fast {
     bool build(const PointwiseDesc& desc, const TensorOrScalar* in) {
         const TensorImpl* first = nullptr;  // gives the shape
         const TensorImpl* typed = nullptr;  // gives the dtype
+        bool numbers = false;
         for (int i = 0; i < desc.num_inputs; ++i) {
-            if (!in[i].is_tensor()) continue;
+            if (!in[i].is_tensor()) {
+                numbers = true;
+                continue;
+            }
             const TensorImpl* t = in[i].tensor().impl();
             if (!t->contiguous()) return false;
             if (!first) {
                 first = t;
                 shape = &in[i].tensor();
                 device = t->device();
-            } else if (t->device() != device || t->ndim() != first->ndim() ||
-                       std::memcmp(t->sizes().data(), first->sizes().data(), sizeof(int64_t) * t->ndim()) !=
-                           0) {
+            } else if (t->device() != device || !same_sizes(*t, *first)) {
                 return false;
             }
+            const DType own = t->dtype();
             if (desc.bool_inputs >> i & 1) {
-                if (t->dtype() != DType::Bool) return false;
+                if (own != DType::Bool) return false;
             } else if (!typed) {
                 typed = t;
-            } else if (t->dtype() != typed->dtype()) {
+                dtype = own;
+            } else if (own != dtype) {
                 return false;
             }
+            data[1 + i] = static_cast<char*>(t->data());
+            strides[1 + i] = static_cast<int64_t>(itemsize(own));
         }
         if (!typed) return false;
-        dtype = typed->dtype();
         if (compute_dtype(dtype) != dtype ||
             (desc.compute == PointwiseDesc::Compute::CommonFloat && !is_differentiable(dtype)))
             return false;
         loop = desc.loops().loop[static_cast<int>(dtype)];
         if (!loop) return false;
         result = result_of(desc, dtype);
-        const auto size = static_cast<int64_t>(itemsize(dtype));
+        return !numbers || store_numbers(desc, in);
+    }
+
+    // Compares the sizes without a call of memcmp, which takes longer than the comparison of a few dimensions.
+    static bool same_sizes(const TensorImpl& a, const TensorImpl& b) {
+        if (a.ndim() != b.ndim()) return false;
+        for (int d = 0; d < a.ndim(); ++d)
+            if (a.size(d) != b.size(d)) return false;
+        return true;
+    }
+
+    bool store_numbers(const PointwiseDesc& desc, const TensorOrScalar* in) {
         for (int i = 0; i < desc.num_inputs; ++i) {
-            if (in[i].is_tensor()) {
-                data[1 + i] = static_cast<char*>(in[i].tensor().impl()->data());
-                strides[1 + i] = desc.bool_inputs >> i & 1 ? 1 : size;
-            } else {
-                Scalar s = in[i].scalar();
-                if (category(s.dtype()) > category(dtype) || !(desc.wraps || fits_integer(s, dtype)))
-                    return false;
-                store_number(cells[i], s, dtype);
-                data[1 + i] = reinterpret_cast<char*>(&cells[i]);
-                strides[1 + i] = 0;
-            }
+            if (in[i].is_tensor()) continue;
+            Scalar s = in[i].scalar();
+            if (category(s.dtype()) > category(dtype) || !(desc.wraps || fits_integer(s, dtype)))
+                return false;
+            store_number(cells[i], s, dtype);
+            data[1 + i] = reinterpret_cast<char*>(&cells[i]);
+            strides[1 + i] = 0;
         }
         return true;
     }
@@ -311,6 +323,7 @@ struct General {
         const DType loop_dtype = of_bits ? common : compute;
         plan.loop = desc.loops().loop[static_cast<int>(loop_dtype)];
         plan.params = params;
+        plan.packs = true;
         std::memcpy(plan.sizes, sizes, sizeof(int64_t) * ndim);
         set_operand(plan, 0, out, result_of(desc, loop_dtype));
         for (int i = 0; i < desc.num_inputs; ++i) {
@@ -424,6 +437,7 @@ void pointwise_views(const PointwiseDesc& desc, const KernelArgs& k) {
     }
     for (int i = 0; i < desc.num_params; ++i) params[i] = to_scalar(k.params[next + i]);
     plan.params = params;
+    plan.packs = true;
     cpu::sort_dimensions(plan);
     cpu::coalesce(plan);
     cpu::run(plan);

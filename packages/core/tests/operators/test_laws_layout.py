@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from rushlight_testing.operators import (
     assert_same,
     call,
     is_random,
+    map_tensors,
     operators,
 )
 from rushlight_testing.variants import LAYOUTS, with_layout
@@ -49,6 +51,46 @@ def test_layouts_give_the_dense_answer(op: Op) -> None:
             for sample in all_samples(op, dtype):
                 placed, dense = with_layout(sample, layout, written)
                 check(op, f"{sample.text}, {name}, {dtype}", placed, dense)
+
+
+def with_many_elements(sample: Sample) -> Sample | None:
+    """Return the sample with its tensors broadcast together and repeated to rows of 700 elements, or None."""
+    tensors = [t for t in (*sample.args, *sample.kwargs.values()) if isinstance(t, core.Tensor)]
+    if not tensors or any(t.numel() == 0 for t in tensors):
+        return None
+    shape = core.broadcast_shapes(*[t.shape for t in tensors])
+
+    def repeated(t: Any) -> Any:
+        line = t.expand(shape).reshape(-1)
+        return line.repeat(1 + 2100 // line.numel())[:2100].view(3, 700).clone()
+
+    return map_tensors(repeated, sample)
+
+
+def every(step: int, t: Any) -> Any:
+    """Return a copy of t whose elements in a row are `step` elements apart."""
+    return core.stack([t] * step, -1).select(-1, step - 1)
+
+
+POINTWISE = [op for op in operators() if op.kind == "pointwise" and op.samples]
+
+
+@pytest.mark.parametrize("op", [pytest.param(op, id=op.name) for op in POINTWISE])
+def test_long_rows_with_steps(op: Op) -> None:
+    """Rows longer than the blocks to which elements are copied, also for the tensor that an in-place operator writes."""
+    compared = 0
+    for dtype in (*DTYPES, "complex128", "bfloat16"):
+        for sample in all_samples(op, dtype):
+            if (dense := with_many_elements(sample)) is None:
+                continue
+            for step in (2, 3):
+                placed = map_tensors(partial(every, step), dense)
+                # An operator in place writes to its first argument.
+                check(
+                    op, f"{sample.text}, step {step}, {dtype}", placed, map_tensors(core.Tensor.clone, dense)
+                )
+                compared += 1
+    assert compared or op.is_inplace
 
 
 def test_layouts_are_what_they_say() -> None:

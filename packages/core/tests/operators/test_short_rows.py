@@ -44,7 +44,24 @@ def reversed_columns(values: np.ndarray) -> tuple[np.ndarray, Tensor]:
     return values[:, ::-1], core.from_numpy(values).flip(1)
 
 
-LAYOUTS: list[Layout] = [gaps, columns, one_column, one_row, windows, reversed_columns]
+def every_second(values: np.ndarray) -> tuple[np.ndarray, Tensor]:
+    return values, core.from_numpy(np.repeat(values, 2, 1))[:, 1::2]
+
+
+def every_third(values: np.ndarray) -> tuple[np.ndarray, Tensor]:
+    return values, core.from_numpy(np.repeat(values, 3, 1))[:, 2::3]
+
+
+LAYOUTS: list[Layout] = [
+    gaps,
+    every_second,
+    every_third,
+    columns,
+    one_column,
+    one_row,
+    windows,
+    reversed_columns,
+]
 
 
 def numbers(count: int, length: int, dtype: str, seed: int) -> np.ndarray:
@@ -76,6 +93,10 @@ def test_results_with_gaps(length: int) -> None:
             whole[:, 1:-1].copy_(core.from_numpy(a)).add_(1).mul_(2)
             np.testing.assert_array_equal(whole[:, 1:-1].numpy(), (2 * (a + 1)).astype(dtype))
             assert (whole[:, [0, -1]] == -99).all(), (count, dtype)
+            steps = core.full((count, 2 * length), -99, dtype=getattr(core, dtype))
+            steps[:, ::2].copy_(core.from_numpy(a)).add_(1).mul_(2)
+            np.testing.assert_array_equal(steps[:, ::2].numpy(), (2 * (a + 1)).astype(dtype))
+            assert (steps[:, 1::2] == -99).all(), (count, dtype)
 
 
 @pytest.mark.parametrize("length", [2, 3, 4, 5, 8])

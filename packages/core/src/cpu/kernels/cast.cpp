@@ -28,6 +28,19 @@ void cast_line(To* out, const From* in, int64_t n) {
     }
 }
 
+// Copies elements that are `step` bytes apart to adjacent memory. The loop for every second element is vectorised.
+template <class T>
+void pack_row(T* out, const char* in, int64_t step, int64_t n) {
+    constexpr int64_t kTwo = 2 * sizeof(T);
+    if (step == kTwo) {
+#pragma GCC ivdep
+        for (int64_t i = 0; i < n; ++i) __builtin_memcpy(out + i, in + i * kTwo, sizeof(T));
+        return;
+    }
+#pragma GCC unroll 4
+    for (int64_t i = 0; i < n; ++i) __builtin_memcpy(out + i, in + i * step, sizeof(T));
+}
+
 template <class To, class From>
 void cast(char* const* data, const int64_t* s, int64_t n, const int64_t* row_strides, int64_t rows,
           const Scalar*) {
@@ -45,6 +58,10 @@ void cast(char* const* data, const int64_t* s, int64_t n, const int64_t* row_str
                 To* to = reinterpret_cast<To*>(out);
 #pragma GCC ivdep
                 for (int64_t i = 0; i < n; ++i) to[i] = value;
+                continue;
+            }
+            if (dense_out) {
+                pack_row(reinterpret_cast<To*>(out), in, s[1], n);
                 continue;
             }
         }
