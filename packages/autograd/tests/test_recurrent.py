@@ -88,11 +88,11 @@ def test_gradients_of_an_lstm_are_differentiated(both: bool) -> None:
 
 def test_a_strided_sequence_gives_the_same_lstm() -> None:
     x, states, weights = arguments(4, 9, 6, 5, False, core.float32)
-    turned = x.detach().transpose(0, 1).contiguous().transpose(0, 1)
+    transposed = x.detach().transpose(0, 1).contiguous().transpose(0, 1)
     halves = [core.cat((s, s), 2)[:, :, ::2][:, :, : s.shape[2]] for s in states]
     for a, b in zip(
         by_layer(x, halves, weights, False),
-        by_layer(turned, [h.contiguous() for h in halves], weights, False),
+        by_layer(transposed, [h.contiguous() for h in halves], weights, False),
         strict=True,
     ):
         assert core.equal(a, b)

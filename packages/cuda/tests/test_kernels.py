@@ -393,8 +393,8 @@ def test_rows_and_slices_by_index(dtype):
         index = torch.tensor([4, 0, 0, 2], dtype=kind)
         for dim, indices in ((0, index), (1, index.clamp(max=3)), (-1, index.clamp(max=2))):
             same(x.cuda().index_select(dim, indices.cuda()), x.index_select(dim, indices))
-            turned, low = x.transpose(0, 1), indices % 3
-            same(turned.cuda().index_select(dim, low.cuda()), turned.index_select(dim, low))
+            transposed, low = x.transpose(0, 1), indices % 3
+            same(transposed.cuda().index_select(dim, low.cuda()), transposed.index_select(dim, low))
         table = x[:, 0]
         same(
             torch.embedding(table.cuda(), index.reshape(2, 2).cuda()),

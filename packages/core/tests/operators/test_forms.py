@@ -82,8 +82,8 @@ def check_inplace(op: Op, plain: Any, sample: Sample, run: Any) -> None:
         return
     if not isinstance(wanted, core.Tensor):
         return
-    turned = not op.is_inplace and wanted._base is not None  # an in-place view has another shape
-    fits = core.can_cast(wanted.dtype, target.dtype) and (turned or tuple(wanted.shape) == shape)
+    returns_view = not op.is_inplace and wanted._base is not None  # an in-place view has another shape
+    fits = core.can_cast(wanted.dtype, target.dtype) and (returns_view or tuple(wanted.shape) == shape)
     try:
         got = run(sample)
     except TYPED_ERRORS as error:
@@ -97,7 +97,7 @@ def check_inplace(op: Op, plain: Any, sample: Sample, run: Any) -> None:
     assert got is target, f"{op.name}_ returns another tensor"
     assert target.dtype == before.dtype, f"{op.name}_ changes the dtype"
     assert_same(target, wanted.to(target.dtype), f"{op.name}_({sample.text})")
-    assert turned or wanted.numel() == 0 or target._version > version or op.kind == "composite", (
+    assert returns_view or wanted.numel() == 0 or target._version > version or op.kind == "composite", (
         f"{op.name}_({sample.text}) does not count its write"
     )
 

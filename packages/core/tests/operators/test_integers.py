@@ -179,8 +179,8 @@ def test_losses_beside_integers(name: str) -> None:
     assert core.binary_cross_entropy_with_logits(logits, labels).item() == pytest.approx(
         core.binary_cross_entropy_with_logits(logits, labels.float()).item()
     )
-    chances, outcomes = core.tensor([1, 1, 0, 0], dtype=dtype), core.tensor([0, 1, 0, 1], dtype=dtype)
-    assert core.binary_cross_entropy(chances, outcomes).item() == 50
+    probabilities, outcomes = core.tensor([1, 1, 0, 0], dtype=dtype), core.tensor([0, 1, 0, 1], dtype=dtype)
+    assert core.binary_cross_entropy(probabilities, outcomes).item() == 50
     assert core.kl_div(
         core.tensor([3, 1], dtype=dtype), core.tensor([2, 1], dtype=dtype), 2, log_target=True
     ).item() == (pytest.approx(-math.exp(2)))

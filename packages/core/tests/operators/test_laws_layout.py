@@ -114,7 +114,7 @@ def test_an_answer_that_strides_decide_is_noticed(monkeypatch: pytest.MonkeyPatc
     op = next(op for op in OPS if op.name == "abs")
     sample = Sample("made here", (core.arange(-6, 18, dtype=core.float32).reshape(4, 6),))
     monkeypatch.setattr(core, "abs", blind)
-    for name in ("gaps", "turned"):
+    for name in ("gaps", "transposed"):
         placed, dense = with_layout(sample, LAYOUTS[name])
         check(op, name, dense, dense)
         with pytest.raises(AssertionError):

@@ -47,8 +47,8 @@ def test_coordinates(shape: tuple[int, ...]) -> None:
     core.manual_seed(0)
     mask = core.rand(shape) < 0.3
     np.testing.assert_array_equal(mask.nonzero().numpy(), np.argwhere(mask.numpy()))
-    turned = mask.transpose(0, 1)
-    np.testing.assert_array_equal(turned.nonzero().numpy(), np.argwhere(turned.numpy()))
+    transposed = mask.transpose(0, 1)
+    np.testing.assert_array_equal(transposed.nonzero().numpy(), np.argwhere(transposed.numpy()))
     assert [t.tolist() for t in mask.nonzero(as_tuple=True)] == [i.tolist() for i in np.nonzero(mask.numpy())]
 
 

@@ -236,11 +236,11 @@ def test_a_law_that_is_broken_is_noticed(monkeypatch: pytest.MonkeyPatch) -> Non
     real = core.linalg_svd if hasattr(core, "linalg_svd") else core._C.linalg_svd
     assert all(holds(svd, text, sample) for text in svd.law)
 
-    def turned(*args: Any, **kwargs: Any) -> Any:
+    def too_large(*args: Any, **kwargs: Any) -> Any:
         u, s, vh = real(*args, **kwargs)
         return u, s * 1.01, vh
 
-    monkeypatch.setattr(core, "linalg_svd", turned, raising=False)
+    monkeypatch.setattr(core, "linalg_svd", too_large, raising=False)
     assert not all(holds(svd, text, sample) for text in svd.law)
     assert holds(rand, rand.law[0], None)
     for skewed in (lambda n: core.ones(n) * 0.5, lambda n: core.randn(n), lambda n: core.linspace(0, 0.9, n)):

@@ -42,8 +42,8 @@ def test_the_format_of_another_tensor() -> None:
     for like, stride in ((last, (24, 1, 8, 2)), (last.contiguous(), (24, 12, 4, 1))):
         assert core.zeros(5).resize_as_(like, memory_format=core.preserve_format).stride() == stride
         assert last.clone().resize_as_(like, memory_format=core.preserve_format).stride() == stride
-    turned = core.zeros(2, 3).t()
-    assert core.zeros(5).resize_as_(turned, memory_format=core.preserve_format).stride() == (2, 1)
+    transposed = core.zeros(2, 3).t()
+    assert core.zeros(5).resize_as_(transposed, memory_format=core.preserve_format).stride() == (2, 1)
     with pytest.raises(RuntimeError, match="must not be preserve_format"):
         last.resize_(5, memory_format=core.preserve_format)
 

@@ -184,9 +184,9 @@ def test_operators(layout: str) -> None:
     ]:
         same(result, wanted)
     assert (s * t).layout is (s + t).layout is s.layout
-    turned = {"coo": "coo", "csr": "csc", "csc": "csr", "bsr": "bsc", "bsc": "bsr"}
+    transposed = {"coo": "coo", "csr": "csc", "csc": "csr", "bsr": "bsc", "bsc": "bsr"}
     same(s.t(), a.t())
-    assert s.t().layout is getattr(core, f"sparse_{turned[layout]}")
+    assert s.t().layout is getattr(core, f"sparse_{transposed[layout]}")
     assert s.t().t().layout is s.layout
     same(core.permute(s, (0, 1)), a)
     mask = (a != 0).double()  # blocks also store zeros, which the mask removes

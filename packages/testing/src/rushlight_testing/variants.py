@@ -110,7 +110,7 @@ def _offset(t: Any) -> Any:
     return core.cat([flat[:1], flat, flat[:1]])[1:-1].view(t.shape) if t.numel() else t
 
 
-def _turned(t: Any) -> Any:
+def _transposed(t: Any) -> Any:
     """Return a copy whose first dimension has stride 1."""
     order = list(reversed(range(t.dim())))
     return t.permute(order).contiguous().permute(order) if t.dim() else t
@@ -143,7 +143,7 @@ def _channels_last(t: Any) -> Any:
 LAYOUTS: dict[str, Callable[[Any], Any]] = {
     "gaps": _gaps,
     "offset": _offset,
-    "turned": _turned,
+    "transposed": _transposed,
     "expanded": _expanded,
     "windows": _windows,
     "channels last": _channels_last,
