@@ -23,6 +23,7 @@ SUITES = {
     "checkpoints": ("checkpoints", "CPU time and memory of loading, the first step, saving in shards"),
     "processes": ("processes", "queues, loaders and training in several processes"),
     "branches": ("branches", "a backward pass through independent branches on two threads"),
+    "queueing": ("queueing", "an add that is queued on a device, beside an add on the CPU"),
     "threads": ("threads", "models in threads of one process"),
     "programs": (
         "programs",

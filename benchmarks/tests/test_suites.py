@@ -29,6 +29,7 @@ from benchmarks.suites import (
     processes,
     profiler,
     programs,
+    queueing,
     size,
     threads,
 )
@@ -588,6 +589,15 @@ def test_threads_takes_medians_of_both_libraries_in_turn(monkeypatch: pytest.Mon
     assert [row["module"]["median"] for row in result["rows"]] == [500, 5, 0.5, 3]
     assert [row["peer"]["median"] for row in result["rows"]][:2] == [600, 6]
     assert "two threads" in threads.render(result | {"module": "rushlight", "peer": "numpy"})
+
+
+def test_queueing_compares_the_devices_of_each_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    repeats = iter([{"cpu": 100.0, "toy": toy} for toy in (140.0, 150.0, 160.0, 170.0, 900.0)])
+    monkeypatch.setattr(process, "fresh", lambda *_: next(repeats))
+    result = queueing.run(parse(["queueing"])[1])
+    assert result["ratio"]["median"] == 1.6
+    assert "not met" in queueing.render(result)
+    assert "not met" not in queueing.render(result | {"target": 1.6})
 
 
 def test_a_thread_beside_runs_until_the_scope_ends() -> None:

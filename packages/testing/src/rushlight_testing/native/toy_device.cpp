@@ -56,7 +56,7 @@ BackendStatus fail(BackendStatus status, const std::string& text) {
 class Lock {
   public:
     void lock() {
-        thread_local const char thread = 0;
+        [[gnu::tls_model("initial-exec")]] thread_local const char thread = 0;
         if (owner_.load(std::memory_order_relaxed) == &thread) {
             ++again_;
             return;
@@ -116,7 +116,7 @@ class Tasks {
     }
 
   private:
-    static constexpr size_t kRoom = 736, kPerChunk = 64;
+    static constexpr size_t kRoom = 480, kPerChunk = 64;
     struct Record {
         void (*run)(void* room);
         alignas(std::max_align_t) unsigned char room[kRoom];
@@ -613,7 +613,7 @@ struct Kept {
     DeviceCall call;
     PhiloxKey random;
     std::unique_ptr<int64_t[]> large;  // views and parameters that do not fit into `room`
-    int64_t room[64];  // views and parameters of most calls
+    int64_t room[40];  // views and parameters of most calls; larger records would miss the cache more often
 };
 static_assert(sizeof(View) % sizeof(int64_t) == 0 && sizeof(Param) % sizeof(int64_t) == 0);
 
