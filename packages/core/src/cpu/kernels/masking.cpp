@@ -145,7 +145,7 @@ RL_INLINE __mmask16 first16(int n) { return static_cast<__mmask16>((1u << n) - 1
 template <>
 struct Group<uint8_t> {
     static constexpr int kSize = 16;
-    RL_INLINE void compress(uint8_t* out, const uint8_t* in, unsigned chosen, int count) {
+    RL_INLINE void compress(uint8_t* out, const uint8_t*, const uint8_t* in, unsigned chosen, int count) {
         const __m512i v = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in)));
         _mm512_mask_cvtepi32_storeu_epi8(out, first16(count),
                                          _mm512_maskz_compress_epi32(static_cast<__mmask16>(chosen), v));
@@ -160,7 +160,7 @@ struct Group<uint8_t> {
 template <>
 struct Group<uint16_t> {
     static constexpr int kSize = 16;
-    RL_INLINE void compress(uint16_t* out, const uint16_t* in, unsigned chosen, int count) {
+    RL_INLINE void compress(uint16_t* out, const uint16_t*, const uint16_t* in, unsigned chosen, int count) {
         const __m512i v = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(in)));
         _mm512_mask_cvtepi32_storeu_epi16(out, first16(count),
                                           _mm512_maskz_compress_epi32(static_cast<__mmask16>(chosen), v));
@@ -175,7 +175,7 @@ struct Group<uint16_t> {
 template <>
 struct Group<uint32_t> {
     static constexpr int kSize = 16;
-    RL_INLINE void compress(uint32_t* out, const uint32_t* in, unsigned chosen, int count) {
+    RL_INLINE void compress(uint32_t* out, const uint32_t*, const uint32_t* in, unsigned chosen, int count) {
         const __m512i v = _mm512_maskz_compress_epi32(static_cast<__mmask16>(chosen), _mm512_loadu_si512(in));
         _mm512_mask_storeu_epi32(out, first16(count), v);
     }
@@ -188,7 +188,7 @@ struct Group<uint32_t> {
 template <>
 struct Group<uint64_t> {
     static constexpr int kSize = 8;
-    RL_INLINE void compress(uint64_t* out, const uint64_t* in, unsigned chosen, int count) {
+    RL_INLINE void compress(uint64_t* out, const uint64_t*, const uint64_t* in, unsigned chosen, int count) {
         const __m512i v = _mm512_maskz_compress_epi64(static_cast<__mmask8>(chosen), _mm512_loadu_si512(in));
         _mm512_mask_storeu_epi64(out, static_cast<__mmask8>(first16(count)), v);
     }
@@ -203,41 +203,65 @@ struct Group<uint64_t> {
 RL_INLINE __m256i first8(int n) {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
-// Returns the indices of the selected lanes of eight, without gaps between them.
-RL_INLINE __m256i chosen8(unsigned chosen) {
-    const uint64_t bytes = _pdep_u64(chosen, 0x0101010101010101) * 0xff;
-    return _mm256_cvtepu8_epi32(
-        _mm_cvtsi64_si128(static_cast<long long>(_pext_u64(0x0706050403020100, bytes))));
-}
-// Returns, for each selected lane, the number of selected lanes before it.
-RL_INLINE __m256i rank8(unsigned chosen) {
-    const uint64_t bytes = _pdep_u64(0x0706050403020100, _pdep_u64(chosen, 0x0101010101010101) * 0xff);
+// For each choice of eight lanes, a byte for each lane. `chosen` holds the numbers of the chosen lanes without gaps, and
+// `rank` holds at each chosen lane the number of chosen lanes before it. Tables, because the instructions that compute these
+// bytes, pdep and pext, take hundreds of cycles on some processors.
+struct LanesOfEight {
+    uint64_t chosen[256] = {}, rank[256] = {};
+
+    constexpr LanesOfEight() {
+        for (unsigned bits = 0; bits < 256; ++bits) {
+            uint64_t count = 0;
+            for (unsigned lane = 0; lane < 8; ++lane) {
+                if (!(bits >> lane & 1)) continue;
+                chosen[bits] |= uint64_t{lane} << 8 * count;
+                rank[bits] |= count << 8 * lane;
+                ++count;
+            }
+        }
+    }
+};
+constexpr LanesOfEight kLanesOfEight;
+
+RL_INLINE __m256i widen(uint64_t bytes) {
     return _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<long long>(bytes)));
 }
+// Returns a mask of the chosen lanes.
 RL_INLINE __m256i lanes8(unsigned chosen) {
-    const uint64_t bytes = _pdep_u64(chosen, 0x0101010101010101) * 0xff;
-    return _mm256_cvtepi8_epi32(_mm_cvtsi64_si128(static_cast<long long>(bytes)));
+    const __m256i bit = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+    return _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(static_cast<int>(chosen)), bit), bit);
 }
+RL_INLINE void store8(void* out, __m256i v) { _mm256_storeu_si256(static_cast<__m256i*>(out), v); }
+
+// Stores with a mask are slow on some processors. Where the memory suffices, whole vectors are stored: elements behind the
+// chosen ones are overwritten by the next group.
 template <>
 struct Group<uint32_t> {
     static constexpr int kSize = 8;
-    RL_INLINE void compress(uint32_t* out, const uint32_t* in, unsigned chosen, int count) {
-        const __m256i v = _mm256_permutevar8x32_epi32(part(in, 0), chosen8(chosen));
-        _mm256_maskstore_epi32(reinterpret_cast<int*>(out), first8(count), v);
+    RL_INLINE void compress(uint32_t* out, const uint32_t* end, const uint32_t* in, unsigned chosen,
+                            int count) {
+        const __m256i v = _mm256_permutevar8x32_epi32(part(in, 0), widen(kLanesOfEight.chosen[chosen]));
+        if (end - out >= 8) store8(out, v);
+        else _mm256_maskstore_epi32(reinterpret_cast<int*>(out), first8(count), v);
     }
     RL_INLINE void expand(uint32_t* out, const uint32_t* in, unsigned chosen, int count) {
         const __m256i v = _mm256_maskload_epi32(reinterpret_cast<const int*>(in), first8(count));
-        _mm256_maskstore_epi32(reinterpret_cast<int*>(out), lanes8(chosen),
-                               _mm256_permutevar8x32_epi32(v, rank8(chosen)));
+        const __m256i spread = _mm256_permutevar8x32_epi32(v, widen(kLanesOfEight.rank[chosen]));
+        store8(out, _mm256_blendv_epi8(part(out, 0), spread, lanes8(chosen)));
     }
 };
 template <>
 struct Group<uint64_t> {  // processed as twice as many lanes of half the width
     static constexpr int kSize = 4;
-    RL_INLINE unsigned twice(unsigned chosen) { return _pdep_u32(chosen, 0x55) * 3; }
-    RL_INLINE void compress(uint64_t* out, const uint64_t* in, unsigned chosen, int count) {
-        Group<uint32_t>::compress(reinterpret_cast<uint32_t*>(out), reinterpret_cast<const uint32_t*>(in),
-                                  twice(chosen), 2 * count);
+    // Repeats each of four bits.
+    RL_INLINE unsigned twice(unsigned chosen) {
+        const unsigned apart = (chosen | chosen << 2) & 0x33, single = (apart | apart << 1) & 0x55;
+        return single * 3;
+    }
+    RL_INLINE void compress(uint64_t* out, const uint64_t* end, const uint64_t* in, unsigned chosen,
+                            int count) {
+        Group<uint32_t>::compress(reinterpret_cast<uint32_t*>(out), reinterpret_cast<const uint32_t*>(end),
+                                  reinterpret_cast<const uint32_t*>(in), twice(chosen), 2 * count);
     }
     RL_INLINE void expand(uint64_t* out, const uint64_t* in, unsigned chosen, int count) {
         Group<uint32_t>::expand(reinterpret_cast<uint32_t*>(out), reinterpret_cast<const uint32_t*>(in),
@@ -262,14 +286,23 @@ RL_INLINE int64_t each_group(const uint64_t* words, int64_t n, Each each) {
     return i;
 }
 
+// Returns the number of selected elements.
+RL_INLINE int64_t count_of(const uint64_t* words, int64_t n) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; i += 64) count += __builtin_popcountll(words[i / 64]);
+    return count;
+}
+
 template <class T>
 void compress_elements(T* out, const T* in, const uint64_t* words, int64_t n) {
     int64_t i = 0;
-    if constexpr (Group<T>::kSize > 0)
+    if constexpr (Group<T>::kSize > 0) {
+        const T* const end = out + count_of(words, n);
         i = each_group<Group<T>::kSize>(words, n, [&](int64_t at, unsigned chosen, int count) {
-            Group<T>::compress(out, in + at, chosen, count);
+            Group<T>::compress(out, end, in + at, chosen, count);
             out += count;
         });
+    }
     each_bit(words + i / 64, n - i, [&](int64_t at) { *out++ = in[i + at]; });
 }
 template <class T>
@@ -319,6 +352,17 @@ void numbers(int64_t* out, const uint64_t* words, int64_t first, int64_t n) {
         const __m512i all = _mm512_add_epi64(_mm512_set1_epi64(first + at), lanes);
         const __m512i v = _mm512_maskz_compress_epi64(static_cast<__mmask8>(chosen), all);
         _mm512_mask_storeu_epi64(out, static_cast<__mmask8>(first16(count)), v);
+        out += count;
+    });
+#else
+    const int64_t* const end = out + count_of(words, n);
+    i = each_group<8>(words, n, [&](int64_t at, unsigned chosen, int count) {
+        const __m256i lanes = widen(kLanesOfEight.chosen[chosen]), start = _mm256_set1_epi64x(first + at);
+        alignas(32) int64_t group[8];
+        int64_t* const to = end - out >= 8 ? out : group;
+        store8(to, _mm256_add_epi64(start, _mm256_cvtepu32_epi64(_mm256_castsi256_si128(lanes))));
+        store8(to + 4, _mm256_add_epi64(start, _mm256_cvtepu32_epi64(_mm256_extracti128_si256(lanes, 1))));
+        if (to == group) __builtin_memcpy(out, group, sizeof(int64_t) * static_cast<size_t>(count));
         out += count;
     });
 #endif

@@ -89,6 +89,10 @@ struct SomeOf {
 template <class T>
 RL_INLINE Vec<State<T>> widened_at(const T* x) {
     constexpr int kL = kLanes<State<T>>;
+#if !defined(__AVX512F__)
+    // The compiler converts the halves of the vector separately.
+    if constexpr (std::is_same_v<T, float>) return (Vec<double>)_mm256_cvtps_pd(_mm_loadu_ps(x));
+#endif
     if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
         typename SomeOf<T, kL>::type v;
         __builtin_memcpy(&v, x, sizeof v);
@@ -141,24 +145,24 @@ RL_INLINE Vec<int64_t> in_range(Vec<double> v) {
     return fits;
 }
 
-// Computes the results of `count` vectors, beginning with the state `carried`, and sets `carried` to the last
-// state. Each vector is scanned independently of the vectors before it, and then combined with their state. Returns
+// Computes the results of `count` vectors, beginning with the state in all lanes of `carried`, and sets `carried` to the
+// last state. Each vector is scanned independently of the vectors before it, and then combined with their state. Returns
 // false and writes nothing if this order of operations would change a result by more than rounding.
 template <class Op, int count, class T>
-RL_INLINE bool scan_vectors(T* y, const T* x, State<T>& carried) {
+RL_INLINE bool scan_vectors(T* y, const T* x, Vec<State<T>>& carried) {
     using S = State<T>;
     constexpr int kL = kLanes<S>;
     const S start = S(Op::kStart);
     Vec<S> results[count];
     Vec<int64_t> fits = broadcast(int64_t(-1));
-    S last = carried;
+    Vec<S> last = carried;
     for (int k = 0; k < count; ++k) {
         Vec<S> v = widened_at(x + k * kL);
         v = Op::join(v, moved_up<1>(v, start));
         v = Op::join(v, moved_up<2>(v, start));
         if constexpr (kL > 4) v = Op::join(v, moved_up<4>(v, start));
-        results[k] = Op::join(v, broadcast(last));
-        last = Op::join(last, v[kL - 1]);
+        results[k] = Op::join(v, last);
+        last = Op::join(last, __builtin_shuffle(v, broadcast(int64_t{kL - 1})));
         // Only float64 is checked, because products of a few floats stay in the range of double.
         if constexpr (std::is_same_v<T, double>) fits &= in_range<Op>(v) & in_range<Op>(results[k]);
     }
@@ -184,11 +188,17 @@ void scan_row(T* y, const T* x, int64_t n) {
     if constexpr (!kIsComplex<T>) {
         constexpr int kVectors = std::is_same_v<T, double> ? 4 : 1;  // processed together
         constexpr int64_t kStep = kVectors * kLanes<State<T>>;
+        Vec<State<T>> last = broadcast(carried);
         while (i + kStep <= n) {
-            if (scan_vectors<Op, kVectors>(y + i, x + i, carried)) [[likely]]
+            if (scan_vectors<Op, kVectors>(y + i, x + i, last)) [[likely]] {
                 i += kStep;
-            else one_by_one(i + kStep);
+            } else {
+                carried = last[0];
+                one_by_one(i + kStep);
+                last = broadcast(carried);
+            }
         }
+        carried = last[0];
     }
     one_by_one(n);
 }
