@@ -332,7 +332,8 @@ def _distance(
 ) -> float:
     """Return the distance of derivatives from the range between the slopes, relative to the largest slope.
 
-    A missing derivative counts as 0. A derivative that equals the one in `other` is left out if its slopes are not finite.
+    A missing derivative counts as 0. A derivative that equals the one in `other` is left out if it or its slopes are not
+    finite.
     `partly` leaves out derivatives that are not finite.
     """
     if len(given) != len(sides):
@@ -349,8 +350,10 @@ def _from_sides(
     value = np.zeros_like(left) if record is None else record.array.astype(complex)
     if value.shape != left.shape:
         return float("inf")
-    same = other is not None and other.array.shape == value.shape and other.array == value
-    undecided = same & ~(np.isfinite(left) & np.isfinite(right))
+    same = np.zeros(value.shape, dtype=bool)
+    if other is not None and other.array.shape == value.shape:
+        same |= (other.array == value) | (np.isnan(other.array) & np.isnan(value))
+    undecided = same & ~(np.isfinite(left) & np.isfinite(right) & np.isfinite(value))
     if undecided.all():
         return 0.0
     known = ~undecided & (np.isfinite(value) | (not partly))

@@ -366,6 +366,10 @@ def test_results_without_slopes_are_left_out_if_the_libraries_agree() -> None:
     assert slopes._distance([right, zero], [wrong, zero], sides) == 0
     assert slopes._distance([wrong, zero], [right, zero], sides) > 0.1
     assert slopes._distance([right, zero], [wrong, right], sides) == np.inf
+    # Derivatives that are not finite in both libraries are left out, too, although the slopes are finite.
+    nan = record([np.nan], "float64")
+    assert slopes._distance([right, nan], [wrong, nan], [(slope, slope)] * 2) == 0
+    assert slopes._distance([right, nan], [wrong, zero], [(slope, slope)] * 2) == np.inf
 
 
 def test_only_cuts_of_values_with_derivatives_count() -> None:
