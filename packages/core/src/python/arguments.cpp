@@ -91,6 +91,7 @@ bool numpy_scalar(PyObject* o, Scalar& out) {
 
 // Whether an object can be an element of a list of integers. If not, another signature may accept it.
 bool may_be_item(PyObject* o) {
+    if (PyLong_CheckExact(o)) return true;
     if (PyBool_Check(o) || PyFloat_Check(o)) return false;
     if (!is_tensor(o)) return true;
     const Tensor& t = unwrap(o);
@@ -99,6 +100,7 @@ bool may_be_item(PyObject* o) {
 
 // Whether an object can be a single integer argument. A tensor must be 0-d.
 bool may_be_int(const ArgSpec& spec, PyObject* o) {
+    if (PyLong_CheckExact(o)) return true;
     if (!may_be_item(o)) return false;
     return !is_tensor(o) || (unwrap(o).dim() == 0 && !(spec.flags & ArgSpec::kNumber));
 }
@@ -410,7 +412,9 @@ bool Parser::bind(const char* name, const Signature& s, PyObject* self, PyObject
             uint32_t begin = num_ints_;
             for (; at < nargs; ++at) {
                 int64_t v;
-                if (PyBool_Check(args[at]) || PyFloat_Check(args[at]) || !to_int(args[at], v)) {
+                const bool refused =
+                    !PyLong_CheckExact(args[at]) && (PyBool_Check(args[at]) || PyFloat_Check(args[at]));
+                if (refused || !to_int(args[at], v)) {
                     failure = {Failure::Type, i, static_cast<int>(at), args[at]};
                     return false;
                 }
