@@ -14,7 +14,8 @@ class Options:
     """The parsed command line.
 
     module, peer: import names of the libraries. python, peer_python: the interpreters for `import` and `size`, so that each
-    library can have its own environment. other_python: the interpreter with the other build for `against`.
+    library can have its own environment. other_python, rows: the interpreter with the other build for `against`, and the
+    suite whose rows are compared.
     """
 
     module: str = "rushlight"
@@ -27,6 +28,7 @@ class Options:
     python: str = sys.executable
     peer_python: str = sys.executable
     other_python: str | None = None
+    rows: str = "overhead"
     profiler: str = "rushlight_profiler"
     build_times: Path = Path("dist/build-times.json")
 

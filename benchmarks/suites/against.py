@@ -1,4 +1,4 @@
-"""against: the overhead rows with this build of the library against another build, usually an older one.
+"""against: the rows of `overhead` or `ops` with this build of the library against another build, usually an older one.
 
 Each build has its own environment. In every round a fresh process of each is started, and their blocks are interleaved, so
 that a slow machine slows both. Two processes never run at exactly the same speed, even of one build (address layout, hash
@@ -19,7 +19,7 @@ from ..environment import confined
 from ..harness import Plan, Subject, compare, interleave
 from ..options import Options
 from ..report import table
-from ..rows import Row, overhead
+from ..rows import Row, ops, overhead
 from ..worker import Remote, Worker
 
 MEAN_LIMIT = 1.02  # the interval of the geometric mean must reach down to this
@@ -35,7 +35,10 @@ def run(options: Options) -> dict[str, Any]:
             "suite": "against",
             "problem": "--other-python is missing: the interpreter of the other build",
         }
-    rows = [row for row in overhead.ROWS if options.match in row.name]
+    known: dict[str, Sequence[Row]] = {"overhead": overhead.ROWS, "ops": ops.ROWS}
+    if options.rows not in known:
+        raise ValueError(f"no such rows: {options.rows!r} (choose from {', '.join(known)})")
+    rows = [row for row in known[options.rows] if options.match in row.name]
     if not rows:
         raise ValueError(f"no row's name contains {options.match!r}")
     clock = options.clock_for(1)

@@ -52,7 +52,8 @@ void coalesce(PointwisePlan& plan) {
     }
     if (kept == 0) {
         plan.sizes[0] = 1;
-        for (int i = 0; i < plan.num_operands; ++i) plan.strides[i][0] = 0;
+        for (int i = 0; i < plan.num_operands; ++i)
+            plan.strides[i][0] = static_cast<int64_t>(itemsize(plan.dtype[i]));
         kept = 1;
     }
     plan.ndim = kept;

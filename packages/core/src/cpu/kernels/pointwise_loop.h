@@ -1,5 +1,5 @@
-// Makes the loops of one operator from a functor on elements. Included by kernel files only: Note [Kernels compiled
-// twice].
+// Makes the loops of one operator from a functor on elements: the elements of a row of the output, and those of each input
+// that is not constant, must be adjacent. Included by kernel files only: Note [Kernels compiled twice].
 #pragma once
 
 #include <type_traits>
@@ -27,6 +27,46 @@ struct Anything {
     void operator()(G) const {}
 };
 
+// Computes a row of n elements. `data` has the address of the output, then those of the inputs.
+using Pass = void (*)(const void* functor, char* const* data, int64_t n);
+
+// The loops over rows are the same for all operators. They are not inlined, so that they take no registers from the loops
+// over elements.
+[[gnu::noinline, maybe_unused]] void each_row(Pass pass, const void* functor, int operands, char* const* data,
+                                              int64_t n, const int64_t* row_strides, int64_t rows) {
+    char* row[kMaxOperands];
+    for (int i = 0; i < operands; ++i) row[i] = data[i];
+    for (;;) {
+        pass(functor, row, n);
+        if (--rows <= 0) return;
+        for (int i = 0; i < operands; ++i) row[i] += row_strides[i];
+    }
+}
+
+// Computes rows in blocks, in which the values of constant inputs are repeated.
+[[gnu::noinline, maybe_unused]] void repeat_constants(Pass pass, const void* functor, int operands,
+                                                      const int64_t* itemsizes, char* const* data,
+                                                      const int64_t* strides, int64_t n,
+                                                      const int64_t* row_strides, int64_t rows) {
+    constexpr int64_t kBlock = 64;
+    alignas(64) char repeated[kMaxOperands][kBlock * 16];
+    char* block[kMaxOperands];
+    for (int64_t r = 0; r < rows; ++r) {
+        for (int i = 0; i < operands; ++i) {
+            block[i] = data[i] + r * row_strides[i];
+            if (i == 0 || strides[i] != 0) continue;
+            const auto size = static_cast<size_t>(itemsizes[i]);
+            const auto count = static_cast<size_t>(n < kBlock ? n : kBlock);
+            for (size_t k = 0; k < count; ++k) __builtin_memcpy(repeated[i] + k * size, block[i], size);
+            block[i] = repeated[i];
+        }
+        for (int64_t begin = 0; begin < n; begin += kBlock) {
+            pass(functor, block, n - begin < kBlock ? n - begin : kBlock);
+            for (int i = 0; i < operands; ++i) block[i] += kBlock * strides[i];
+        }
+    }
+}
+
 // Note [Optional parts of a functor]
 // `moderate(values...)` returns whether operator() is valid for these values. `rare(values...)` computes the result
 // for other values, by a call that cannot be vectorised. `settled(result, values...)`, instead of moderate(), returns
@@ -36,63 +76,49 @@ struct Anything {
 // functor on the bits of half types, which are then not converted to float and back.
 template <class F, class R, class... In>
 struct Loop {
-    static constexpr int kInputs = sizeof...(In);
+    static constexpr int kOperands = 1 + sizeof...(In);
+    static constexpr int64_t kItemsizes[] = {sizeof(R), sizeof(In)...};
 
     static void run(char* const* data, const int64_t* strides, int64_t n, const int64_t* row_strides,
                     int64_t rows, const Scalar* params) {
         const F f(params);
-        run(f, data, strides, n, {row_strides, rows}, std::index_sequence_for<In...>{});
+        // Bit i is set if input i has the same value for all elements.
+        unsigned held = 0;
+        for (int i = 1; i < kOperands; ++i) held |= strides[i] == 0 ? 1u << (i - 1) : 0u;
+        if (const Pass pass = pass_of(held)) {
+            if (rows == 1) return pass(&f, data, n);
+            return each_row(pass, &f, kOperands, data, n, row_strides, rows);
+        }
+        repeat_constants(pass_of(0), &f, kOperands, kItemsizes, data, strides, n, row_strides, rows);
     }
 
   private:
-    struct Rows {
-        const int64_t* strides;
-        int64_t count;
-    };
-
-    template <size_t... I>
-    static void run(const F& f, char* const* data, const int64_t* s, int64_t n, Rows rows,
-                    std::index_sequence<I...> inputs) {
-        constexpr int64_t size[] = {static_cast<int64_t>(sizeof(In))...};
-        // Bit i is set if input i has the same value for all elements. Loops with constant inputs are compiled for two
-        // and three inputs of which only the first varies, and for two inputs of which only the first is constant.
-        unsigned held = ((s[1 + I] == 0 ? 1u << I : 0u) | ...);
-        bool dense =
-            s[0] == static_cast<int64_t>(sizeof(R)) && ((s[1 + I] == size[I] || s[1 + I] == 0) && ...);
-        if (dense && held == 0) return each_row<0>(f, data, n, rows, inputs);
-        if constexpr (kInputs == 2) {
-            if (dense && held == 1) return each_row<1>(f, data, n, rows, inputs);
+    // Passes with constant inputs are compiled for two and three inputs of which only the first varies, and for those in
+    // which only the first or only the last is constant. Returns null for other combinations.
+    static Pass pass_of(unsigned held) {
+        if (held == 0) return pass<0>;
+        if constexpr (kOperands == 3) {
+            if (held == 1) return pass<1>;
         }
-        if constexpr (kInputs == 2 || kInputs == 3) {
-            if (dense && held == 2) return each_row<2>(f, data, n, rows, inputs);
+        if constexpr (kOperands == 3 || kOperands == 4) {
+            if (held == 2) return pass<2>;
         }
-        if constexpr (kInputs == 3) {
-            if (dense && held == 4) return each_row<4>(f, data, n, rows, inputs);
-            if (dense && held == 6) return each_row<6>(f, data, n, rows, inputs);
+        if constexpr (kOperands == 4) {
+            if (held == 4) return pass<4>;
+            if (held == 6) return pass<6>;
         }
-        for (int64_t r = 0; r < rows.count; ++r) {
-            char* const out = data[0] + r * rows.strides[0];
-            const char* const in[] = {data[1 + I] + r * rows.strides[1 + I]...};
-            for (int64_t i = 0; i < n; ++i)
-                *reinterpret_cast<R*>(out + i * s[0]) =
-                    one(f, *reinterpret_cast<const In*>(in[I] + i * s[1 + I])...);
-        }
+        return nullptr;
     }
 
-    template <unsigned held, size_t... I>
-    static void each_row(const F& f, char* const* data, int64_t n, Rows rows,
-                         std::index_sequence<I...> inputs) {
-        char* row[] = {data[0], data[1 + I]...};
-        for (int64_t left = rows.count;;) {
-            pass<held>(f, row, n, inputs);
-            if (--left <= 0) return;
-            row[0] += rows.strides[0];
-            ((row[1 + I] += rows.strides[1 + I]), ...);
-        }
+    template <unsigned held>
+    static void pass(const void* functor, char* const* data, int64_t n) {
+        pass<held>(*static_cast<const F*>(functor), data, n, std::index_sequence_for<In...>{});
     }
-
+    // `f` is a copy, so the compiler knows that the output does not overlap it.
     template <unsigned held, size_t... I>
-    static void pass(const F& f, char* const* data, int64_t n, std::index_sequence<I...>) {
+    [[gnu::always_inline]] static void pass(const F f, char* const* data, int64_t n,
+                                            std::index_sequence<I...>) {
+        constexpr int kInputs = sizeof...(In);
         R* out = reinterpret_cast<R*>(data[0]);
         if constexpr (kInputs == 2 && held == 2 && requires(First in) { f.with_second(in, Anything{}); }) {
             const First* a = reinterpret_cast<const First*>(data[1]);
@@ -114,8 +140,8 @@ struct Loop {
             constexpr int64_t kBlock = 256;
             for (int64_t begin = 0; begin < n; begin += kBlock) {
                 int64_t end = begin + kBlock < n ? begin + kBlock : n;
-                bool moderate = true;
-                for (int64_t i = begin; i < end; ++i) moderate &= g.moderate(in[i]...);
+                Word moderate = kAll;
+                for (int64_t i = begin; i < end; ++i) moderate &= g.moderate(in[i]...) ? kAll : Word(0);
                 if (moderate) {
 #pragma GCC ivdep
                     for (int64_t i = begin; i < end; ++i) out[i] = g(in[i]...);
@@ -128,10 +154,11 @@ struct Loop {
             R results[kBlock];  // `out` may be an input, which rare() reads
             for (int64_t begin = 0; begin < n; begin += kBlock) {
                 const int64_t count = begin + kBlock < n ? kBlock : n - begin;
-                bool settled = true;
+                Word settled = kAll;
 #pragma GCC ivdep
                 for (int64_t i = 0; i < count; ++i) results[i] = g(in[begin + i]...);
-                for (int64_t i = 0; i < count; ++i) settled &= g.settled(results[i], in[begin + i]...);
+                for (int64_t i = 0; i < count; ++i)
+                    settled &= g.settled(results[i], in[begin + i]...) ? kAll : Word(0);
                 if (!settled) {
                     for (int64_t i = 0; i < count; ++i)
                         if (!g.settled(results[i], in[begin + i]...)) results[i] = g.rare(in[begin + i]...);
@@ -166,6 +193,11 @@ struct Loop {
         using type = T;
     };
     using First = typename Head<In...>::type;
+
+    // Whether all elements of a block pass a check is computed in words of the elements' size, because the compiler does
+    // not vectorise loops that combine bools.
+    using Word = std::conditional_t<sizeof(First) == 8, uint64_t, uint32_t>;
+    static constexpr Word kAll = ~Word(0);
 };
 
 template <class F, class R, class... In>
