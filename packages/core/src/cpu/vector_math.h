@@ -5,7 +5,7 @@
 //     for (int64_t i = 0; i < n; ++i) y[i] = math::exp(x[i]);
 //
 // Largest errors found, in units in the last place (float / double): exp 1.03 / 0.99, exp2 0.99 / 1.0, expm1 1.6 /
-// 1.7, log 0.85 / 0.73, log1p 1.5 / 1.5, tanh 2.4 / 2.4, erf 1.1 / 1.0, sigmoid 2.6 / 2 (where
+// 1.7, log 0.85 / 0.73, log2 1.1 / 0.98, log10 0.98 / 0.88, log1p 1.5 / 1.5, tanh 2.4 / 2.4, erf 1.1 / 1.0, sigmoid 2.6 / 2 (where
 // the sigmoid is below 1e-38, the result is 0). For infinities, NaN, zeros and subnormal numbers, the results equal the
 // results of C's functions. The polynomials are minimax fits made for this file. Compilers generate vector code with -O3
 // -fopenmp-simd -fno-math-errno -fno-trapping-math (and, for AVX-512, -mprefer-vector-width=512). None of these options
@@ -49,6 +49,7 @@ template <> struct Traits<float> {
     static constexpr float kRound = 0x1.8p23f;  // adding this rounds to an integer, which is in the low bits
     static constexpr float kLn2High = 0x1.62e4p-1f;  // has so few bits that products with exponents are exact
     static constexpr float kLn2Low = 0x1.7f7d1cp-20f;
+    static constexpr float kLog2High = 0x1.344p-2f, kLog2Low = 0x1.3509f8p-18f;  // the same of log10(2)
     static constexpr float kExpLow = -104.f, kExpHigh = 89.f;  // exp is 0 and infinity beyond these
     static constexpr float kTanhHigh = 10.f;  // tanh is 1 beyond this
     static constexpr float kSmallest = 0x1p-126f, kLargest = 0x1.fffffep127f;
@@ -61,6 +62,7 @@ template <> struct Traits<double> {
     static constexpr double kRound = 0x1.8p52;
     static constexpr double kLn2High = 0x1.62e42fefap-1;
     static constexpr double kLn2Low = 0x1.cf79abc9e3b3ap-40;
+    static constexpr double kLog2High = 0x1.34413509f6000p-2, kLog2Low = 0x1.9fef311f12b36p-42;
     static constexpr double kExpLow = -746., kExpHigh = 710.;
     static constexpr double kTanhHigh = 20.;
     static constexpr double kSmallest = 0x1p-1022, kLargest = 0x1.fffffffffffffp1023;
@@ -116,14 +118,64 @@ RL_MATH float log_reduced(float f, float e) {
     float tail = fma(f * square, p, e * Traits<float>::kLn2Low);
     return fma(e, Traits<float>::kLn2High, f + fma(-0.5f, square, tail));
 }
+RL_MATH double log_series(double z) {
+    return polynomial(z, 6.66666666666673513e-01, 3.99999999994111011e-01, 2.85714287432618008e-01,
+                      2.22221984760580860e-01, 1.81835697364467280e-01, 1.53139033251417367e-01,
+                      1.47975070132437603e-01);
+}
 RL_MATH double log_reduced(double f, double e) {
     // With s = f / (2 + f): log(1 + f) = 2 s + s^3 p(s^2), arranged so that f itself is added last.
     double s = f / (2 + f), half_square = 0.5 * f * f, z = s * s;
-    double p = z * polynomial(z, 6.66666666666673513e-01, 3.99999999994111011e-01, 2.85714287432618008e-01,
-                              2.22221984760580860e-01, 1.81835697364467280e-01, 1.53139033251417367e-01,
-                              1.47975070132437603e-01);
-    double tail = fma(s, half_square + p, e * Traits<double>::kLn2Low);
+    double tail = fma(s, half_square + z * log_series(z), e * Traits<double>::kLn2Low);
     return fma(e, Traits<double>::kLn2High, f - (half_square - tail));
+}
+
+// The numbers in x = 2^exponent (1 + f), where 1 + f is in [sqrt(1/2), sqrt(2)].
+template <class T> struct Scaled {
+    T f, exponent;
+};
+template <class T>
+RL_MATH Scaled<T> scale_for_log(T x) {
+    using Tr = Traits<T>;
+    using Int = typename Tr::Int;
+    bool subnormal = x < Tr::kSmallest;
+    T scaled = subnormal ? x * power_of_two<T>(Tr::kMantissa + 1) : x;
+    Int bits = __builtin_bit_cast(Int, scaled);
+    // The exponent stays biased and therefore positive, because AVX2 can neither shift nor convert signed 64-bit integers.
+    Int biased =
+        (bits - __builtin_bit_cast(Int, Tr::kHalfRoot) + (Tr::kBias << Tr::kMantissa)) >> Tr::kMantissa;
+    T f = __builtin_bit_cast(T, Int(bits - (biased << Tr::kMantissa) + (Tr::kBias << Tr::kMantissa))) - T(1);
+    constexpr T kOne = T(Int(1) << Tr::kMantissa);  // its last bit has the value 1
+    T exponent = __builtin_bit_cast(T, Int(biased | __builtin_bit_cast(Int, kOne))) -
+                 (kOne + T(Tr::kBias) + (subnormal ? T(Tr::kMantissa + 1) : T(0)));
+    return {f, exponent};
+}
+// Returns y, a logarithm of x, or the logarithm of an x that is not a positive finite number.
+template <class T>
+RL_MATH T log_or_end(T x, T y) {
+    y = x > Traits<T>::kLargest ? x : y;
+    y = x == T(0) ? -__builtin_inf() : y;
+    return x >= T(0) ? y : T(__builtin_nan(""));
+}
+
+// Returns log(1 + f) - f for 1 + f in [sqrt(1/2), sqrt(2)].
+RL_MATH float log_tail(float f) {
+    float square = f * f;
+    float p = polynomial(f, 3.333331673e-01f, -2.500081037e-01f, 2.000228593e-01f, -1.662455478e-01f,
+                         1.418119972e-01f, -1.312875641e-01f, 1.288159667e-01f, -7.859544001e-02f);
+    return fma(-0.5f, square, f * square * p);
+}
+RL_MATH double log_tail(double f) {
+    double s = f / (2 + f), half_square = 0.5 * f * f, z = s * s;
+    return fma(s, half_square + z * log_series(z), -half_square);
+}
+// Returns exponent * (whole + whole_low) + log(1 + f) * (factor + factor_low). `whole` has so few bits that its products with
+// exponents are exact.
+template <class T>
+RL_MATH T log_times(T f, T exponent, T whole, T whole_low, T factor, T factor_low) {
+    const T large = exponent * whole, product = f * factor, product_low = fma(f, factor, -product);
+    const T sum = large + product, sum_low = (large - sum) + product + product_low;
+    return sum + fma(log_tail(f), factor, fma(f, factor_low, fma(exponent, whole_low, sum_low)));
 }
 
 RL_MATH float erf_small(float x) {  // |x| <= 1
@@ -178,23 +230,23 @@ RL_MATH T expm1(T x) {
 
 template <class T>
 RL_MATH T log(T x) {
+    const auto [f, exponent] = detail::scale_for_log(x);
+    return detail::log_or_end(x, detail::log_reduced(f, exponent));
+}
+template <class T>
+RL_MATH T log2(T x) {
+    constexpr double kFactor = 1.4426950408889634, kFactorLow = 2.0355273740931033e-17;
+    constexpr T kHigh = T(kFactor), kLow = T((kFactor - double(kHigh)) + kFactorLow);
+    const auto [f, exponent] = detail::scale_for_log(x);
+    return detail::log_or_end(x, detail::log_times(f, exponent, T(1), T(0), kHigh, kLow));
+}
+template <class T>
+RL_MATH T log10(T x) {
     using Tr = detail::Traits<T>;
-    using Int = typename Tr::Int;
-    bool subnormal = x < Tr::kSmallest;
-    T scaled = subnormal ? x * detail::power_of_two<T>(Tr::kMantissa + 1) : x;
-    Int bits = __builtin_bit_cast(Int, scaled);
-    // 1 + f = scaled / 2^e is in [sqrt(1/2), sqrt(2)]. The exponent stays biased and therefore positive, because
-    // AVX2 can neither shift nor convert signed 64-bit integers.
-    Int biased =
-        (bits - __builtin_bit_cast(Int, Tr::kHalfRoot) + (Tr::kBias << Tr::kMantissa)) >> Tr::kMantissa;
-    T f = __builtin_bit_cast(T, Int(bits - (biased << Tr::kMantissa) + (Tr::kBias << Tr::kMantissa))) - T(1);
-    constexpr T kOne = T(Int(1) << Tr::kMantissa);  // its last bit has the value 1
-    T exponent = __builtin_bit_cast(T, Int(biased | __builtin_bit_cast(Int, kOne))) -
-                 (kOne + T(Tr::kBias) + (subnormal ? T(Tr::kMantissa + 1) : T(0)));
-    T y = detail::log_reduced(f, exponent);
-    y = x > Tr::kLargest ? x : y;
-    y = x == T(0) ? -__builtin_inf() : y;
-    return x >= T(0) ? y : T(__builtin_nan(""));
+    constexpr double kFactor = 0.4342944819032518, kFactorLow = 1.0983196502167651e-17;
+    constexpr T kHigh = T(kFactor), kLow = T((kFactor - double(kHigh)) + kFactorLow);
+    const auto [f, exponent] = detail::scale_for_log(x);
+    return detail::log_or_end(x, detail::log_times(f, exponent, Tr::kLog2High, Tr::kLog2Low, kHigh, kLow));
 }
 
 template <class T>

@@ -54,7 +54,7 @@ RL_LIBRARY(acosh)
 RL_LIBRARY(atanh)
 #undef RL_LIBRARY
 
-RL_HD inline double abs(Complex<double> z) { return std::hypot(z.re, z.im); }
+RL_HD inline double abs(Complex<double> z) { return hypot(z.re, z.im); }
 // Squares of floats are exact in double. The absolute value is infinite if a part is, even if the other part is NaN.
 RL_HD inline float abs(Complex<float> z) {
     double x = static_cast<double>(z.re), y = static_cast<double>(z.im);
@@ -109,8 +109,6 @@ RL_HD_CALL inline Complex<T> sigmoid(Complex<T> z) {
     RL_HD_CALL inline Complex<T> fast_##name(Complex<T> z) { \
         return name(z);                                      \
     }
-RL_SAME(log2)
-RL_SAME(log10)
 RL_SAME(asin)
 RL_SAME(acos)
 RL_SAME(atan)

@@ -65,18 +65,9 @@ RL_HD inline float fast_atanh(float x) {
     return std::copysign(static_cast<float>(0.5 * log1p(2 * a / (1 - a))), x);
 }
 
-RL_HD inline float fast_log2(float x) {
-    return static_cast<float>(log(static_cast<double>(x)) * 1.4426950408889634);
-}
-RL_HD inline float fast_log10(float x) {
-    return static_cast<float>(log(static_cast<double>(x)) * 0.4342944819032518);
-}
-
 RL_HD inline float fast_erfc(float x) {
-    double z = static_cast<double>(x), a = std::fabs(z);
-    a = a > 40 ? 40 : a;  // 0 for larger a
-    double tail = exp(-a * a) * erfcx_positive(a);
-    return static_cast<float>(z < 0 ? 2 - tail : tail);
+    double tail = quick_erfc(std::fabs(static_cast<double>(x)));
+    return static_cast<float>(x < 0 ? 2 - tail : tail);
 }
 RL_HD inline float fast_erfinv(float x) {
     double z = static_cast<double>(x);
@@ -90,13 +81,14 @@ RL_HD inline double polynomial(double x, double first, double second, C... other
     return polynomial(x, first * x + second, others...);
 }
 
-/// The inverse of erf, computed in double: M. J. Wichura, "Algorithm AS 241: The percentage points of the normal
-/// distribution", 1988. It has three rational functions, one around 0 and two for the tails. All of them are evaluated, so
-/// that loops can be vectorised.
-RL_HD inline double fast_erfinv(double x) {
-    const double q = 0.5 * x, tail = 0.5 - std::abs(q);
+constexpr double kCentre = 0.425;
+/// Returns the inverse x of ndtr at p, in double, divided by q = p - 1/2 if |q| <= kCentre and otherwise by the sign of q:
+/// M. J. Wichura, "Algorithm AS 241: The percentage points of the normal distribution", 1988. `tail` must be the smaller of
+/// p and 1 - p. There are three rational functions, one around 1/2 and two for the tails. All of them are evaluated, so that
+/// loops can be vectorised.
+RL_HD inline double wichura(double q, double tail) {
     const double s = 0.180625 - q * q, r = sqrt(-log(tail)), t = r - 1.6, u = r - 5;
-    const bool centre = std::abs(q) <= 0.425, near = r <= 5;
+    const bool centre = std::abs(q) <= kCentre, near = r <= 5;
     double above = polynomial(s, 2.5090809287301226727e+3, 3.3430575583588128105e+4, 6.7265770927008700853e+4,
                               4.5921953931549871457e+4, 1.3731693765509461125e+4, 1.9715909503065514427e+3,
                               1.3314166789178437745e+2, 3.3871328727963666080);
@@ -121,11 +113,21 @@ RL_HD inline double fast_erfinv(double x) {
                    5.99832206555887937690e-1, 1.0);
     above = centre ? above : near ? near_above : far_above;
     below = centre ? below : near ? near_below : far_below;
+    return above / below;
+}
+RL_HD inline double fast_erfinv(double x) {
+    const double q = 0.5 * x, tail = 0.5 - std::abs(q);
     // The factor is a half of sqrt(1/2). q is not used, because half of a subnormal number may be rounded.
-    const double y = (centre ? x : std::copysign(2.0, x)) * (above / below) * 0.35355339059327376220;
+    const double y =
+        (std::abs(q) <= kCentre ? x : std::copysign(2.0, x)) * wichura(q, tail) * 0.35355339059327376220;
     return tail == 0 ? x * static_cast<double>(INFINITY) : y;
 }
-// For double, the functions of the C library.
+RL_HD inline double fast_ndtri(double p) {
+    const double q = p - 0.5, tail = p < 0.5 ? p : 1 - p;
+    const double y = (std::abs(q) <= kCentre ? q : std::copysign(1.0, q)) * wichura(q, tail);
+    return tail == 0 ? std::copysign(static_cast<double>(INFINITY), q) : y;
+}
+// The functions of double.
 #define RL_OF_DOUBLE(fast, function) \
     RL_HD inline double fast(double x) { return function(x); }
 RL_OF_DOUBLE(fast_atan, atan)
@@ -134,11 +136,9 @@ RL_OF_DOUBLE(fast_acos, acos)
 RL_OF_DOUBLE(fast_cosh, cosh)
 RL_OF_DOUBLE(fast_sinh, sinh)
 RL_OF_DOUBLE(fast_atanh, atanh)
-RL_OF_DOUBLE(fast_log2, log2)
-RL_OF_DOUBLE(fast_log10, log10)
 RL_OF_DOUBLE(fast_erfc, erfc)
 #undef RL_OF_DOUBLE
-RL_HD inline double fast_atan2(double y, double x) { return std::atan2(y, x); }
+RL_HD inline double fast_atan2(double y, double x) { return atan2(y, x); }
 
 }  // namespace math
 }  // namespace

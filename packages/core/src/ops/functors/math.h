@@ -10,6 +10,7 @@
 #include "rushlight/scalar.h"
 
 #if !defined(__CUDACC__)
+#include "cpu/vector_double.h"
 #include "cpu/vector_power.h"
 #include "cpu/vector_trigonometry.h"
 #endif
@@ -37,18 +38,21 @@ RL_OWN(erf)
 RL_OWN(sin)
 RL_OWN(cos)
 RL_OWN(tan)
-RL_LIBRARY(log2)
-RL_LIBRARY(log10)
+RL_OWN(log2)
+RL_OWN(log10)
+// Ours for double only.
+RL_OWN(asin)
+RL_OWN(acos)
+RL_OWN(atan)
+RL_OWN(atan2)
+RL_OWN(sinh)
+RL_OWN(cosh)
+RL_OWN(atanh)
+RL_OWN(erfc)
+RL_OWN(hypot)
 RL_LIBRARY(sqrt)
-RL_LIBRARY(asin)
-RL_LIBRARY(acos)
-RL_LIBRARY(atan)
-RL_LIBRARY(sinh)
-RL_LIBRARY(cosh)
 RL_LIBRARY(asinh)
 RL_LIBRARY(acosh)
-RL_LIBRARY(atanh)
-RL_LIBRARY(erfc)
 RL_LIBRARY(floor)
 RL_LIBRARY(ceil)
 RL_LIBRARY(trunc)
@@ -59,32 +63,6 @@ RL_LIBRARY(nearbyint)
 template <class T>
 RL_HD inline T sigmoid(T x) {
     return T(1) / (T(1) + exp(-x));
-}
-
-/// The inverse of erf. It is computed in double for both types, by Halley's method. The first approximation is accurate
-/// to three digits: Winitzki, A handy approximation for the error function and its inverse, 2008.
-template <class T>
-RL_HD inline T erfinv(T value) {
-    constexpr double kTwoOverRootPi = 1.1283791670955126, kA = 0.147;
-    double x = static_cast<double>(value), magnitude = std::abs(x);
-    if (!(magnitude < 1)) return magnitude == 1 ? static_cast<T>(x * INFINITY) : static_cast<T>(NAN);
-    double y;
-    if (magnitude < 0.5) {
-        double s = x * x;
-        y = x *
-            (0.886226925452758 + s * (0.232013666534654 + s * (0.127556175305598 + s * 0.0865521292415475)));
-    } else {
-        double l = std::log1p(-x * x), h = 2 / (3.141592653589793 * kA) + l / 2;
-        y = std::copysign(std::sqrt(std::sqrt(h * h - l / kA) - h), x);
-    }
-    for (int step = 0; step < 2; ++step) {
-        // Near -1 and 1, the error is computed from the complements of x and erf(y), so that no digits cancel.
-        double error =
-            magnitude < 0.5 ? std::erf(y) - x : (1 - magnitude - std::erfc(std::abs(y))) * (x < 0 ? -1 : 1);
-        double newton = error / (kTwoOverRootPi * std::exp(-y * y));
-        y -= newton / (1 + y * newton);
-    }
-    return static_cast<T>(y);
 }
 
 /// Whether x is in the range for which the functions sin, cos and tan above are valid.

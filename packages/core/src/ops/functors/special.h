@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ops/functors/airy_math.h"
+#include "ops/functors/elementary_float.h"
 #include "ops/functors/gamma_math.h"
 #include "ops/functors/special_float.h"
 
@@ -40,7 +41,7 @@ RL_SPECIAL_OVERLOADED(SpecialNdtr, ndtr)
 RL_SPECIAL_OVERLOADED(SpecialI1, i1)
 RL_SPECIAL_OVERLOADED(SpecialI1e, i1e)
 RL_SPECIAL_OVERLOADED(SpecialErfcx, erfcx)
-RL_SPECIAL_OVERLOADED(SpecialNdtri, ndtri)
+RL_SPECIAL_OVERLOADED(SpecialNdtri, fast_ndtri)
 RL_SPECIAL_OVERLOADED(SpecialLogNdtr, log_ndtr)
 #undef RL_SPECIAL_OVERLOADED
 

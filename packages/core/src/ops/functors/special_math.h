@@ -58,30 +58,12 @@ RL_SPECIAL double erfcx(double x) {
 }
 
 /// The normal distribution function.
-RL_SPECIAL double ndtr(double x) { return 0.5 * std::erfc(-x * kRootHalf); }
+RL_HD inline double ndtr(double x) { return 0.5 * erfc(-x * kRootHalf); }
 
 /// The logarithm of ndtr. The lower tail is computed from erfcx, because ndtr underflows there.
 RL_SPECIAL double log_ndtr(double x) {
     if (x < -1) return std::log(erfcx(-x * kRootHalf) * 0.5) - x * x * 0.5;
     return std::log1p(-0.5 * std::erfc(x * kRootHalf));
-}
-
-/// Returns the number x for which ndtr(x) = p. The first approximation is from M. Abramowitz and I. Stegun, "Handbook
-/// of mathematical functions", 26.2.23. It is improved by Halley's method on the logarithm, which converges even far in
-/// the tail.
-RL_SPECIAL double ndtri(double p) {
-    if (!(p > 0 && p < 1)) return p == 0 ? -kInfinity : p == 1 ? kInfinity : static_cast<double>(NAN);
-    if (p > 0.25 && p < 0.75) return erfinv(2 * p - 1) / kRootHalf;
-    double tail = p < 0.5 ? p : 1 - p, log_tail = std::log(tail), t = std::sqrt(-2 * log_tail);
-    double x =
-        t - (2.515517 + t * (0.802853 + t * 0.010328)) / (1 + t * (1.432788 + t * (0.189269 + t * 0.001308)));
-    for (int step = 0; step < 2; ++step) {
-        double ratio = 0.7978845608028654 / erfcx(x * kRootHalf);  // the density divided by the tail beyond x
-        double error = std::log(erfcx(x * kRootHalf) * 0.5) - x * x * 0.5 - log_tail;
-        double newton = -error / ratio;
-        x -= newton / (1 - 0.5 * newton * (ratio - x));
-    }
-    return p < 0.5 ? -x : x;
 }
 
 /// Returns e^-|x| I0(x), where I is the modified Bessel function of the first kind (DLMF 10.25).
