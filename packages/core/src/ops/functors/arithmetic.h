@@ -125,24 +125,38 @@ struct DivTrunc {
     }
 };
 
-// For float, the remainder of a quotient in double is exact: the fraction of the quotient is at least 2^-24, and double has
-// enough digits for it after `kDigits` digits of the integer part. See Note [Optional parts of a functor].
-template <int kDigits>
-RL_HD inline bool near_in_size(float a, float b) {
-    return std::fabs(a) < std::fabs(b) * float(1 << kDigits) && std::fabs(b) < INFINITY;
+// Quotients of floating-point numbers. a - whole * b is exact for whole = trunc(a / b), if the quotient has fewer digits than
+// the type: it is a multiple of the unit of b, and smaller than b. If a / b is rounded up to an integer, the difference has
+// the opposite sign, and adding or subtracting b is exact too.
+template <class T>
+inline constexpr T kFarApart = sizeof(T) == 4 ? T(1 << 22) : T(int64_t(1) << 51);
+// Whether Division is valid.
+template <class T>
+RL_HD inline bool near_in_size(T a, T b) {
+    return (std::fabs(a) < std::fabs(b) * kFarApart<T>)&(std::fabs(b) < static_cast<T>(INFINITY));
 }
+template <class T>
 struct Division {
-    double whole;
-    float rest;  // has the sign of the dividend
-    RL_HD Division(float a, float b) {
-        const double x = static_cast<double>(a), y = static_cast<double>(b);
-        whole = math::trunc(x / y);
-        rest = std::copysign(static_cast<float>(x - whole * y), a);
+    T whole, rest;  // `rest` has the sign of the dividend
+    RL_HD Division(T a, T b) {
+        whole = math::trunc(a / b);
+        rest = std::fma(-whole, b, a);
+        const bool beyond = (rest != T(0)) & ((a < T(0)) != (rest < T(0)));
+        const T one = std::copysign(T(1), whole);
+        rest = std::copysign(beyond ? std::fma(one, b, rest) : rest, a);
+        whole -= beyond ? one : T(0);
     }
 };
 template <class T>
+inline constexpr bool kDivides = kWide<T> || std::is_floating_point_v<T>;
+template <class T>
+RL_HD inline bool divides(T a, T b) {
+    if constexpr (std::is_floating_point_v<T>) return near_in_size(a, b);
+    else return divides_as_double(a, b);
+}
+template <class T>
 RL_HD inline T signed_as_divisor(T r, T b) {
-    return r != T(0) && (r < T(0)) != (b < T(0)) ? r + b : r;
+    return (r != T(0)) & ((r < T(0)) != (b < T(0))) ? r + b : r;
 }
 
 // The result has the sign of the divisor, as in Python.
@@ -150,18 +164,19 @@ template <class T>
 struct Remainder {
     explicit Remainder(const Scalar*) {}
     RL_HD T operator()(T a, T b) const {
-        if constexpr (std::is_floating_point_v<T>) return signed_as_divisor(std::fmod(a, b), b);
+        if constexpr (std::is_floating_point_v<T>) return signed_as_divisor(Division<T>(a, b).rest, b);
         else return rest(a, b, quick_quotient<T, true>(a, b));
     }
     RL_HD bool moderate(T a, T b) const
-        requires kWide<T>
+        requires kDivides<T>
     {
-        return divides_as_double(a, b);
+        return divides(a, b);
     }
-    RL_HD T rare(T a, T b) const
-        requires kWide<T>
+    RL_HD_CALL T rare(T a, T b) const
+        requires kDivides<T>
     {
-        return rest(a, b, exact_quotient<T, true>(a, b));
+        if constexpr (std::is_floating_point_v<T>) return signed_as_divisor(std::fmod(a, b), b);
+        else return rest(a, b, exact_quotient<T, true>(a, b));
     }
 };
 
@@ -179,39 +194,26 @@ template <class T>
 struct FloorDivide {
     explicit FloorDivide(const Scalar*) {}
     RL_HD T operator()(T a, T b) const {
-        if constexpr (std::is_floating_point_v<T>) return floor_quotient(a, b);
-        else return quick_quotient<T, true>(a, b);
+        if constexpr (std::is_floating_point_v<T>) {
+            const Division<T> d(a, b);
+            const bool apart = (d.rest != T(0)) & ((b < T(0)) != (d.rest < T(0)));
+            const T q = apart ? d.whole - T(1) : d.whole, zero = std::copysign(T(0), a / b);
+            return q == T(0) ? zero : q;
+        } else {
+            return quick_quotient<T, true>(a, b);
+        }
     }
     RL_HD bool moderate(T a, T b) const
-        requires kWide<T>
+        requires kDivides<T>
     {
-        return divides_as_double(a, b);
+        return divides(a, b);
     }
-    RL_HD T rare(T a, T b) const
-        requires kWide<T>
+    RL_HD_CALL T rare(T a, T b) const
+        requires kDivides<T>
     {
-        return exact_quotient<T, true>(a, b);
+        if constexpr (std::is_floating_point_v<T>) return floor_quotient(a, b);
+        else return exact_quotient<T, true>(a, b);
     }
-};
-
-template <>
-struct Remainder<float> {
-    explicit Remainder(const Scalar*) {}
-    RL_HD bool moderate(float a, float b) const { return near_in_size<26>(a, b); }
-    RL_HD float operator()(float a, float b) const { return signed_as_divisor(Division(a, b).rest, b); }
-    RL_HD_CALL float rare(float a, float b) const { return signed_as_divisor(std::fmod(a, b), b); }
-};
-template <>
-struct FloorDivide<float> {
-    explicit FloorDivide(const Scalar*) {}
-    RL_HD bool moderate(float a, float b) const { return near_in_size<22>(a, b); }
-    RL_HD float operator()(float a, float b) const {
-        const Division d(a, b);
-        const bool apart = d.rest != 0.f && (b < 0.f) != (d.rest < 0.f);
-        const float q = static_cast<float>(apart ? d.whole - 1 : d.whole);
-        return q == 0.f ? std::copysign(0.f, a / b) : q;
-    }
-    RL_HD_CALL float rare(float a, float b) const { return floor_quotient(a, b); }
 };
 
 // The result has the sign of the dividend, as in C.
@@ -219,27 +221,20 @@ template <class T>
 struct Fmod {
     explicit Fmod(const Scalar*) {}
     RL_HD T operator()(T a, T b) const {
-        if constexpr (std::is_floating_point_v<T>) return std::fmod(a, b);
+        if constexpr (std::is_floating_point_v<T>) return Division<T>(a, b).rest;
         else return rest(a, b, quick_quotient<T, false>(a, b));
     }
     RL_HD bool moderate(T a, T b) const
-        requires kWide<T>
+        requires kDivides<T>
     {
-        return divides_as_double(a, b);
+        return divides(a, b);
     }
-    RL_HD T rare(T a, T b) const
-        requires kWide<T>
+    RL_HD_CALL T rare(T a, T b) const
+        requires kDivides<T>
     {
-        return rest(a, b, exact_quotient<T, false>(a, b));
+        if constexpr (std::is_floating_point_v<T>) return std::fmod(a, b);
+        else return rest(a, b, exact_quotient<T, false>(a, b));
     }
-};
-
-template <>
-struct Fmod<float> {
-    explicit Fmod(const Scalar*) {}
-    RL_HD bool moderate(float a, float b) const { return near_in_size<26>(a, b); }
-    RL_HD float operator()(float a, float b) const { return Division(a, b).rest; }
-    RL_HD_CALL float rare(float a, float b) const { return std::fmod(a, b); }
 };
 
 // A power of doubles. Numbers in the moderate range are computed by vector code: see Note [Optional parts of a
