@@ -64,23 +64,57 @@ struct Nextafter {
     }
 };
 
+// Returns 2^power for an integer that is at most the exponent bias in magnitude.
+template <class T>
+RL_HD inline T power_of_two(T power) {
+    using Int = typename Bits<T>::Int;
+    constexpr int kMantissa = Bits<T>::kMantissa;
+    constexpr T kOne = T(Int(3) << (kMantissa - 1));  // its last bit has the value 1
+    const Int exponent = __builtin_bit_cast(Int, power + (kOne + T(Bits<T>::kBias)));
+    return __builtin_bit_cast(T, static_cast<Int>(exponent << kMantissa));
+}
+// Whether 2^power is computed by power_of_two() and is a normal number.
+template <class T>
+RL_HD inline bool is_near(T power) {
+    return (math::trunc(power) == power) & (std::fabs(power) < T(Bits<T>::kBias));
+}
 // Returns a * 2^power, even if the type cannot represent 2^power.
 template <class T>
-RL_HD inline T scaled_by_power(T a, T power) {
+RL_HD_CALL inline T scaled_by_power(T a, T power) {
     constexpr T kFar = T(5000);  // larger than all exponents
     if (power != math::trunc(power) || std::isinf(power)) return a * math::exp2(power);
     return std::ldexp(a, static_cast<int>(power > kFar ? kFar : power < -kFar ? -kFar : power));
 }
+// Other powers than near ones are rare(): Note [Optional parts of a functor].
 template <class T>
 struct Ldexp {
     explicit Ldexp(const Scalar*) {}
     RL_HD T operator()(T a, T power) const {
+        if constexpr (kIsComplex<T>) {
+            const Real<T> factor = power_of_two(power.re);
+            return {a.re * factor, a.im * factor};
+        } else {
+            return a * power_of_two(power);
+        }
+    }
+    RL_HD bool settled(T, T, T power) const {
+        if constexpr (kIsComplex<T>) return is_near(power.re) & (power.im == 0);
+        else return is_near(power);
+    }
+    RL_HD_CALL T rare(T a, T power) const {
         if constexpr (kIsComplex<T>) {
             if (power.im != 0) return a * math::exp2(power);
             return {scaled_by_power(a.re, power.re), scaled_by_power(a.im, power.re)};
         } else {
             return scaled_by_power(a, power);
         }
+    }
+    template <class Run>
+    void with_second(T power, Run run) const {
+        if (!settled(power, power, power)) return run([power, this](T a) { return rare(a, power); });
+        if constexpr (kIsComplex<T>)
+            run([factor = power_of_two(power.re)](T a) { return T(a.re * factor, a.im * factor); });
+        else run([factor = power_of_two(power)](T a) { return a * factor; });
     }
 };
 
