@@ -143,7 +143,7 @@ template <class T>
 void add_rows(const IndexRows& r, RowRange range, void* to, const void* from) {
     write_rows(
         r, range, static_cast<T*>(to), static_cast<const T*>(from), 1, [](T& position, const T& value) {
-            if constexpr (std::is_same_v<T, bool>) position = position || value;
+            if constexpr (std::is_same_v<T, bool>) position = position | value;  // has no branches
             else
                 position =
                     static_cast<T>(static_cast<Computed<T>>(position) + static_cast<Computed<T>>(value));

@@ -41,7 +41,7 @@ struct Add {
     T alpha;
     explicit Add(const Scalar* p) : alpha(p[0].to<T>()) {}
     RL_HD T operator()(T a, T b) const {
-        if constexpr (std::is_same_v<T, bool>) return a || (b && alpha);
+        if constexpr (std::is_same_v<T, bool>) return a | (b & alpha);  // has no branches
         else return plus(a, scaled_term(alpha, b));
     }
 };
