@@ -27,15 +27,24 @@ void triangle(KernelContext& ctx, const View& out, const View& input, Kept kept)
     const int64_t rows = out.size(-2), columns = out.size(-1);
     const auto size = static_cast<int64_t>(itemsize(out.dtype));
     parallel_for(0, out.numel / columns, (1 << 15) / columns + 1, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-            const Columns c = kept(i % rows);
+        for (int64_t i = begin, next; i < end; i = next) {
+            Columns c = kept(i % rows);
+            next = i + 1;
+            // Rows of which everything or nothing is kept are processed together.
+            const int64_t count = c.to - c.from;
+            if (count == 0 || count == columns) {
+                const auto alike = [&](Columns other) { return other.to - other.from == count; };
+                while (next < end && alike(kept(next % rows))) ++next;
+            }
+            const int64_t width = next == i + 1 ? columns : (next - i) * columns;
+            if (next != i + 1) c = count == 0 ? Columns{width, width} : Columns{0, width};
             char* to = out.as<char>() + i * columns * size;
             const char* from = dense.as<char>() + i * columns * size;
             std::memset(to, 0, static_cast<size_t>(c.from * size));
             if (to != from)
                 std::memcpy(to + c.from * size, from + c.from * size,
                             static_cast<size_t>((c.to - c.from) * size));
-            std::memset(to + c.to * size, 0, static_cast<size_t>((columns - c.to) * size));
+            std::memset(to + c.to * size, 0, static_cast<size_t>((width - c.to) * size));
         }
     });
 }

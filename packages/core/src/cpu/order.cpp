@@ -50,6 +50,9 @@ void topk(KernelContext& ctx, const View& values, const View& indices, const Vie
     order(ctx, "topk", values, indices, input, dim, largest);
 }
 
+// The number of bytes below which the cost of a run is mainly that of its loop.
+static constexpr int64_t kShortRun = 128;
+
 void flip(KernelContext& ctx, const View& out, const View& input, Ints dims) {
     if (out.numel == 0) return;
     // Flipped dimensions are read from their last element, with negative strides.
@@ -80,8 +83,28 @@ void flip(KernelContext& ctx, const View& out, const View& input, Ints dims) {
     }
     coalesce(plan);
     const int last = plan.ndim - 1;
-    if (plan.strides[0][last] == size && plan.strides[1][last] == -size)
+    const auto adjacent = [&](int d) {
+        return d >= 0 && plan.strides[0][d] == size && plan.strides[1][d] == size;
+    };
+    // coalesce() may exchange the last two dimensions.
+    const int run_dim = adjacent(last) ? last : adjacent(last - 1) ? last - 1 : -1;
+    const int64_t bytes = run_dim < 0 ? 0 : plan.sizes[run_dim] * size;
+    const Scalar run_bytes(bytes);
+    if (plan.strides[0][last] == size && plan.strides[1][last] == -size) {
         plan.loop = position_kernels().copy_backwards(itemsize(input.dtype));
+    } else if (last > 0 && run_dim >= 0 && bytes <= kShortRun) {
+        // Short runs that keep their order are copied like elements.
+        if (run_dim != last) {
+            plan.sizes[run_dim] = plan.sizes[last];
+            for (int i = 0; i < plan.num_operands; ++i) plan.strides[i][run_dim] = plan.strides[i][last];
+        }
+        plan.ndim = last;
+        const bool element = bytes == 16 || bytes == 8 || bytes == 4 || bytes == 2;
+        const bool backwards = plan.strides[0][last - 1] == bytes && plan.strides[1][last - 1] == -bytes;
+        plan.loop = element && backwards ? position_kernels().copy_backwards(static_cast<size_t>(bytes))
+                                         : position_kernels().copy_runs;
+        plan.params = &run_bytes;
+    }
     run(plan);
 }
 

@@ -44,6 +44,8 @@ struct PositionKernels {
     Add add[kNumDTypes];
     // Returns the loop that copies adjacent elements of `itemsize` bytes in reverse order.
     LoopFn (*copy_backwards)(size_t itemsize);
+    // Copies runs of adjacent bytes, whose number is the loop's parameter.
+    LoopFn copy_runs;
 };
 
 RUSHLIGHT_KERNEL_TABLE(PositionKernels, position_kernels)

@@ -53,10 +53,31 @@ RL_INLINE void copy_run(char* to, const char* from, int64_t n) {
         for (int64_t i = 0; i < n; ++i) to[i] = from[i];
 }
 
+// Copies runs of `size` bytes.
+template <int64_t size>
+RL_INLINE void select_words(const IndexedSlices& s, char* out, const char* in, int64_t itemsize,
+                            int64_t begin, int64_t end) {
+    const int64_t step = s.after.count * size, stride = s.stride * itemsize;
+    for (int64_t piece = begin; piece < end; ++piece) {
+        const int64_t b = piece / s.after.count, a = piece % s.after.count;
+        const char* const base = in + (s.before.offset(b) + s.after.offset(a)) * itemsize;
+        char* target = out + (b * s.n * s.after.count + a) * size;
+        for (int64_t k = 0; k < s.n; ++k, target += step)
+            __builtin_memcpy(target, base + s.index[k] * stride, size);
+    }
+}
+
 void select(const IndexedSlices& s, void* to, const void* from, size_t itemsize, int64_t begin, int64_t end) {
     const auto size = static_cast<int64_t>(itemsize);
     char* out = static_cast<char*>(to);
     const char* in = static_cast<const char*>(from);
+    switch (s.run * size) {
+        case 2: return select_words<2>(s, out, in, size, begin, end);
+        case 4: return select_words<4>(s, out, in, size, begin, end);
+        case 8: return select_words<8>(s, out, in, size, begin, end);
+        case 16: return select_words<16>(s, out, in, size, begin, end);
+        default: break;
+    }
     each_run(s, begin, end, [=](int64_t position, int64_t at, int64_t width, int64_t soon) {
         __builtin_prefetch(in + soon * size);
         copy_run(out + at * size, in + position * size, width * size);

@@ -79,27 +79,51 @@ RL_INLINE void each_row(const IndexRows& r, RowRange range, Row row) {
 constexpr int64_t kBlock = 1024;  // checked indices are still in the cache when they are used
 
 // Reads rows that are much shorter than a block, so that the indices of several rows are checked together.
-template <class T>
-RL_INLINE bool gather_short_rows(const IndexRows& r, RowRange range, T* out, const T* in) {
-    const int64_t together = kBlock / r.width;
-    Walk walk(r.rows, range.first);
-    for (int64_t i = range.first; i < range.last; i += together) {
-        const int64_t last = range.last - i < together ? range.last : i + together;
-        if (!all_within(r.index + i * r.width, (last - i) * r.width, r.size)) return false;
-        for (int64_t k = i; k < last; ++k, walk.next()) {
-            const T* from = in + walk.offset();
-            T* to = out + k * r.width;
-            each_index(r.index + k * r.width, 0, r.width, r.stride, r.step,
-                       [=](int64_t j, int64_t position) { to[j] = from[position]; });
-        }
+// Calls body(row, offset at which the row begins) for the rows first .. last-1.
+template <class Body>
+RL_INLINE void each_start(const Odometer& rows, int64_t first, int64_t last, Body body) {
+    if (rows.ndim == 1) {
+        for (int64_t i = first; i < last; ++i) body(i, i * rows.strides[0]);
+        return;
+    }
+    Walk walk(rows, first);
+    for (int64_t i = first; i < last; ++i, walk.next()) body(i, walk.offset());
+}
+
+// Reads rows that are much shorter than a block, so that the indices of several rows are checked together. `width` is
+// r.width, which may be a constant.
+template <class T, class Width>
+RL_INLINE bool gather_short_rows(const IndexRows& r, RowRange range, T* out, const T* in, Width width) {
+    const int64_t together = kBlock / width, stride = r.stride, step = r.step;
+    for (int64_t begin = range.first; begin < range.last; begin += together) {
+        const int64_t end = range.last - begin < together ? range.last : begin + together;
+        if (!all_within(r.index + begin * width, (end - begin) * width, r.size)) return false;
+        each_start(r.rows, begin, end, [=, index = r.index](int64_t row, int64_t base) {
+            for (int64_t j = 0; j < width; ++j)
+                out[row * width + j] = in[base + j * step + index[row * width + j] * stride];
+        });
     }
     return true;
 }
 
 template <class T>
 RL_INLINE bool gather_rows(const IndexRows& r, RowRange range, T* out, const T* in) {
-    if (!r.shared && range.end - range.begin == r.width && r.width <= kBlock / 8)
-        return gather_short_rows(r, range, out, in);
+    const bool whole = range.end - range.begin == r.width;
+    if (!r.shared && whole && r.width <= kBlock / 8) {
+        if (r.width == 1) return gather_short_rows(r, range, out, in, std::integral_constant<int64_t, 1>());
+        if (r.width == 2) return gather_short_rows(r, range, out, in, std::integral_constant<int64_t, 2>());
+        return gather_short_rows(r, range, out, in, r.width);
+    }
+    if (r.shared && range.last - range.first > 1) {  // checks the indices once for all rows
+        if (!all_within(r.index + range.begin, range.end - range.begin, r.size)) return false;
+        each_start(r.rows, range.first, range.last, [=, &r](int64_t row, int64_t base) {
+            const T* from = in + base;
+            T* to = out + row * r.width;
+            each_index(r.index, range.begin, range.end, r.stride, r.step,
+                       [=](int64_t j, int64_t position) { to[j] = from[position]; });
+        });
+        return true;
+    }
     bool good = true;
     each_row(r, range, [&](const int64_t* index, int64_t base, int64_t at) {
         for (int64_t b = range.begin; good && b < range.end; b += kBlock) {
@@ -164,8 +188,40 @@ LoopFn copy_backwards(size_t itemsize) {
     return with_size(itemsize, []<class T>(T) -> LoopFn { return backwards<T>; });
 }
 
+// Copies n runs of params[0] bytes. Short runs are copied by two moves, which may overlap.
+template <int64_t least>
+RL_INLINE void copy_short_run(char* to, const char* from, int64_t bytes) {
+    struct Bytes {
+        char c[least];
+    };
+    Bytes head, tail;
+    __builtin_memcpy(&head, from, least);
+    __builtin_memcpy(&tail, from + bytes - least, least);
+    __builtin_memcpy(to, &head, least);
+    __builtin_memcpy(to + bytes - least, &tail, least);
+}
+void copy_runs(char* const* data, const int64_t* strides, int64_t n, const int64_t* row_strides, int64_t rows,
+               const Scalar* params) {
+    const auto bytes = params[0].to<int64_t>();
+    for (int64_t r = 0; r < rows; ++r) {
+        char* to = data[0] + r * row_strides[0];
+        const char* from = data[1] + r * row_strides[1];
+        const auto each = [=](auto copy) {
+            for (int64_t i = 0; i < n; ++i) copy(to + i * strides[0], from + i * strides[1]);
+        };
+        if (bytes > 64)
+            each([=](char* y, const char* x) { __builtin_memcpy(y, x, static_cast<size_t>(bytes)); });
+        else if (bytes >= 32) each([=](char* y, const char* x) { copy_short_run<32>(y, x, bytes); });
+        else if (bytes >= 16) each([=](char* y, const char* x) { copy_short_run<16>(y, x, bytes); });
+        else if (bytes >= 8) each([=](char* y, const char* x) { copy_short_run<8>(y, x, bytes); });
+        else if (bytes >= 4) each([=](char* y, const char* x) { copy_short_run<4>(y, x, bytes); });
+        else if (bytes >= 2) each([=](char* y, const char* x) { copy_short_run<2>(y, x, bytes); });
+        else each([](char* y, const char* x) { *y = *x; });
+    }
+}
+
 constexpr PositionKernels make() {
-    PositionKernels k{within, from_the_front, offsets, gather, scatter, {}, copy_backwards};
+    PositionKernels k{within, from_the_front, offsets, gather, scatter, {}, copy_backwards, copy_runs};
     const auto of = [&](DType t) -> PositionKernels::Add& { return k.add[static_cast<int>(t)]; };
     of(DType::Bool) = add_rows<bool>;
     const auto add_type = [&]<class T>(DType t) { of(t) = add_rows<T>; };
