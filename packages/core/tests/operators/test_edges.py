@@ -458,6 +458,22 @@ def test_addr_of_any_addend(rows: int, columns: int, dtype: core.dtype) -> None:
     assert core.equal(written, 2 * whole + left[:, None] * right)
 
 
+@pytest.mark.parametrize("weights", [{}, {"beta": 0}, {"beta": 0, "alpha": 2}, {"beta": 0.5, "alpha": 3}])
+def test_addr_in_place_equals_addr(weights: dict[str, float]) -> None:
+    """This includes vectors that are parts of the written matrix."""
+    for dtype in (core.float32, core.float64, core.complex64, core.float16, core.int64):
+        if dtype is core.int64 and weights.get("beta") == 0.5:
+            continue
+        for parts in (False, True):
+            matrix = core.arange(12).reshape(3, 4).to(dtype)
+            left, right = matrix[:, 1], matrix[2]
+            if not parts:
+                left, right = left.clone(), right.clone()
+            wanted = core.addr(matrix, left, right, **weights)
+            assert matrix.addr_(left, right, **weights) is matrix
+            assert core.equal(matrix, wanted)
+
+
 def test_addr_does_not_read_an_addend_of_weight_zero() -> None:
     got = core.addr(core.full((2, 2), math.nan), core.ones(2), core.ones(2), beta=0, alpha=3)
     assert got.tolist() == [[3, 3], [3, 3]]

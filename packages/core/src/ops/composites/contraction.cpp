@@ -2,6 +2,8 @@
 #include <algorithm>
 
 #include "bodies/contraction.h"
+#include "ops/copying.h"
+#include "ops/forms.h"
 #include "ops/matrices.h"
 #include "ops/views.h"
 #include "rushlight/ops/add.h"
@@ -144,6 +146,28 @@ Tensor addr(const Tensor& input, const Tensor& vec1, const Tensor& vec2, Scalar 
         ops::expand(ops::to(input, dtype), made.sizes(), false);  // checked even if it is not read
     if (beta.equals(0)) return made;
     return ops::add(made, beta.equals(1) ? addend : ops::mul(addend, beta));
+}
+
+Tensor addr_(const Tensor& input, const Tensor& vec1, const Tensor& vec2, Scalar beta, Scalar alpha) {
+    const DType dtype = input.dtype();
+    const auto fits = [&](const Tensor& v, int64_t dim) {
+        return v.dim() == 1 && v.dtype() == dtype && v.device() == input.device() &&
+               v.size(0) == input.size(dim);
+    };
+    const bool zero = beta.equals(0);
+    if (is_floating(dtype) && compute_dtype(dtype) == dtype && input.dim() == 2 && fits(vec1, 0) &&
+        fits(vec2, 1) && !(zero && !alpha.equals(1)) && !differentiated(input, vec1, vec2)) {
+        // Writes the result directly.
+        check_inplace("addr", input, input);
+        check_weights("addr", input, beta, alpha);
+        const Tensor left = ops::unsqueeze(vec1, 1);
+        if (zero) return ops::mul_out(left, vec2, input);
+        if (beta.equals(1)) return ops::addcmul_out(input, left, vec2, alpha, input);
+        if (overlaps(input, vec1) || overlaps(input, vec2))
+            return ops::addcmul_out(ops::mul(input, beta), left, vec2, alpha, input);
+        return ops::addcmul_out(ops::mul_out(input, beta, input), left, vec2, alpha, input);
+    }
+    return op_copy_inplace("addr", input, addr(unwritten(input, vec1, vec2), vec1, vec2, beta, alpha));
 }
 
 Tensor addbmm(const Tensor& input, const Tensor& batch1, const Tensor& batch2, Scalar beta, Scalar alpha) {
