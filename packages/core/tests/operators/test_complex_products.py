@@ -99,3 +99,18 @@ def test_real_factors_scale_the_parts_of_infinite_numbers_separately() -> None:
     got = core.addmm(a, one, one, beta=2, alpha=3)
     assert got.real.item() == float("inf")
     assert got.imag.item() == 2
+
+
+@pytest.mark.parametrize("dtype", [core.complex64, core.complex128])
+def test_products_of_complex_numbers(dtype: core.dtype) -> None:
+    """Products along all dimensions, with more and with fewer elements than there are accumulators."""
+    random = np.random.default_rng(6)
+    for n in (0, 1, 5, 31, 32, 33, 63, 64, 100, 5000):
+        x = np.exp(1j * random.uniform(0, 6, (n, 3))) * random.uniform(0.9, 1.1, (n, 3))
+        t = core.from_numpy(x).to(dtype)
+        bound = 1e-4 if dtype is core.complex64 else 1e-11
+        wide = t.numpy().astype(np.complex128)
+        np.testing.assert_allclose(t.prod().numpy(), wide.prod(), rtol=bound)
+        np.testing.assert_allclose(t.prod(0).numpy(), wide.prod(0), rtol=bound)
+        np.testing.assert_allclose(t.t().contiguous().prod(1).numpy(), wide.prod(0), rtol=bound)
+        np.testing.assert_allclose(core.stack([t, t], 0)[1].t().prod(-1).numpy(), wide.prod(0), rtol=bound)
