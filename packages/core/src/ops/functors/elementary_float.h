@@ -60,10 +60,7 @@ RL_HD inline float fast_sinh(float x) {
     double y = 0.5 * (e + 1 - 1 / (e + 1)), small = 0.5 * (e + e / (e + 1));
     return std::copysign(static_cast<float>(e < 1 ? small : y), x);
 }
-RL_HD inline float fast_atanh(float x) {
-    double a = std::fabs(static_cast<double>(x));
-    return std::copysign(static_cast<float>(0.5 * log1p(2 * a / (1 - a))), x);
-}
+RL_HD inline float fast_atanh(float x) { return static_cast<float>(atanh(static_cast<double>(x))); }
 
 RL_HD inline float fast_erfc(float x) {
     double tail = quick_erfc(std::fabs(static_cast<double>(x)));
