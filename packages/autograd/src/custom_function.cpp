@@ -1,4 +1,6 @@
 #include "rushlight/autograd/function.h"
+#include "rushlight/autograd/transform.h"
+#include "rushlight/autograd/unrecorded_tangents.h"
 #include "rushlight/ops/zeros.h"
 
 namespace rushlight::autograd {
@@ -28,11 +30,16 @@ std::vector<Tensor> FunctionNodeBase::run(const char* name, TensorList arguments
         wanted |= context.needs_.back();
         edges.push_back(context.needs_.back() ? recorded_edge(t) : Edge{});
     }
+    UnrecordedTangents tangents(arguments);
     std::vector<Tensor> results = [&] {
         GradMode off(false);
         return forward(context);
     }();
-    if (!wanted) return results;
+    const std::vector<Tensor> written = context.dirty_;
+    if (!wanted) {
+        tangents.connect(name, results, written);
+        return results;
+    }
     auto* node = new FunctionNodeBase(name, static_cast<uint32_t>(results.size()),
                                       static_cast<uint32_t>(arguments.size()), backward);
     auto owner = Ref<Node>::adopt(node);
@@ -40,6 +47,7 @@ std::vector<Tensor> FunctionNodeBase::run(const char* name, TensorList arguments
     node->context_ = std::move(context);
     node->context_.node_ = node;
     node->record(results, arguments);
+    tangents.connect(name, results, written);
     return results;
 }
 
@@ -61,7 +69,7 @@ void FunctionNodeBase::record(std::vector<Tensor>& results, TensorList arguments
             rebase_history(result, owner, i);
         } else {
             // forward returned an argument itself, or a view that it made without recording: use an alias of it.
-            if (is_argument || result.impl()->has(Flag::DetachedView)) result = make_alias(result);
+            if (is_argument || result.impl()->has(Flag::DetachedView)) result = cut_off(result);
             set_history(result, owner, i);
         }
     }

@@ -444,3 +444,103 @@ def test_methods_that_use_forward_mode() -> None:
             want = parts(outer(transform(lambda x: 3 * x**2))(y))
             for a, b in zip(found, want, strict=True):
                 assert core.allclose(a, b), (name, outer_name)
+
+
+# --- reverse mode over the tangents of a Function without jvp ---
+
+
+def without_jvp(draw: random.Random, splits: bool) -> type[Function]:
+    function = custom(draw, operators, splits)
+    function.jvp = Function.jvp  # type: ignore[method-assign]
+    function._has_jvp = False
+    return function
+
+
+def with_factor(f: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x: f(x, x * x + 0.5)
+
+
+REVERSE = {"grad", "vjp", "jacrev", "hessian"}
+FORWARD = {"jvp", "jacfwd", "hessian"}
+
+
+@pytest.mark.parametrize("splits", [True, False])
+def test_nestings_without_jvp_are_right_or_refused(splits: bool) -> None:
+    refused = 0
+    for seed in range(150):
+        draw = random.Random(seed)
+        names = list(TRANSFORMS) if splits else list(OF_ONE)
+        nesting = [draw.choice(names) for _ in range(draw.randint(1, 4))]
+        function = without_jvp(draw, splits)
+        x = core.tensor([0.3, -0.4, 0.7], dtype=core.float64)
+        found, want = with_factor(function.apply), with_factor(operators)
+        for name in nesting:
+            found, want = TRANSFORMS[name](found), TRANSFORMS[name](want)
+        try:
+            results = parts(found(x))
+        except NotImplementedError as error:
+            assert "tangents of Random cannot be differentiated" in str(error)  # noqa: PT017
+            first = next(i for i, name in enumerate(nesting) if name in FORWARD)
+            assert REVERSE & set(nesting[first:]), nesting
+            refused += 1
+            continue
+        for a, b in zip(results, parts(want(x)), strict=True):
+            assert core.allclose(a, b), nesting
+    assert 20 < refused < 100
+
+
+class Squared(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x, x
+
+    @staticmethod
+    def backward(ctx, g, h):
+        return 2 * g * ctx.saved_tensors[0] + h
+
+
+def test_the_tangent_of_a_recorded_argument_has_a_refusing_node() -> None:
+    x = core.tensor([2.0, 3.0], requires_grad=True)
+    v = core.tensor([1.0, -1.0], requires_grad=True)
+    for primal, direction in ((x, v.detach()), (x.detach(), v), (x, v)):
+        with forward_ad.dual_level():
+            square, same = Squared.apply(forward_ad.make_dual(primal, direction))
+            tangent = forward_ad.unpack_dual(square).tangent
+            assert tangent.tolist() == [4, -6]
+            assert tangent.grad_fn.name() == "UnrecordedTangents(Squared)"
+            wanted = [t for t in (primal, direction) if t.requires_grad]
+            with pytest.raises(
+                NotImplementedError, match=r"Squared cannot.*\nhint: write a static method jvp"
+            ):
+                core.autograd.grad(tangent.sum(), wanted, retain_graph=True)
+            if direction.requires_grad:  # an output that is an argument has the tangent of the argument
+                along = forward_ad.unpack_dual(same).tangent
+                assert core.autograd.grad((along * 3).sum(), v)[0].tolist() == [3, 3]
+    with forward_ad.dual_level():
+        output = Squared.apply(forward_ad.make_dual(x.detach(), v.detach()))[0]
+        assert not forward_ad.unpack_dual(output).tangent.requires_grad
+    with forward_ad.dual_level(), core.no_grad():
+        output = Squared.apply(forward_ad.make_dual(x, v))[0]
+        assert not forward_ad.unpack_dual(output).tangent.requires_grad
+
+
+class Doubled(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        return x.mul_(2)
+
+    @staticmethod
+    def backward(ctx, g):
+        return 2 * g
+
+
+def test_the_tangent_of_a_written_argument_has_a_refusing_node() -> None:
+    v = core.tensor([1.0, -1.0], requires_grad=True)
+    with forward_ad.dual_level():
+        y = Doubled.apply(forward_ad.make_dual(core.ones(2), v * 1))
+        tangent = forward_ad.unpack_dual(y).tangent
+        assert tangent.tolist() == [2, -2]
+        with pytest.raises(NotImplementedError, match="Doubled cannot be differentiated"):
+            tangent.sum().backward()

@@ -55,8 +55,8 @@ def apply(function: type[Function], args: tuple[Any, ...]) -> Any:
                 raise RuntimeError(f"{function.__name__}.vmap: must return a tuple (output, out_dims)")
             output, out_dims = result
         else:
-            generated = _Generated if function.jvp is Function.jvp else _GeneratedWithJvp
-            output, out_dims = generated.apply(_Rule(function, tuple(in_dims), info), *values), 0
+            rule = _Rule(function, tuple(in_dims), info)
+            output, out_dims = _generated_class(function).apply(rule, *values), 0
     leaves, tree = flatten(output)
     dims = broadcast_prefix(out_dims, tree)
     if dims is None:
@@ -67,6 +67,16 @@ def apply(function: type[Function], args: tuple[Any, ...]) -> Any:
         y if d is None or not isinstance(y, Tensor) else _batch_at(y, d, number)
         for y, d in zip(leaves, dims, strict=True)
     )
+
+
+def _generated_class(function: type[Function]) -> type[Function]:
+    """Return the Function that computes all examples of `function`. It has the same name, for graphs and errors."""
+    made = function.__dict__.get("_generated_class")
+    if made is None:
+        base = _Generated if function.jvp is Function.jvp else _GeneratedWithJvp
+        made = type(function.__name__, (base,), {})
+        function._generated_class = made  # type: ignore[attr-defined]
+    return made
 
 
 @contextmanager

@@ -106,8 +106,8 @@ class Function(FunctionCtx):
         """Return the tangents of the results of `forward`, in forward mode. Subclasses may define this method.
 
         If a subclass does not define `jvp`, forward mode differentiates the operators that `forward` calls. These tangents
-        have no graph: reverse mode outside of forward mode, such as `grad` of `jvp`, takes them for constants. Define `jvp`
-        for such derivatives.
+        have no graph: reverse mode outside of forward mode, such as `grad` of `jvp`, raises NotImplementedError. Define
+        `jvp` for such derivatives.
 
         Args:
             ctx: the context of forward; `ctx.saved_tensors` holds the tensors that were passed to `save_for_forward`.

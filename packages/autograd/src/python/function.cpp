@@ -16,6 +16,8 @@
 
 #include "rushlight/autograd/saved.h"
 #include "rushlight/autograd/tangent.h"
+#include "rushlight/autograd/transform.h"
+#include "rushlight/autograd/unrecorded_tangents.h"
 #include "rushlight/ops/zeros.h"
 #include "rushlight/ops/zeros_like.h"
 
@@ -309,6 +311,14 @@ void set_up(PyObject* cls, PyObject* context, PyObject* args, PyObject* output) 
     Object none(check(PyObject_CallFunctionObjArgs(setup.get(), context, args, output, nullptr)));
 }
 
+// Returns the tensors among the items of a tuple.
+std::vector<Tensor> tensors_of(PyObject* tuple) {
+    std::vector<Tensor> tensors;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i)
+        if (TensorImpl* impl = unwrap(PyTuple_GET_ITEM(tuple, i))) tensors.push_back(Tensor::share(impl));
+    return tensors;
+}
+
 Object as_tuple(PyObject* output) {
     return Object(PyTuple_Check(output) ? Py_NewRef(output) : check(PyTuple_Pack(1, output)));
 }
@@ -360,6 +370,7 @@ PyObject* recorded_call(PyObject* cls, PyObject* args, Object& context) {
     std::vector<int> edge_of_argument(static_cast<size_t>(n), -1);
     std::vector<Edge> edges;
     std::vector<SavedShape> argument_shapes;
+    UnrecordedTangents tangents(forward_mode_is_on() ? tensors_of(args) : std::vector<Tensor>());
     for (Py_ssize_t i = 0; i < n; ++i) {
         TensorImpl* impl = unwrap(PyTuple_GET_ITEM(args, i));
         if (!impl) continue;
@@ -417,8 +428,8 @@ PyObject* recorded_call(PyObject* cls, PyObject* args, Object& context) {
                     rebase_history(t, owner, index);
                 } else if (is_argument || impl->has(Flag::DetachedView)) {
                     // forward returned an argument itself, or a view that it made under no_grad: return an alias of
-                    // it.
-                    Tensor alias = make_alias(t);
+                    // it, with its tangents.
+                    Tensor alias = cut_off(t);
                     set_history(alias, owner, index);
                     result = Object(check(wrap(alias)));
                 } else {
@@ -447,6 +458,9 @@ PyObject* recorded_call(PyObject* cls, PyObject* args, Object& context) {
         Py_CLEAR(c->to_save);
     }
     save_results_for_forward(c, args, outputs.get(), results.get());
+    if (tangents)
+        tangents.connect(reinterpret_cast<PyTypeObject*>(cls)->tp_name, tensors_of(results.get()),
+                         c->dirty ? tensors_of(c->dirty) : std::vector<Tensor>());
     Py_CLEAR(c->dirty);
     if (single) return Py_NewRef(PyTuple_GET_ITEM(results.get(), 0));
     return results.release();
