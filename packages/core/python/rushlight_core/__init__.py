@@ -111,10 +111,35 @@ def _storage_in_python(name):
     return method
 
 
+def _conversion_of_storage(name):
+    def method(self):
+        from ._storages import elements
+
+        return getattr(elements(self), name)()
+
+    method.__name__ = name
+    method.__doc__ = "Return the values of the bytes as numbers of another dtype, in new memory."
+    return method
+
+
 _C.UntypedStorage.from_file = staticmethod(_storage_in_python("from_file"))
-_C.UntypedStorage.__getitem__ = _storage_in_python("getitem")
-for _name in ("untyped", "is_shared", "share_memory_"):
+_C.UntypedStorage.from_buffer = staticmethod(_storage_in_python("from_buffer"))
+for _name in (
+    *("untyped", "is_shared", "share_memory_", "tolist", "fill_", "copy_", "clone", "new", "byteswap"),
+    *("to", "cpu", "cuda", "pin_memory", "is_pinned", "element_size", "get_device"),
+):
     setattr(_C.UntypedStorage, _name, _storage_in_python(_name))
+_C.UntypedStorage.__getitem__ = _storage_in_python("getitem")
+_C.UntypedStorage.__setitem__ = _storage_in_python("setitem")
+_C.UntypedStorage.__iter__ = _storage_in_python("iterate")
+_C.UntypedStorage.__copy__ = _storage_in_python("clone")
+for _name in (
+    *("bool", "byte", "char", "short", "int", "long", "half", "bfloat16", "float", "double"),
+    *("complex_float", "complex_double"),
+):
+    setattr(_C.UntypedStorage, _name, _conversion_of_storage(_name))
+_C.UntypedStorage.is_cuda = property(lambda self: self.device.type == "cuda")
+_C.UntypedStorage.is_sparse = _C.UntypedStorage.is_sparse_csr = False
 
 
 _SPARSE_LAYOUTS = {str(each): each for each in (sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterator
 from typing import Any
 
@@ -42,15 +43,15 @@ class TypedStorage:
         """Return the same memory as an `UntypedStorage`, whose elements are bytes."""
         return self._untyped
 
-    def data_ptr(self) -> int:
+    def data_ptr(self) -> builtins.int:
         """Return the address of the memory."""
         return self._untyped.data_ptr()
 
-    def nbytes(self) -> int:
+    def nbytes(self) -> builtins.int:
         """Return the number of bytes."""
         return self._untyped.nbytes()
 
-    def is_shared(self) -> bool:
+    def is_shared(self) -> builtins.bool:
         """Return whether the memory is in shared memory."""
         return self._untyped.is_shared()
 
@@ -59,19 +60,102 @@ class TypedStorage:
         self._untyped.share_memory_()
         return self
 
-    def resize_(self, size: int) -> TypedStorage:
+    def resize_(self, size: builtins.int) -> TypedStorage:
         """Enlarge the memory to `size` elements, in place. A smaller size raises NotImplementedError."""
         self._untyped.resize_(size * self.element_size())
         self._elements = self._elements.as_strided((size,), (1,), 0)
         return self
 
-    def size(self) -> int:
+    def fill_(self, value: Any) -> TypedStorage:
+        """Set all elements to a number, and return the storage."""
+        self._elements.fill_(value)
+        return self
+
+    def copy_(self, source: Any, non_blocking: bool | None = None) -> TypedStorage:
+        """Copy the bytes of another storage of the same size in bytes, and return this storage.
+
+        Raises:
+            TypeError: `source` is not a storage.
+            RuntimeError: the storages differ in size.
+        """
+        self._untyped.copy_(source, non_blocking)
+        return self
+
+    def clone(self) -> TypedStorage:
+        """Return a storage with a copy of the elements."""
+        return TypedStorage(self._elements.clone())
+
+    def cpu(self) -> TypedStorage:
+        """Return a storage on the CPU with the elements; on the CPU, it has the same memory."""
+        return TypedStorage(self._elements.cpu())
+
+    def _converted(self, dtype: _C.dtype) -> TypedStorage:
+        return TypedStorage(self._elements.to(dtype, copy=True))
+
+    def bool(self) -> TypedStorage:
+        """Return a storage with the elements converted to bool."""
+        return self._converted(_C.bool)
+
+    def byte(self) -> TypedStorage:
+        """Return a storage with the elements converted to uint8."""
+        return self._converted(_C.uint8)
+
+    def char(self) -> TypedStorage:
+        """Return a storage with the elements converted to int8."""
+        return self._converted(_C.int8)
+
+    def short(self) -> TypedStorage:
+        """Return a storage with the elements converted to int16."""
+        return self._converted(_C.int16)
+
+    def int(self) -> TypedStorage:
+        """Return a storage with the elements converted to int32."""
+        return self._converted(_C.int32)
+
+    def long(self) -> TypedStorage:
+        """Return a storage with the elements converted to int64."""
+        return self._converted(_C.int64)
+
+    def half(self) -> TypedStorage:
+        """Return a storage with the elements converted to float16."""
+        return self._converted(_C.float16)
+
+    def bfloat16(self) -> TypedStorage:
+        """Return a storage with the elements converted to bfloat16."""
+        return self._converted(_C.bfloat16)
+
+    def float(self) -> TypedStorage:
+        """Return a storage with the elements converted to float32."""
+        return self._converted(_C.float32)
+
+    def double(self) -> TypedStorage:
+        """Return a storage with the elements converted to float64."""
+        return self._converted(_C.float64)
+
+    def complex_float(self) -> TypedStorage:
+        """Return a storage with the elements converted to complex64."""
+        return self._converted(_C.complex64)
+
+    def complex_double(self) -> TypedStorage:
+        """Return a storage with the elements converted to complex128."""
+        return self._converted(_C.complex128)
+
+    @property
+    def is_cuda(self) -> builtins.bool:
+        """Whether the memory is on a CUDA device."""
+        return self._untyped.is_cuda
+
+    def get_device(self) -> builtins.int | None:
+        """Return the index of the device; None on the CPU."""
+        return self._untyped.get_device()
+
+    def size(self) -> builtins.int:
         """Return the number of elements."""
         return self._elements.numel()
 
     __len__ = size
 
-    def element_size(self) -> int:
+    def element_size(self) -> builtins.int:
         """Return the number of bytes of an element."""
         return self._elements.element_size()
 
@@ -84,7 +168,7 @@ class TypedStorage:
 
     def __getitem__(self, index: Any) -> Any:
         found = self._elements[index]
-        return found.item() if isinstance(index, int) else found.tolist()
+        return found.item() if isinstance(index, builtins.int) else found.tolist()
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self._elements[index] = value

@@ -51,6 +51,14 @@ void storage_dealloc(PyObject* o) {
     Py_DECREF(type);
 }
 
+PyObject* storage_new(PyTypeObject*, PyObject* args, PyObject* keywords) {
+    RL_PY_TRY
+    Object module = Object::steal(PyImport_ImportModule("rushlight_core._storages"));
+    Object function = Object::steal(PyObject_GetAttrString(module.get(), "new_storage"));
+    return PyObject_Call(function.get(), args, keywords);
+    RL_PY_CATCH
+}
+
 Py_ssize_t storage_length(PyObject* o) { return static_cast<Py_ssize_t>(storage_of(o).nbytes()); }
 
 int storage_get_buffer(PyObject* o, Py_buffer* view, int flags) {
@@ -206,7 +214,8 @@ int add_storage_type(PyObject* module) {
     static PyMemberDef members[] = {
         {"__weaklistoffset__", T_PYSSIZET, offsetof(PyStorage, weakrefs), READONLY, nullptr},
         {nullptr, 0, 0, 0, nullptr}};
-    static PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(storage_dealloc)},
+    static PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(storage_new)},
+                                  {Py_tp_dealloc, reinterpret_cast<void*>(storage_dealloc)},
                                   {Py_tp_repr, reinterpret_cast<void*>(storage_repr)},
                                   {Py_tp_methods, methods},
                                   {Py_tp_members, members},
@@ -216,8 +225,7 @@ int add_storage_type(PyObject* module) {
                                   {Py_bf_releasebuffer, reinterpret_cast<void*>(storage_release_buffer)},
                                   {Py_tp_doc, const_cast<char*>(docstrings::UntypedStorage_)},
                                   {0, nullptr}};
-    static PyType_Spec spec{"rushlight_core.UntypedStorage", sizeof(PyStorage), 0,
-                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+    static PyType_Spec spec{"rushlight_core.UntypedStorage", sizeof(PyStorage), 0, Py_TPFLAGS_DEFAULT, slots};
     storage_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
     if (!storage_type || PyModule_AddFunctions(module, functions) < 0) return -1;
     return PyModule_AddObjectRef(module, "UntypedStorage", reinterpret_cast<PyObject*>(storage_type));
