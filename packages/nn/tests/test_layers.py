@@ -429,6 +429,19 @@ def test_pools_of_one_and_three_dimensions():
     assert core.equal(nn.AdaptiveMaxPool3d(1)(cube), cube.amax((1, 2, 3), keepdim=True))
 
 
+def test_attention_has_pytorch_s_memory_order_in_pytorch_s_random_stream() -> None:
+    layer, x = nn.MultiheadAttention(8, 2, batch_first=True), core.ones(3, 5, 8)
+    strides = {}
+    before = core.random_stream()
+    for stream in ("philox", "torch"):
+        core.set_random_stream(stream)
+        try:
+            strides[stream] = layer(x, x, x, need_weights=False)[0].stride()
+        finally:
+            core.set_random_stream(before)
+    assert strides == {"philox": (40, 8, 1), "torch": (8, 24, 1)}
+
+
 def test_attention_raises_the_errors_of_pytorch() -> None:
     layer = nn.MultiheadAttention(4, 2)
     x = core.rand(3, 2, 4)

@@ -179,8 +179,13 @@ def attend(
         result = shares @ v
     else:
         result = scaled_dot_product_attention(q, k, v, mask, dropout_p, fused_causal)
-    joined = result.transpose(1, 2) if batch_first else result.permute(2, 0, 1, 3)
-    result = _linear(joined.flatten(2), *last_map)
+    if batch_first and batched and core.random_stream() == "torch":
+        # The result has the memory order of (L, N, E), as in PyTorch, so that a dropout of it draws the same mask.
+        # This order takes more time, so it is only used with PyTorch's random stream.
+        result = _linear(result.permute(2, 0, 1, 3).flatten(2), *last_map).transpose(0, 1)
+    else:
+        joined = result.transpose(1, 2) if batch_first else result.permute(2, 0, 1, 3)
+        result = _linear(joined.flatten(2), *last_map)
     if shares is not None and average:
         shares = shares.mean(1)
     if not batched:
