@@ -78,7 +78,7 @@ PyObject* translate_exception(const char* caller) {
 int add_errors(PyObject* module) {
     set_warning_handler(warn_in_python);
     linalg_error = PyErr_NewExceptionWithDoc(
-        "rushlight_core.linalg.LinAlgError",
+        "rushlight_core._C._LinAlgError",
         "Raised when a matrix is singular or not positive-definite, or when an iteration does not converge.",
         PyExc_RuntimeError, nullptr);
     if (!linalg_error || PyModule_AddObjectRef(module, "_LinAlgError", linalg_error) < 0) return -1;
