@@ -33,8 +33,15 @@ void SavedTensor::pack(const Tensor& t) {
         SavedHook* hook = set_saved_hook(nullptr);
         ~Inactive() { set_saved_hook(hook); }
     } inactive;
+    const GradMode off(false);
     auto made = std::make_unique<Elsewhere>();
-    made->packed = inactive.hook->pack(make_alias(t));
+    const uint32_t version = t.version();
+    // The packed object must not refer to this node, so a result is passed without its history.
+    made->packed = inactive.hook->pack(is_result_ ? make_alias(t) : t);
+    RL_CHECK(
+        t.version() == version, throw_runtime,
+        "saved_tensors_hooks(pack_hook): is modifying its input in place, which would change the saved tensor\n"
+        "hint: write to a clone() of the tensor");
     made->sizes = t.shape();
     made->dtype = t.dtype();
     if (forward_mode_is_on()) {

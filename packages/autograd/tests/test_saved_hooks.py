@@ -28,7 +28,8 @@ def test_hooks_see_what_is_saved_and_what_they_return_is_used() -> None:
     seen = []
 
     def pack(tensor):
-        assert not tensor.requires_grad
+        assert tensor is x or tensor is w
+        assert not core.is_grad_enabled()
         seen.append(tensor.tolist())
         return tensor * 10
 
@@ -37,6 +38,28 @@ def test_hooks_see_what_is_saved_and_what_they_return_is_used() -> None:
     assert seen == [w.tolist(), x.tolist()] or seen == [x.tolist(), w.tolist()]
     y.sum().backward()
     assert x.grad.tolist() == pytest.approx([2 * v for v in w.tolist()])
+
+
+def test_arguments_are_packed_themselves_and_results_without_history() -> None:
+    x = leaf(3)
+    seen = []
+    with saved_tensors_hooks(lambda t: (seen.append(t), t)[1], identity):
+        h = x * 2
+        y = h.square()
+        z = h.exp()
+    assert [t is h for t in seen] == [True, False]
+    assert not seen[1].requires_grad
+    assert grad((y + z).sum(), x)[0].tolist() == pytest.approx((8 * x + 2 * z).tolist())
+
+
+def test_a_hook_must_not_write_to_what_it_packs() -> None:
+    x = leaf(3)
+    for write in (lambda t: t.detach().mul_(2), lambda t: t.data.untyped_storage().fill_(0) and t):
+        for operator in (lambda h: h.square(), lambda h: h.exp()):
+            with saved_tensors_hooks(write, identity):
+                h = x * 2
+                with pytest.raises(RuntimeError, match="modifying its input in place"):
+                    operator(h)
 
 
 def test_arguments_and_results_keep_their_place_in_the_graph() -> None:
@@ -142,6 +165,24 @@ def test_a_checkpoint_gives_the_same_gradients(use_reentrant) -> None:
     assert core.get_rng_state().tolist() == before
     for leaf_, g in zip((x, w), want, strict=True):
         assert leaf_.grad.tolist() == g.tolist()
+
+
+@pytest.mark.parametrize("use_reentrant", [False, True])
+def test_a_checkpoint_that_keeps_no_state_draws_new_numbers(use_reentrant) -> None:
+    x = ones(leaf(5)).requires_grad_()
+    core.manual_seed(5)
+    first = core.rand(5)
+    core.rand(7)
+    second, following = core.rand(5), core.rand(3)
+    core.manual_seed(5)
+    y = checkpoint(
+        lambda x: x * core.rand(5), x, use_reentrant=use_reentrant, preserve_rng_state=False, early_stop=False
+    )
+    assert y.tolist() == first.tolist()
+    core.rand(7)
+    (slope,) = grad(y.sum(), x) if not use_reentrant else (y.sum().backward(), x.grad)[1:]
+    assert slope.tolist() == second.tolist()
+    assert core.rand(3).tolist() == following.tolist()
 
 
 AUTOCAST_SETTINGS = [

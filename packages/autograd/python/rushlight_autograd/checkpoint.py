@@ -403,14 +403,15 @@ class ReentrantCheckpoint(Function):
                 for x, want in zip(args, wanted, strict=True)
             ]
         with _alone():
-            now = core.get_rng_state()
+            now = core.get_rng_state() if ctx.state is not None else None
             try:
                 if ctx.state is not None:
                     core.set_rng_state(ctx.state)
                 with ctx.same_autocast, core.enable_grad():
                     outputs = ctx.function(*args)
             finally:
-                core.set_rng_state(now)
+                if now is not None:
+                    core.set_rng_state(now)
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
         pairs = [
             (y, g) for y, g in zip(outputs, grads, strict=True) if isinstance(y, Tensor) and y.requires_grad

@@ -20,7 +20,7 @@ class Packed {
 class SavedHook {
   public:
     virtual ~SavedHook() = default;
-    /// Packs `t`, which has no history. No hook is active during the call.
+    /// Packs `t`: an argument, or an alias of a result. No hook is active during the call, and nothing is recorded.
     virtual std::unique_ptr<Packed> pack(const Tensor& t) = 0;
 };
 
