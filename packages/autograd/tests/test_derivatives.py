@@ -666,6 +666,60 @@ def test_second_derivatives_of_norms_are_finite_where_all_is_zero(
     assert second.isfinite().all()
 
 
+# The ends of the domains of functions whose slope there is infinite, and a number inside of the domain.
+ENDS = {
+    "asin": (-1, 1, 0),
+    "acos": (-1, 1, 0),
+    "atanh": (-1, 1, 0),
+    "acosh": (1, 2),
+    "erfinv": (-1, 1, 0),
+    "logit": (0, 1, 0.5),
+    "special_ndtri": (0, 1, 0.5),
+    "special_entr": (0, 1),
+    "sqrt": (0, 1),
+    "rsqrt": (0, 1),
+    "log": (0, 1),
+    "log2": (0, 1),
+    "log10": (0, 1),
+    "log1p": (-1, 0),
+    "digamma": (0, 1),
+    "lgamma": (0, 1),
+}
+
+
+@pytest.mark.parametrize("dtype", [core.float32, core.float64])
+@pytest.mark.parametrize("name", ENDS)
+def test_higher_derivatives_at_the_ends_of_a_domain_are_limits(name: str, dtype: Any) -> None:
+    def derivatives(x: Any) -> list[float]:
+        x = x.detach().requires_grad_()
+        y, found = getattr(core, name)(x), []
+        for _ in range(3):
+            (y,) = grad(y, x, create_graph=True)
+            found.append(y.item())
+        return found
+
+    *ends, inside = (core.tensor(float(value), dtype=dtype) for value in ENDS[name])
+    for end in ends:
+        near = derivatives(core.nextafter(end, inside))
+        assert derivatives(end) == [math.copysign(math.inf, value) for value in near]
+
+
+def test_second_derivatives_of_cross_entropy_at_zero_and_one() -> None:
+    p = core.tensor([0.0, 1.0, 1e-20, 0.25, 0.25], dtype=core.float64, requires_grad=True)
+    target = core.tensor([0.0, 1.0, 0.0, 0.25, 1.0], dtype=core.float64)
+    (slope,) = grad(core.binary_cross_entropy(p, target, reduction=2), p, create_graph=True)
+    assert slope.tolist() == pytest.approx([0, 0, 1e-8, 0, -4])
+    # The terms are target / p ** 2 and (1 - target) / (1 - p) ** 2, and those of the other target are 0.
+    (bend,) = grad(slope.sum(), p)
+    assert bend.tolist() == pytest.approx([1, 1, 1, 16 / 3, 16])
+
+
+def test_logit_has_no_slope_where_it_has_no_value() -> None:
+    x = core.tensor([-1.0, 0.5, 2.0], requires_grad=True)
+    assert str(grad(x.logit().sum(), x)[0].tolist()) == "[nan, 4.0, nan]"
+    assert grad(x.logit(0.25).sum(), x)[0].tolist() == [0, 4, 0]
+
+
 @pytest.mark.parametrize("dtype", [core.float32, core.float64])
 def test_derivatives_of_log_ndtr_far_from_zero(dtype: core.dtype) -> None:
     """Derivatives underflow for large positive arguments, and are those of a parabola for large negative arguments."""

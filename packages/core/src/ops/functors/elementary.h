@@ -75,6 +75,22 @@ struct AsinhDerivative {
     }
 };
 
+// The derivatives of asin and atanh. They are operators because the derivatives of a product of functions of 1 - x and
+// 1 + x would contain inf - inf at 1 and -1.
+template <class T>
+struct AsinDerivative {
+    explicit AsinDerivative(const Scalar*) {}
+    RL_HD T operator()(T x) const {
+        if constexpr (kIsComplex<T>) return T(1) / (math::sqrt(T(1) - x) * math::sqrt(T(1) + x));
+        else return T(1) / math::sqrt((T(1) - x) * (T(1) + x));
+    }
+};
+template <class T>
+struct AtanhDerivative {
+    explicit AtanhDerivative(const Scalar*) {}
+    RL_HD T operator()(T x) const { return T(1) / (T(1) - x) / (T(1) + x); }
+};
+
 template <class T>
 struct Atan2 {
     explicit Atan2(const Scalar*) {}

@@ -18,5 +18,14 @@ struct Huber {
     }
 };
 
+template <class T>
+struct BinaryCrossEntropyDerivative {
+    explicit BinaryCrossEntropyDerivative(const Scalar*) {}
+    RL_HD T operator()(T x, T y) const {
+        const T both = x * (T(1) - x);
+        return (x - y) / (both < T(1e-12) ? T(1e-12) : both);
+    }
+};
+
 }  // namespace
 }  // namespace rushlight::functors

@@ -171,5 +171,14 @@ struct Logit {
     }
 };
 
+template <class T>
+struct LogitDerivative {
+    explicit LogitDerivative(const Scalar*) {}
+    RL_HD T operator()(T x) const {
+        const T slope = T(1) / (x * (T(1) - x));
+        return x < T(0) || x > T(1) ? std::numeric_limits<T>::quiet_NaN() : slope;
+    }
+};
+
 }  // namespace
 }  // namespace rushlight::functors
