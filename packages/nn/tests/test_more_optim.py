@@ -285,3 +285,23 @@ def test_states_of_older_versions_lack_options(name):
         optimizer.load_state_dict(older)
         step()
         assert core.equal(param.detach(), expected), key
+
+
+@pytest.mark.parametrize("kind", ["mean", "moving"])
+def test_averages_of_buffers_of_every_dtype(kind: str) -> None:
+    swa = nn.optim.swa_utils
+    averages = {
+        "mean": [swa.get_swa_multi_avg_fn(), swa.get_swa_avg_fn()],
+        "moving": [swa.get_ema_multi_avg_fn(0.75), swa.get_ema_avg_fn(0.75)],
+    }[kind]
+    share = {"mean": 1 / 3, "moving": 0.25}[kind]
+    for dtype in (core.int64, core.int16, core.float32, core.float64, core.complex64):
+        old, new = core.tensor([3, 8]).to(dtype), core.tensor([12, 0]).to(dtype)
+        want = (old * (1 - share) + new * share).to(dtype)  # averages of ints are truncated
+        in_place = old.clone()
+        averages[0]([in_place], [new], 2)
+        assert core.allclose(in_place, want)
+        assert core.allclose(averages[1](old, new, 2).to(dtype), want)
+    flags = core.tensor([True, False])
+    averages[0]([flags], [core.tensor([False, False])], 2)
+    assert flags.tolist() == [False, False]

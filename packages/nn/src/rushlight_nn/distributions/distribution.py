@@ -228,5 +228,5 @@ class Distribution:
             if value is None and type(getattr(type(self), name, None)) is property:
                 value = getattr(self, name)
             if value is not None:
-                parts.append(f"{name}: {value.item() if value.numel() == 1 else value.size()}")
+                parts.append(f"{name}: {value if value.numel() == 1 else value.size()}")
         return f"{type(self).__name__}({', '.join(parts)})"

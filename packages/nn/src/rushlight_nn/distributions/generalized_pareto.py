@@ -90,7 +90,7 @@ class GeneralizedPareto(Distribution):
         return core.where(self.concentration < 0.5, variance, math.nan)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        return self._above(open_uniform(self._extended_shape(sample_shape), self.loc).log())
+        return self.icdf(open_uniform(self._extended_shape(sample_shape), self.loc))
 
     def _above(self, log_survival: Tensor) -> Tensor:
         """Return the value that a sample exceeds with the probability exp(log_survival)."""

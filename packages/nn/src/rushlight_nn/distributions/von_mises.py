@@ -86,15 +86,16 @@ class VonMises(Distribution):
             # For small k the difference in rho cancels, so compute r from its series.
             r = core.where(k < 1e-5, 1 / k + k, (1 + rho.square()) / (2 * rho))
             k, r = k.expand(shape), r.expand(shape)
-            angle, wanted = core.zeros(shape, dtype=core.float64, device=loc.device), None
-            while wanted is None or bool(wanted.any()):
+            angle = core.zeros(shape, dtype=core.float64, device=loc.device)
+            done = core.zeros(shape, dtype=core.bool, device=loc.device)
+            while not bool(done.all()):
                 u = open_uniform((3, *shape), k)
                 z = (math.pi * u[0]).cos()
                 f = (1 + r * z) / (r + z)
                 c = k * (r - f)
                 accepted = (c * (2 - c) > u[1]) | ((c / u[1]).log() + 1 - c >= 0)
                 drawn = (u[2] - 0.5).sign() * f.clamp(-1, 1).acos()
-                wanted = core.ones_like(accepted) if wanted is None else wanted
-                angle = core.where(wanted & accepted, drawn, angle)
-                wanted = wanted & ~accepted
+                # A later angle replaces an earlier one, as in PyTorch. Both have the right distribution.
+                angle = core.where(accepted, drawn, angle)
+                done = done | accepted
             return ((angle + math.pi + loc) % (2 * math.pi) - math.pi).to(self.loc.dtype)

@@ -73,10 +73,7 @@ def get_swa_multi_avg_fn() -> Callable[[Any, Any, Any], None]:
     def average(averaged: Any, new: Any, count: Any) -> None:
         with core.no_grad():
             for old, value in zip(averaged, new, strict=True):
-                if old.is_floating_point():
-                    old.lerp_(value.to(old.dtype), 1 / (float(count) + 1))
-                else:
-                    old.copy_(value)
+                _move(old, value, 1 / (float(count) + 1))
 
     return average
 
@@ -101,12 +98,19 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[[Any, Any, Any], None
     def average(averaged: Any, new: Any, count: Any) -> None:
         with core.no_grad():
             for old, value in zip(averaged, new, strict=True):
-                if old.is_floating_point():
-                    old.lerp_(value.to(old.dtype), 1 - decay)
-                else:
-                    old.copy_(value)
+                _move(old, value, 1 - decay)
 
     return average
+
+
+def _move(average: Tensor, value: Tensor, share: float) -> None:
+    # The averages of ints are truncated. Bools have no average, so the new ones are taken.
+    if average.is_floating_point() or average.is_complex():
+        average.lerp_(value.to(average.dtype), share)
+    elif average.dtype == core.bool:
+        average.copy_(value)
+    else:
+        average.copy_(average * (1 - share) + value * share)
 
 
 def _check_decay(function: str, decay: float) -> None:
