@@ -61,7 +61,7 @@ def forward(self, x : 'Any', scale : 'int' = 2) -> 'Any':
     getitem_2 = getattr_1[0];  getattr_1 = None
     view = relu.view(getitem_2, -1);  getitem_2 = None
     getitem_3 = view[(slice(None, None, None), slice(1, 3, None))];  view = None
-    mul_1 = getitem_3 * scale;  scale = getitem_3 = None
+    mul_1 = getitem_3 * scale;  getitem_3 = scale = None
     getattr_2 = relu.T;  relu = None
     neg = -getattr_2;  getattr_2 = None
     sum_1 = neg.sum(dtype = torch.float64);  neg = None

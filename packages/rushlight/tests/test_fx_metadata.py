@@ -263,8 +263,6 @@ def test_nodes_are_formatted_with_tensors() -> None:
     text = node.format_node(include_tensor_metadata=True)
     assert text.startswith('%relu : Tensor "bf16[3, 2][1, 3]cpu" [num_users=1] = call_method[target=relu]')
     assert '"bf16' not in node.format_node()
-    with pytest.raises(NotImplementedError, match="placeholder_names"):
-        node.format_node([])
 
 
 # Inherited data --------------------------------------------------------------------------------------------------------
@@ -350,3 +348,35 @@ def test_sources_of_nodes() -> None:
     assert len({first, second}) == 2
     assert traceback.NodeSource(None).name == ""
     assert traceback.get_current_replay_node() is None
+
+
+def test_the_text_of_a_graph_is_pytorch_s(capsys: pytest.CaptureFixture[str]) -> None:
+    def f(x, scale=2.0):
+        return {"a": torch.cat([x * scale, x.mT], dim=0).pad((0, 1), mode="constant").sum(dim=-1)}
+
+    f.__annotations__ = {"x": torch.Tensor}
+    graph = fx.symbolic_trace(f).graph
+    assert (
+        str(graph)
+        == """\
+graph():
+    %x : torch.Tensor [num_users=2] = placeholder[target=x]
+    %scale : [num_users=1] = placeholder[target=scale](default=2.0)
+    %mul : [num_users=1] = call_function[target=operator.mul](args = (%x, %scale), kwargs = {})
+    %getattr_1 : [num_users=1] = call_function[target=builtins.getattr](args = (%x, mT), kwargs = {})
+    %cat : [num_users=1] = call_function[target=torch.cat](args = ([%mul, %getattr_1],), kwargs = {dim: 0})
+    %pad : [num_users=1] = call_method[target=pad](args = (%cat, (0, 1)), kwargs = {mode: constant})
+    %sum_1 : [num_users=1] = call_method[target=sum](args = (%pad,), kwargs = {dim: -1})
+    return {'a': sum_1}"""
+    )
+    names, types = ["self"], [""]
+    first, *_, last = graph.nodes
+    last.type = torch.Tensor
+    assert first.format_node(names, types) is None
+    assert last.format_node(names, types) == "return {'a': sum_1}"
+    assert (names, types) == (["self", "x : torch.Tensor"], [" -> torch.Tensor"])
+    graph.print_tabular()
+    lines = capsys.readouterr().out.splitlines()
+    assert [len(part) for part in lines[1].split()] == [13, 9, 27, 19, 20]
+    assert lines[0].split() == ["opcode", "name", "target", "args", "kwargs"]
+    assert lines[-1].split() == ["output", "output", "output", "({'a':", "sum_1},)", "{}"]

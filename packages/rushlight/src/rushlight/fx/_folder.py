@@ -12,7 +12,7 @@ from typing import Any
 
 import rushlight as torch
 from rushlight.fx._names import name_of
-from rushlight.fx.graph import _Style, _Writer
+from rushlight.fx._writer import _Style, _Writer
 from rushlight.fx.graph_module import GraphModule
 from rushlight_core import Tensor
 from rushlight_nn import Module

@@ -14,7 +14,9 @@ from contextlib import ExitStack, contextmanager
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from rushlight.fx.graph import GENERATED, Graph, _PyTreeCodeGen, _PyTreeInfo
+from rushlight.fx._codegen import _PyTreeCodeGen, _PyTreeInfo
+from rushlight.fx._writer import GENERATED
+from rushlight.fx.graph import Graph
 from rushlight.fx.node import Argument
 from rushlight.fx.proxy import ParameterProxy, Proxy, TracerBase
 from rushlight_core import Tensor, pytree

@@ -9,7 +9,8 @@ import os
 import textwrap
 from typing import Any
 
-from rushlight.fx.graph import GENERATED, Graph, PythonCode
+from rushlight.fx._writer import GENERATED
+from rushlight.fx.graph import Graph, PythonCode
 from rushlight_core import Tensor
 from rushlight_nn import Module
 

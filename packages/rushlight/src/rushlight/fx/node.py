@@ -384,19 +384,16 @@ class Node:
         """Return the node as a line of text.
 
         Args:
-            placeholder_names, maybe_return_typename: must be None.
+            placeholder_names: a list. If it is not empty, a placeholder appends its name to it, and None is returned.
+            maybe_return_typename: a list. If it is not empty and the output has a type, the first element is set to the
+                type, as text that begins with an arrow.
             include_tensor_metadata: whether to state the dtype, shape, strides and device of a result that is in
                 `node.meta`.
-
-        Raises:
-            NotImplementedError: `placeholder_names` or `maybe_return_typename` is not None.
         """
-        if placeholder_names is not None or maybe_return_typename is not None:
-            raise NotImplementedError(
-                "fx.Node.format_node(placeholder_names, maybe_return_typename): must be None"
-            )
         if self.op == "output":
-            return f"return {_text(self._args[0])}"
+            if self.type is not None and maybe_return_typename:
+                maybe_return_typename[0] = f" -> {_type_text(self.type)}"
+            return f"return {self._args[0]}"
         described = ""
         if include_tensor_metadata and (tensor := _tensor_text(self, True, True)):
             described = f'Tensor "{tensor}" '
@@ -404,9 +401,16 @@ class Node:
             described = f"{_type_text(self.type)} "
         head = f"%{self.name} : {described}[num_users={len(self.users)}] = "
         if self.op == "placeholder":
+            if placeholder_names:
+                placeholder_names.append(
+                    f"{self.target}{'' if self.type is None else f' : {_type_text(self.type)}'}"
+                )
+                return None
             default = f"(default={self._args[0]})" if self._args else ""
             return f"{head}placeholder[target={self.target}]{default}"
         target = self.target if isinstance(self.target, str) else qualified_name(self.target)
+        if getattr(self.target, "__module__", None) == "builtins":
+            target = f"builtins.{target.removeprefix('builtins.')}"
         head += f"{self.op}[target={target}]"
         if self.op == "get_attr":
             return head
@@ -457,14 +461,16 @@ def _type_text(kind: Any) -> str:
 
 
 def _text(argument: Argument) -> str:
-    class Named:
-        def __init__(self, node: Node) -> None:
-            self.node = node
-
-        def __repr__(self) -> str:
-            return f"%{self.node.name}"
-
-    return repr(map_arg(argument, Named))
+    """Return an argument as text, with % before the names of nodes. Keys and strings have no quotes, as in PyTorch."""
+    if isinstance(argument, Node):
+        return f"%{argument.name}"
+    if isinstance(argument, list):
+        return f"[{', '.join(map(_text, argument))}]"
+    if isinstance(argument, tuple):
+        return f"({', '.join(map(_text, argument))}{',' * (len(argument) == 1)})"
+    if isinstance(argument, dict):
+        return f"{{{', '.join(f'{key}: {_text(value)}' for key, value in argument.items())}}}"
+    return str(argument)
 
 
 def qualified_name(function: Callable[..., Any]) -> str:
