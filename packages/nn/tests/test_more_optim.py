@@ -305,3 +305,12 @@ def test_averages_of_buffers_of_every_dtype(kind: str) -> None:
     flags = core.tensor([True, False])
     averages[0]([flags], [core.tensor([False, False])], 2)
     assert flags.tolist() == [False, False]
+
+
+def test_sgd_without_momentum_has_no_state_of_sparse_gradients() -> None:
+    layer = nn.Embedding(4, 2, sparse=True)
+    optimizer = optim.SGD(layer.parameters(), lr=0.1)
+    layer.weight.grad = core.sparse_coo_tensor(core.tensor([[1]]), core.ones(1, 2), (4, 2))
+    optimizer.step()
+    assert not optimizer.state
+    assert optimizer.state_dict()["state"] == {}

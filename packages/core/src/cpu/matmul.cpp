@@ -409,7 +409,8 @@ Product product_of(KernelContext& ctx, const View& out, const View* input, const
     p.count = out.ndim > 2 ? out.size(0) : 1;
     p.m = out.ndim > 1 ? out.size(-2) : 1;
     p.n = out.size(-1);
-    p.k = a.size(-1);
+    // As in BLAS, a product that is multiplied by 0 is not computed, so that infinities in it do not become NaN.
+    p.k = alpha == 0 ? 0 : a.size(-1);
     p.out = {out.data, p.m * p.n, p.n, 1};
     p.init = input == nullptr || beta == 0 ? Operand{nullptr, 0, 0, 0} : addend(ctx, *input);
     p.alpha = alpha;
@@ -451,7 +452,8 @@ void multiply(KernelContext& ctx, const View& out, const View* input, const View
 void multiply_scaled(KernelContext& ctx, const View& out, const View* input, const View& a, const View& b,
                      bool b_transposed, Complex<double> beta, Complex<double> alpha) {
     if (!is_complex(out.dtype)) return multiply(ctx, out, input, a, b, b_transposed, beta.re, alpha.re);
-    const Product p = product_of(ctx, out, is_zero(beta) ? nullptr : input, a, b, b_transposed, 1, 1);
+    const Product p =
+        product_of(ctx, out, is_zero(beta) ? nullptr : input, a, b, b_transposed, 1, is_zero(alpha) ? 0 : 1);
     if (out.dtype == DType::Complex64) multiply_complex<float>(ctx, out.dtype, p, beta, alpha);
     else multiply_complex<double>(ctx, out.dtype, p, beta, alpha);
 }

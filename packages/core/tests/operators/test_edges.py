@@ -788,3 +788,17 @@ def test_sums_are_computed_in_the_dtype_of_out() -> None:
     assert core.sum(fractions, 0, out=core.empty(0, dtype=core.int64)).item() == 5
     with pytest.raises(RuntimeError, match=r"\(dtype, out\)"):
         core.sum(half, 0, dtype=core.float16, out=total)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16", "complex64", "complex128"])
+@pytest.mark.parametrize("size", [2, 33, 80])
+def test_a_product_that_is_multiplied_by_zero_is_not_computed(dtype: str, size: int) -> None:
+    factor = core.full((size, size), math.inf, dtype=getattr(core, dtype))
+    start = core.arange(size).to(factor.dtype)
+    want = (start * 2).expand(size, size)
+    assert core.equal(core.addmm(start, factor, factor, alpha=0, beta=2), want)
+    assert core.equal(core.addmv(start, factor, factor[0], alpha=0, beta=2), want[0])
+    batch = factor.expand(3, size, size)
+    assert core.equal(core.baddbmm(start, batch, batch, alpha=0, beta=2), want.expand(3, size, size))
+    assert core.equal(core.addbmm(start, batch, batch, alpha=0, beta=2), want)
+    assert core.equal(core.addmm(start, factor, factor, alpha=0, beta=0), core.zeros_like(want))

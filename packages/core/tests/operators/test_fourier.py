@@ -72,6 +72,14 @@ def test_the_same_bits_for_any_number_of_threads() -> None:
     assert len(set(results)) == 1
 
 
+def test_istft_of_a_real_signal_needs_a_real_window() -> None:
+    spectrum, window = core.ones(5, 7, dtype=core.complex64), core.ones(8, dtype=core.complex64)
+    with pytest.raises(RuntimeError, match=r"istft\(window\): must be real"):
+        core.istft(spectrum, 8, window=window)
+    both = core.ones(8, 7, dtype=core.complex64)
+    assert core.istft(both, 8, window=window, onesided=False, return_complex=True).is_complex()
+
+
 def test_istft_takes_its_sides_from_the_input() -> None:
     """Without `onesided`, the number of frequencies determines whether a spectrum is two-sided. `length` is respected."""
     whole = core.stft(

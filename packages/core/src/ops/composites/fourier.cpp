@@ -393,6 +393,9 @@ Tensor istft(const Tensor& input, int64_t n_fft, std::optional<int64_t> hop_leng
     RL_CHECK(input.size(-2) == wanted, throw_runtime,
              "istft(input): needs %lld frequencies for n_fft %lld, got %lld", (long long)wanted,
              (long long)n_fft, (long long)input.size(-2));
+    RL_CHECK(return_complex || !window.defined() || !is_complex(window.dtype()), throw_runtime,
+             "istft(window): must be real for a real signal, got %s\nhint: pass return_complex=True",
+             name(window.dtype()));
     const Tensor w = window_of("istft", window, input, n_fft, win);
     const Norm norm = normalized ? Norm("ortho") : Norm();
     Tensor x = input.dim() == 2 ? ops::unsqueeze(input, 0) : input;

@@ -123,7 +123,8 @@ class SGD(Optimizer):
             self._step_fused(group, plain, [param.grad for param in plain])
         for param in params:
             if self._is_sparse(param):
-                _update_sparse(group, param, param.grad, self.state[param])
+                # Without momentum, there is no state, so no entry is added.
+                _update_sparse(group, param, param.grad, self.state[param] if group["momentum"] else {})
 
     def _step_with_momentum(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
         state = self.state
