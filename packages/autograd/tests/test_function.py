@@ -506,3 +506,13 @@ def test_a_wrong_hook_result() -> None:
     x.register_hook(lambda g: 3)
     with pytest.raises(TypeError, match="result of the hook"):
         (x * 1).backward(ones(x))
+
+
+def test_an_object_of_a_function_cannot_be_called() -> None:
+    class Double(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+    with pytest.raises(RuntimeError, match=r"hint: call Double\.apply"):
+        Double()(core.ones(2))

@@ -142,6 +142,13 @@ class Function(FunctionCtx):
             args += cls._defaults[len(args) :]
         return _function_apply(cls, args)
 
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Raise RuntimeError: a Function is called by its classmethod `apply`."""
+        raise RuntimeError(
+            f"{type(self).__name__}: an object of a Function cannot be called\n"
+            f"hint: call {type(self).__name__}.apply(...)"
+        )
+
     @classmethod
     def _apply_batched(cls, args: tuple[Any, ...]) -> Any:
         from rushlight_autograd.batched_function import apply

@@ -13,10 +13,13 @@ namespace {
 bool is_list(PyObject* o) { return PyList_Check(o) || PyTuple_Check(o); }
 
 [[noreturn]] void bad_index(PyObject* o) {
-    throw_index(
+    // As in PyTorch, a string raises TypeError: a program that has a tensor in place of a dictionary expects it.
+    const auto raise = PyUnicode_Check(o) || PyBytes_Check(o) ? throw_type : throw_index;
+    raise(
         "index: must be an integer, a slice, an ellipsis (...), None, a bool, or an integer or bool tensor, "
         "array or sequence, not %s",
         Py_TYPE(o)->tp_name);
+    __builtin_unreachable();  // the compiler does not know that a chosen function does not return
 }
 
 // Whether the index counts as a tuple. Tuples do, and so do lists that contain other objects than numbers: x[[a, b]] is

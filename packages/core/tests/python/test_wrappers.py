@@ -156,7 +156,7 @@ def test_nothing_is_left_behind() -> None:
             repr(u), u[0], u[None], u[:1], u.numpy(), memoryview(u), u.tolist(), t + u[0]
             np.from_dlpack(t), core.from_dlpack(a), u.as_subclass(Sub) + 1, u.untyped_storage()
             for bad in ("x", 9, 1.5):
-                with pytest.raises(IndexError):
+                with pytest.raises(TypeError if bad == "x" else IndexError):
                     u[bad]
             with pytest.raises(TypeError):
                 core.add(u, "x")
