@@ -78,7 +78,6 @@ RL_INLINE void each_row(const IndexRows& r, RowRange range, Row row) {
 
 constexpr int64_t kBlock = 1024;  // checked indices are still in the cache when they are used
 
-// Reads rows that are much shorter than a block, so that the indices of several rows are checked together.
 // Calls body(row, offset at which the row begins) for the rows first .. last-1.
 template <class Body>
 RL_INLINE void each_start(const Odometer& rows, int64_t first, int64_t last, Body body) {
