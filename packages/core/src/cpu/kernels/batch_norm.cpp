@@ -85,9 +85,16 @@ void forward_planes(const BatchNorm<T>& n) {
                          const Affine<T> a = settle(n, c, mean, squares);
                          for (int64_t b = 0; b < n.batch; ++b) {
                              const int64_t at = (b * n.channels + c) * n.size;
-                             map_row(n.out + at, n.size, n.stream, [&](int64_t i, auto lanes) {
-                                 __builtin_prefetch(n.input + at + n.size + i, 0, 2);
+                             const auto value = [&](int64_t i, auto lanes) {
                                  return load(n.input + at + i, lanes) * a.scale + a.shift;
+                             };
+                             if (!n.stream) {  // the input is in the cache
+                                 map_row(n.out + at, n.size, value);
+                                 continue;
+                             }
+                             map_row(n.out + at, n.size, true, [&](int64_t i, auto lanes) {
+                                 __builtin_prefetch(n.input + at + n.size + i, 0, 2);
+                                 return value(i, lanes);
                              });
                          }
                      }
