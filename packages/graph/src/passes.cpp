@@ -171,10 +171,18 @@ void remove_dead(Graph& graph, std::vector<Tensor>& constants) {
 // outside of it. Calls inside a block may not run, so they cannot be used outside; therefore `known` is a copy.
 class Sharing {
   public:
-    explicit Sharing(const Graph& graph)
+    explicit Sharing(Graph& graph)
         : graph_(graph), memory_(graph), written_(written_memory(graph, memory_)) {
         for (ValueId output : graph.outputs) returned_.insert(memory_.of(output));
     }
+    void run() {
+        run(graph_.nodes, {});
+        // Views of a result that was merged have the memory of the earlier result. `restore_in_place` and the memory plan
+        // need this.
+        for (ValueInfo& value : graph_.values) value.memory = joined(value.memory);
+    }
+
+  private:
     void run(std::vector<Node>& nodes, std::map<std::string, const Node*> known) {
         for (Node& node : nodes) {
             rename_uses(node, names_);
@@ -188,8 +196,6 @@ class Sharing {
             if (!added) merge(*at->second, node);
         }
     }
-
-  private:
     void merge(const Node& earlier, const Node& later) {
         std::vector<ValueId> before, here;
         each_result(earlier, [&](ValueId id) { before.push_back(id); });
@@ -201,6 +207,9 @@ class Sharing {
         for (size_t i = 0; i < here.size(); ++i) {
             if (is_returned(here[i])) returned_.insert(memory_.of(before[i]));
             names_[here[i]] = before[i];
+            const ValueId kept = joined(graph_.values[before[i]].memory),
+                          merged = joined(graph_.values[here[i]].memory);
+            if (kept != merged) joined_[std::max(kept, merged)] = std::min(kept, merged);
         }
     }
     // Whether both results are views of an argument in every run.
@@ -209,12 +218,18 @@ class Sharing {
                !may_return_view(*find_operator(graph_.operators[node.op].name));
     }
     bool is_returned(ValueId id) const { return returned_.contains(memory_.of(id)); }
+    // The memory that represents this memory after the calls before were merged.
+    ValueId joined(ValueId memory) const {
+        for (auto at = joined_.find(memory); at != joined_.end(); at = joined_.find(memory)) memory = at->second;
+        return memory;
+    }
 
-    const Graph& graph_;
+    Graph& graph_;
     const SharedMemory memory_;
     const std::set<ValueId> written_;
     std::set<ValueId> returned_;  // memory of the graph's outputs
     std::map<ValueId, ValueId> names_;
+    std::map<ValueId, ValueId> joined_;  // from merged memory to the memory that replaces it
 };
 
 // Runs a call on constants and returns its results.
@@ -294,7 +309,7 @@ Program Program::simplified(bool fold_batch_norm) const {
     std::vector<Tensor> constants(this->constants().begin(), this->constants().end());
     const InPlaceCalls calls = functionalize(graph);
     fold_constants(graph, constants);
-    Sharing(graph).run(graph.nodes, {});
+    Sharing(graph).run();
     if (fold_batch_norm) fold_batch_norms(graph, constants);
     remove_dead(graph, constants);
     restore_in_place(graph, calls);

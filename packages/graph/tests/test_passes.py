@@ -40,7 +40,37 @@ def simplified(function: Any, *tensors: Any, state: Any = ()) -> tuple[Program, 
     return after, [name for name in lines if name not in ("parameter", "buffer", "constant")]
 
 
+def parts_of(x: Any) -> Any:
+    """Return two equal views of equal tensors, the first of which is written."""
+    v, w = (x + 1)[:1], (x + 1)[:1]
+    v.mul_(2)
+    return v, w
+
+
+def transposed(x: Any) -> Any:
+    v, w = (x + 1).t(), (x + 1).t()
+    v.mul_(2)
+    return v * 1, w.reshape(-1)
+
+
+def joined(x: Any) -> Any:
+    v, w = core.cat([x, x])[:3], core.cat([x, x])[:3]
+    v.mul_(2)
+    return v, w.reshape(-1)
+
+
 PROGRAMS = {
+    "equal views, one of which is written": (parts_of, None),
+    "equal views, one is written and one is reshaped": (
+        lambda x: (v := (x + 1)[:1], w := (x + 1)[:1].reshape(-1), v.mul_(2), (v, w))[-1],
+        None,
+    ),
+    "equal views, one is written and one is contiguous": (
+        lambda x: (p := parts_of(x), (p[0], p[1].contiguous()))[-1],
+        None,
+    ),
+    "equal transposed tensors, one of which is written": (transposed, None),
+    "equal parts of joined tensors, one of which is written": (joined, None),
     "what nobody uses": (lambda x: (x.exp(), x + 1)[1], ["add"]),
     "a chain that nobody uses": (lambda x: (x.exp().log().sin(), x + 1)[1], ["add"]),
     "an unused part of a list": (lambda x: x.split(1)[0] + 1, ["split", "add"]),
