@@ -196,6 +196,7 @@ std::optional<uint32_t> Fitting::explain(const Numbers& seen) {
 
 std::optional<uint32_t> Fitting::find(const Numbers& seen) {
     if (auto found = find_linear(seen)) return found;
+    if (auto found = find_clipped(seen)) return found;
     if (auto found = find_product(seen)) return found;
     if (auto found = find_exact_quotient(seen)) return found;
     if (auto found = find_quotient(seen)) return found;
@@ -213,6 +214,46 @@ std::optional<uint32_t> Fitting::find_linear(const Numbers& seen) {
     for (const Known& known : known_)
         if (auto line = line_through(known.seen, seen))
             return linear(known.expression, line->scale, line->offset);
+    return std::nullopt;
+}
+
+// Finds min(x, k), max(x - k, 0) and min(max(x - j, 0), k). They are written with the quotient (x - k - 1 + c) // c, which is 1
+// if x is greater than k and 0 otherwise, because x is less than c.
+std::optional<uint32_t> Fitting::find_clipped(const Numbers& seen) {
+    constexpr int64_t kBeyond = int64_t{1} << 40;
+    const int64_t most = std::ranges::max(seen);
+    const auto greater = [&](uint32_t of, int64_t k) {
+        return join(Kind::FloorDivide, linear(of, 1, kBeyond - 1 - k), constant(kBeyond));
+    };
+    const auto above = [&](uint32_t of, int64_t k) {
+        return join(Kind::Multiply, linear(of, 1, -k), greater(of, k));
+    };
+    const auto at_most = [&](uint32_t of, int64_t k) {
+        return join(Kind::Subtract, of, above(of, k));
+    };
+    if (!fits(seen) || most <= 0 || std::ranges::min(seen) < 0) return std::nullopt;
+    for (size_t number = 0; number < known_.size(); ++number) {
+        const Known known = known_[number];
+        const Numbers& x = known.seen;
+        if (!fits(x) || std::ranges::min(x) < 0) continue;
+        // The smallest number that is not clipped below gives the lower bound.
+        size_t at = 0;
+        for (size_t i = 0; i < x.size(); ++i)
+            if (seen[i] > 0 && (seen[at] <= 0 || x[i] < x[at])) at = i;
+        const int64_t low = x[at] - seen[at];
+        if (low < 0) continue;
+        const auto is = [&](auto form) {
+            for (size_t i = 0; i < x.size(); ++i)
+                if (form(x[i]) != seen[i]) return false;
+            return true;
+        };
+        if (low == 0 && is([&](int64_t n) { return std::min(n, most); }))
+            return at_most(known.expression, most);
+        if (low > 0 && is([&](int64_t n) { return std::max<int64_t>(n - low, 0); }))
+            return above(known.expression, low);
+        if (low > 0 && is([&](int64_t n) { return std::min(std::max<int64_t>(n - low, 0), most); }))
+            return at_most(above(known.expression, low), most);
+    }
     return std::nullopt;
 }
 

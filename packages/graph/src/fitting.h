@@ -11,8 +11,8 @@ namespace rushlight::graph {
 
 // Note [Fitting]
 // Each capture gives one observation of every integer of the program. The expression of an integer is the first of the
-// following forms that fits all observations: an integer that has an expression already, c*x + d, c*x*y + d,
-// c*((x + a)//b) + d, c*x + d*y + e, c*x*y*z. Here x, y and z are symbols or integers that have expressions already. So
+// following forms that fits all observations: an integer that has an expression already, c*x + d, min(max(x - c, 0), d),
+// c*x*y + d, c*((x + a)//b) + d, c*x + d*y + e, c*x*y*z. Here x, y and z are symbols or integers that have expressions already. So
 // expressions can be built from the sizes of earlier results, such as the height after a convolution, and nested
 // expressions are found one step at a time. A form has at most four free numbers, and there are at least five
 // observations.
@@ -67,6 +67,7 @@ class Fitting {
     std::optional<uint32_t> find(const Numbers& seen);
     std::optional<uint32_t> find_linear(const Numbers& seen);
     std::optional<uint32_t> find_quotient(const Numbers& seen);
+    std::optional<uint32_t> find_clipped(const Numbers& seen);
     std::optional<uint32_t> find_product(const Numbers& seen);
     std::optional<uint32_t> find_sum(const Numbers& seen);
     std::optional<uint32_t> find_triple(const Numbers& seen);

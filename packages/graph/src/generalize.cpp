@@ -163,8 +163,10 @@ class Generalizer {
         for (size_t i = 0; i < std::min(seen.size(), kMostShown); ++i)
             all += (i ? "; " : "") + std::to_string(seen[i]) + " with " + sizes_of(i);
         if (seen.size() > kMostShown) all += "; ...";
-        throw_runtime("capture: no expression of the input sizes gives the values of %s: %s", what.c_str(),
-                      all.c_str());
+        throw_runtime(
+            "capture: no expression of the input sizes gives the values of %s: %s\n"
+            "hint: if small or large sizes are an exception, leave them out: Dim(name, min=..., max=...)",
+            what.c_str(), all.c_str());
     }
 
     void generalize_value(ValueId id, const std::string& what) {

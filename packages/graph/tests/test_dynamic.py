@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import struct
 from collections.abc import Callable
@@ -259,6 +260,102 @@ def test_slices_up_to_the_end_are_slices(function_module: Any) -> None:
         shapes = {"x": {0: Dim("n", max=16)}}
         program = exported(function_module, forward, core.randn(example, 3), shapes=shapes)
         check(program, forward, *((n, 3) for n in range(2, 17)))
+
+
+SLICES = {
+    "from k": lambda k: lambda x: x[:, k:],
+    "to k": lambda k: lambda x: x[:, :k],
+    "to the k-th last": lambda k: lambda x: x[:, :-k],
+    "from the k-th last": lambda k: lambda x: x[:, -k:],
+    "without k at both ends": lambda k: lambda x: x[:, k:-k],
+    "a part of every third": lambda k: lambda x: x[:, ::3][:, 1:k],
+    "the first of averages": lambda k: lambda x: core.avg_pool1d(x, 4)[:, :k],
+}
+
+
+@pytest.mark.parametrize("name", SLICES)
+@pytest.mark.parametrize("k", [1, 2, 5, 8])
+@pytest.mark.parametrize("example", [4, 7, 8, 13, 32])
+def test_slices_are_right_or_refused_where_sizes_clip_them(
+    name: str, k: int, example: int, function_module: Any
+) -> None:
+    forward = SLICES[name](k)
+    try:
+        program = exported(function_module, forward, core.randn(1, example), shapes={"x": {1: Dim("n")}})
+    except RuntimeError as error:
+        assert "Dim" in str(error) or "size" in str(error)  # noqa: PT017  the example may be too small
+        return
+    for one in (program, program.simplify()):
+        for n in [*range(2, 20), 30, 64, 65, 100, 128, 200, 500, 5000]:
+            x = core.randn(1, n)
+            try:
+                wanted = forward(x)
+            except RuntimeError:
+                continue
+            try:
+                got = one.module()(x)
+            except RuntimeError as error:
+                assert n < example // 3 + 1  # noqa: PT017  the captures had no such size
+                assert "when the program was captured" in str(error)  # noqa: PT017
+                continue
+            assert core.equal(got, wanted), n
+
+
+def test_small_sizes_clip_slices(function_module: Any) -> None:
+    for forward in (lambda x: x[5:], lambda x: x[:5], lambda x: x[3:-3], lambda x: x[-4:]):
+        program = exported(function_module, forward, core.randn(7), shapes={"x": {0: Dim("n", min=0)}})
+        check(program, forward, *((n,) for n in range(200)))
+
+
+def random_lengths(chance: random.Random) -> Callable[[Any], Any]:
+    """Return a function with several operators, each of which changes the last dimension."""
+    steps: list[Callable[[Any, int], Any]] = [
+        lambda x, k: x[..., k:],
+        lambda x, k: x[..., :k],
+        lambda x, k: x[..., 1:-k],
+        lambda x, k: x[..., ::k],
+        lambda x, k: x[..., : x.shape[-1] // k * k].unflatten(-1, (-1, k)).mean(-1),
+        lambda x, k: x.narrow(-1, x.shape[-1] // k, x.shape[-1] // k + 1),
+        lambda x, k: core.cat([x, x[..., :k]], -1),
+        lambda x, k: core.constant_pad_nd(x, [0, -x.shape[-1] % k]),
+        lambda x, k: core.stack([x, x], -1).flatten(-2),
+        lambda x, k: core.avg_pool1d(x, k),
+        lambda x, k: x.unfold(-1, k, k - 1).sum(-1),
+        lambda x, k: core.cat([x[..., x.shape[-1] // 2 :], x[..., : x.shape[-1] // 2]], -1),
+    ]
+    chosen = [(chance.choice(steps), chance.randint(2, 5)) for _ in range(chance.randint(1, 5))]
+
+    def forward(x: Any) -> Any:
+        for step, k in chosen:
+            x = step(x, k)
+        return x
+
+    return forward
+
+
+def test_random_lengths_are_right_or_refused(function_module: Any) -> None:
+    exported_programs = 0
+    for seed in range(60):
+        chance = random.Random(seed)
+        forward = random_lengths(chance)
+        x = core.randn(1, 2, chance.choice([12, 16, 24, 37]))
+        try:
+            program = exported(function_module, forward, x, shapes={"x": {2: Dim("n", min=8)}})
+        except (RuntimeError, ValueError):
+            continue
+        exported_programs += 1
+        for n in (8, 9, 10, 11, 13, 31, 50, 64, 65, 127, 128, 200, 257, 311):
+            x = core.randn(1, 2, n)
+            try:
+                wanted = forward(x)
+            except RuntimeError:
+                continue
+            try:
+                got = program.module()(x)
+            except (RuntimeError, ValueError):
+                continue  # an error is not a wrong result
+            assert core.equal(got, wanted), (seed, n)
+    assert exported_programs > 40
 
 
 def swapped(x: Any) -> Any:

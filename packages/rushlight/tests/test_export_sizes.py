@@ -183,7 +183,6 @@ CONDITIONS = {
     "a tuple": (lambda self, x: x if x.shape[0] <= self.shape[0] else x.neg(), 60),
     "a configuration": (lambda self, x: x if x.shape[0] <= self.config.block_size else x.neg(), 211),
     "a global": (lambda self, x: x if x.shape[0] < LIMIT else x.neg(), 776),
-    "min": (lambda self, x: x[: min(x.shape[0], 400)], 400),
     "a branch without operators": (lambda self, x: x.relu() if x.shape[0] < 1234 else x, 1233),
 }
 
@@ -200,6 +199,15 @@ def test_a_condition_on_a_size_is_found(name: str) -> None:
     for size in (2, last // 2, last):
         x = torch.randn(size, 3)
         assert torch.equal(run(x), model(x))
+
+
+def test_the_smaller_of_a_size_and_a_number() -> None:
+    model = Deciding(lambda self, x: x[: min(x.shape[0], 400)] * min(len(x), 5) + max(len(x) - 9, 0))
+    for shapes in ({0: Dim("n")}, {0: 2 * Dim("n", min=1)}):
+        run = export(model, (torch.randn(8, 3),), dynamic_shapes=(shapes,)).module()
+        for size in (2, 4, 6, 8, 10, 12, 398, 400, 402, 1000, 6000):
+            x = torch.randn(size, 3)
+            assert torch.equal(run(x), model(x))
 
 
 def test_conditions_that_do_not_change_the_program() -> None:

@@ -48,15 +48,18 @@ struct Range {
     int64_t start, step, length;
     bool backwards;  // whether the elements are taken from the last to the first
     bool whole;  // whether the slice is `:`, which takes all elements of any dimension
+    int64_t first, last;  // with a positive step, the bounds as they were passed
 };
 Range read_slice(PyObject* slice, int64_t size) {
     Py_ssize_t start, stop, step;
     if (PySlice_Unpack(slice, &start, &stop, &step) < 0) throw PythonError();
     const bool whole = start == 0 && stop == PY_SSIZE_T_MAX && step == 1;
+    const Py_ssize_t first = start, last = stop;
     Py_ssize_t length = PySlice_AdjustIndices(size, &start, &stop, step);
-    if (step > 0) return {start, step, length, false, whole};
-    if (length < 2) return {length ? start : 0, 1, length, false, false};
-    return {start + (length - 1) * step, -step, length, true, false};
+    if (step > 0) return {start, step, length, false, whole, first, last};
+    const int64_t low = length ? start + (length - 1) * step : 0;
+    if (length < 2) return {low, 1, length, false, false, low, low + length};
+    return {low, -step, length, true, false, low, low - length * step};
 }
 
 // A view under construction, as a geometry.
@@ -92,9 +95,12 @@ class RecordedView {
     int64_t size(int d) const { return t_.sizes()[static_cast<size_t>(d)]; }
     void select(int d, int64_t i) { step(ops::select(t_, d, i)); }
     // Whether a slice is recorded depends on its form and not on the size of the tensor, so that captures with several sizes
-    // record the same operators.
+    // record the same operators. The bounds are recorded as they were passed: the operator clips them to the size in a run of
+    // the program, which may be smaller than the size in the capture.
     void slice(int d, const Range& r) {
-        if (!r.whole) step(ops::slice(t_, d, r.start, r.start + r.length * r.step, r.step));
+        if (r.whole) return;
+        const bool to_end = r.last == PY_SSIZE_T_MAX;
+        step(ops::slice(t_, d, r.first, to_end ? std::nullopt : std::optional<int64_t>(r.last), r.step));
     }
     void unsqueeze(int d) { step(ops::unsqueeze(t_, d)); }
     // x[...] must be a new tensor.

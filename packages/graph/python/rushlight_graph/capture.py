@@ -95,6 +95,22 @@ def capture_sizes(
             break
         add(undecided, False)
         program, undecided = generalize()
+    # Sizes that were not captured yet confirm the expressions. If one of them changes an expression, others follow.
+    for attempt in range(dynamic.CONFIRMATIONS):
+        text, count = program.text(), len(programs)
+        for found in dynamic.confirming_captures(sizes, tensors, attempt):
+            add(found, False)
+        if len(programs) == count:
+            break
+        program, _ = generalize()
+        if program.text() == text:
+            break
+    else:
+        raise RuntimeError(
+            "capture: no expressions of the input sizes give the integers of the program: those for some sizes differ from "
+            "those for other sizes\n"
+            "hint: if small or large sizes are an exception, leave them out: Dim(name, min=..., max=...)"
+        )
     return program
 
 

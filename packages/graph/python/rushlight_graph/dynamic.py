@@ -34,10 +34,17 @@ _MOST = 2**31 - 1
 # do not determine a divisor, a shift, a factor and an offset. Their sizes are `_EDGES`, which are multiples of common
 # divisors and their neighbours, and random sizes, which may be smaller than the example. While several quotients still agree
 # for all captures, captures with sizes for which they differ follow, at most `DECIDING_CAPTURES`.
+#
+# At the end, the program is captured with sizes that had no part in finding the expressions: small sizes, whose distances
+# grow, and a few random ones. Slices of small tensors are often clipped. If a capture contradicts an expression, the
+# expressions are determined again, with the new captures, and confirmed by other sizes.
 DECIDING_CAPTURES = 24
+#: How often the expressions are confirmed before `export` raises an error.
+CONFIRMATIONS = 4
 _FURTHER = 18
 _EDGES = (32, 33, 31, 28, 29, 27, 64, 63)
 _FAR = 133
+_CONFIRMING = 12
 _FURTHER_RANGE = 70
 _POWERS = ((64, 64), (32, 32), (0, 16))  # the smallest example, and the power of two
 # The largest size of captures is at least this, so that quotients of small sizes by larger divisors are not constant.
@@ -225,6 +232,33 @@ def far_captures(sizes: Sequence[Size]) -> list[list[tuple[int, ...]]]:
     return groups
 
 
+def confirming_captures(
+    sizes: Sequence[Size], tensors: Sequence[Tensor], attempt: int
+) -> list[tuple[int, ...]]:
+    """Return the sizes of captures that confirm the expressions of a program. `attempt` counts how often this is done.
+
+    One size differs from the example in each of them: it is next to the minimum, random, or large. Sizes are left out if the
+    arguments would be very large."""
+    example = tuple(size.example for size in sizes)
+    found = []
+    for number, size in enumerate(sizes):
+        least, most = max(size.dim.min, 2), min(size.dim.max, size.example + _FAR)
+        step, values = 1 + attempt, []
+        while least + step <= most and len(values) < _CONFIRMING:
+            values.append(least + step)
+            step += max(1, step // 3)
+        chance = random.Random(1000 * attempt + 10 * size.example + number)
+        values += [chance.randint(least, most) for _ in range(_CONFIRMING // 4)]
+        farther = range(most, min(size.dim.max, 4 * most) + 1)
+        values += [
+            value
+            for value in chance.sample(farther, min(_CONFIRMING // 4, len(farther)))
+            if _elements(tensors, size, value) <= thresholds.MOST_ELEMENTS
+        ]
+        found += [(*example[:number], value, *example[number + 1 :]) for value in values]
+    return found
+
+
 def captures_at(
     numbers: Sequence[int], sizes: Sequence[Size], tensors: Sequence[Tensor]
 ) -> list[tuple[int, ...]]:
@@ -244,18 +278,22 @@ def captures_at(
         near = {other for value in at for other in (value - 1, value, value + 1, 2 * value + 3)}
         for value in sorted(value for value in near if max(least, 2) <= value <= most):
             run = (*example[:number], value, *example[number + 1 :])
-            elements = sum(
-                tensor.numel()
-                * math.prod(
-                    (scale * value + offset) / max(tensor.shape[dim], 1)
-                    for input_, dim, scale, offset in size.occurrences
-                    if input_ == position
-                )
-                for position, tensor in enumerate(tensors)
-            )
-            if elements <= most_elements:
+            if _elements(tensors, size, value) <= most_elements:
                 found[run] = None
     return list(found)
+
+
+def _elements(tensors: Sequence[Tensor], size: Size, value: int) -> float:
+    """Return the number of elements of the arguments if one size has another value than in the example."""
+    return sum(
+        tensor.numel()
+        * math.prod(
+            (scale * value + offset) / max(tensor.shape[dim], 1)
+            for input_, dim, scale, offset in size.occurrences
+            if input_ == position
+        )
+        for position, tensor in enumerate(tensors)
+    )
 
 
 _NARROW = (1, 2, 3, 4, 5)
