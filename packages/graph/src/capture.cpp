@@ -16,6 +16,7 @@
 #include "rushlight/sparse.h"
 #include "rushlight/tracing.h"
 #include "rushlight/value.h"
+#include "walk.h"
 
 namespace rushlight::graph {
 
@@ -94,10 +95,13 @@ Recorder::Recorder(std::vector<Named> inputs, std::vector<Named> state, std::set
     std::move(state.begin(), state.end(), std::back_inserter(inputs));
     for (Named& named : inputs) {
         RL_CHECK(named.tensor.defined(), throw_value, "capture: '%s' must be a tensor", named.name.c_str());
-        RL_CHECK(
-            !is_sparse(named.tensor) && !is_batched(named.tensor), throw_not_implemented,
-            "capture: '%s' is a batched (vmap) tensor or has the layout %s; only plain tensors can be captured",
-            named.name.c_str(), layout_name(named.tensor));
+        RL_CHECK(!is_batched(named.tensor), throw_not_implemented,
+                 "capture: '%s' is a batched tensor, because the capture is inside of vmap\n"
+                 "hint: use vmap inside of the captured function",
+                 named.name.c_str());
+        RL_CHECK(!is_sparse(named.tensor), throw_not_implemented,
+                 "capture: '%s' has the layout %s; only plain tensors can be captured", named.name.c_str(),
+                 layout_name(named.tensor));
         RL_CHECK(named.tensor.device().type == DeviceType::CPU, throw_not_implemented,
                  "capture: '%s' is on %s; only programs on the CPU can be captured so far",
                  named.name.c_str(), name(named.tensor.device()).c_str());
@@ -140,7 +144,7 @@ static void fail_values_read(const char* op) {
     throw_runtime(
         "%s: reads the values of a tensor while a program is captured%s; the program would store the values "
         "of this run\n"
-        "hint: use operators instead, such as torch.where(condition, a, b) instead of `if`",
+        "hint: use operators instead, such as torch.where(condition, a, b) instead of `if`, and clone() to copy a tensor",
         op, here().c_str());
 }
 
@@ -294,9 +298,11 @@ void Recorder::call(const Operator& op, StageMask rest, Stack& stack) {
                 op.name, here().c_str(), outside_[at->second].named.name.c_str());
     if (std::ranges::none_of(given, [](const auto& pair) { return is_differentiable(pair.first.dtype()); }))
         node.gradients.reset();  // no argument can have a gradient
-    std::vector<uint8_t> random = default_generator().get_state();
-    node.random = random != random_;
-    random_ = std::move(random);
+    node.random = uses_of_default_generator() != random_uses_;
+    if (node.random) {
+        random_ = default_generator().get_state();
+        random_uses_ = uses_of_default_generator();
+    }
     for (const Value& value : stack) node.results.push_back(result_of(value));
     each_tensor(stack, [&](const Tensor& t, size_t) { note_version(t); });
     for (const auto& [t, position] : given) note_version(t);
@@ -561,12 +567,19 @@ bool Recorder::has_moved(const Outside& outside) {
            now.strides != outside.geometry.strides || now.offset != outside.geometry.offset;
 }
 
-void Recorder::check_random() const {
-    RL_CHECK(default_generator().get_state() == random_, throw_not_implemented,
+// Whether code of this thread other than recorded calls has changed the default generator. Code that restores the state, as
+// fork_rng() does, has not changed it.
+bool Recorder::has_random_changed() const {
+    return uses_of_default_generator() != random_uses_ && default_generator().get_state() != random_;
+}
+
+void Recorder::check_random() {
+    RL_CHECK(!has_random_changed(), throw_not_implemented,
              "capture: the default generator was seeded, or numbers were drawn from it%s, by code other than "
              "the operators of the program\n"
              "hint: seed the generator before the program runs",
              here().c_str());
+    random_uses_ = uses_of_default_generator();
 }
 
 // Returns the value of the program that has the same address and layout as `t`. Gradient formulas create such aliases
@@ -601,7 +614,7 @@ void Recorder::carry_gradients() {
 // Restores inputs, state, gradients and the default generator. Versions have increased, as after any write.
 void Recorder::undo() {
     StagesOff untraced(kAllStages);
-    default_generator().set_state(random_before_);
+    if (uses_of_default_generator() != random_uses_before_) default_generator().set_state(random_before_);
     for (const auto& [t, before] : strangers_) ops::copy_(t, before);
     for (size_t i = 0; i < outside_.size(); ++i) {
         Outside& outside = outside_[i];
@@ -620,6 +633,21 @@ void Recorder::undo() {
                          outside.geometry.offset, impl->dtype());
         if (outside.before.defined() && written) ops::copy_(outside.named.tensor, outside.before);
     }
+}
+
+// Describes the first node that writes to this memory: "add_ at model.py:12".
+std::string Recorder::writer_of(ValueId memory) const {
+    for (const Node& node : graph_.nodes) {
+        bool writes = false;
+        for (uint32_t position : node.writes)
+            each_use(node.arguments[position],
+                     [&](ValueId id) { writes = writes || graph_.values[id].memory == memory; });
+        if (!writes) continue;
+        const std::string& line = graph_.texts[node.line];
+        return (node.control == ControlFlow::None ? graph_.operators[node.op].name : "control flow") +
+               (line.empty() ? "" : " at " + line);
+    }
+    return "an operator";
 }
 
 Program Recorder::finish(TensorList outputs, std::map<std::string, std::string> metadata) {
@@ -671,11 +699,12 @@ Program Recorder::finish(TensorList outputs, std::map<std::string, std::string> 
             while (!names.insert(constant.name).second);
             RL_CHECK(
                 !constant.written, throw_runtime,
-                "capture: a tensor of shape %s is written in place, and is neither an input nor a parameter "
+                "capture: %s writes to a tensor of shape %s and dtype %s, which is neither an input nor a parameter "
                 "or buffer of the module\n"
                 "hint: register the tensor as a buffer (register_buffer), or create it in the program with "
                 "an operator such as zeros()",
-                to_string(constants_[i].sizes()).c_str());
+                writer_of(graph_.values[constant.value].memory).c_str(), to_string(constants_[i].sizes()).c_str(),
+                name(constants_[i].dtype()));
         }
         const auto [first, alone] = owner.emplace(constants_[i].impl()->storage(), i);
         RL_CHECK(alone || !(constant.written || graph_.constants[first->second].written),

@@ -39,7 +39,7 @@ class Verifier {
         check_occurrences();
         for (const Constant& constant : graph_.constants) check_constant(constant);
         check_nodes(graph_.nodes);
-        for (ValueId output : graph_.outputs) use(output, "the results");
+        for (ValueId output : graph_.outputs) use(output, "a result of the program");
         for (size_t i = 0; i < definitions_.size(); ++i)
             if (!definitions_[i].defined) fail("value %zu is never defined", i);
     }
@@ -96,14 +96,14 @@ class Verifier {
 
     void define(ValueId id, const std::string& what, bool by_node = false) {
         if (id >= definitions_.size())
-            fail("%s defines value %u, but there are only %zu", what.c_str(), id, definitions_.size());
+            fail("%s defines value %u, but the number of values is %zu", what.c_str(), id, definitions_.size());
         if (definitions_[id].defined) fail("%s defines value %u a second time", what.c_str(), id);
         definitions_[id] = {true, true, by_node, block_};
         if (block_) defined_here_.push_back(id);
     }
     void use(ValueId id, const std::string& what) const {
         if (id >= definitions_.size())
-            fail("%s uses value %u, but there are only %zu", what.c_str(), id, definitions_.size());
+            fail("%s uses value %u, but the number of values is %zu", what.c_str(), id, definitions_.size());
         if (!definitions_[id].defined) fail("%s uses value %u before it is defined", what.c_str(), id);
         if (!definitions_[id].in_scope)
             fail("%s uses value %u outside of the block that defines it", what.c_str(), id);

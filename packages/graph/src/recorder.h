@@ -8,6 +8,7 @@
 
 #include "rushlight/graph/capture.h"
 #include "rushlight/random.h"
+#include "rushlight/random_uses.h"
 #include "rushlight/schema.h"
 #include "rushlight/value.h"
 
@@ -24,10 +25,12 @@ struct Recorder {
     void values_read(const char* op, const Tensor& t) const;
     void begin() {
         random_ = random_before_ = default_generator().get_state();
+        random_uses_ = random_uses_before_ = uses_of_default_generator();
         gradients_ = grad_mode();
     }
-    void check_random() const;
-    void note_end() { seeded_ = default_generator().get_state() != random_; }
+    void check_random();
+    void note_end() { seeded_ = has_random_changed(); }
+    bool has_random_changed() const;
     void undo();
     void carry_gradients();
     const std::vector<GradChange>& changed_gradients() const { return changed_gradients_; }
@@ -77,6 +80,7 @@ struct Recorder {
         bool written;                      // a recorded call has written its memory
     };
 
+    std::string writer_of(ValueId memory) const;
     void check_stages(const Operator& op, const Stack& stack) const;
     bool is_expanded(const Operator& op, const Stack& stack) const;
     static bool has_moved(const Outside& outside);
@@ -140,8 +144,10 @@ struct Recorder {
     std::unordered_map<std::string, uint32_t> texts_{{"", 0}};
     bool gradients_ = true;  // the gradient mode at the start
     bool seeded_ = false;  // whether the generator changed after the last recorded call
-    // The state of the default generator before the region, and after the last recorded call.
+    // The state of the default generator before the region, and after the last recorded call that drew numbers. Other
+    // threads may draw, too, so the uses by this thread are counted.
     std::vector<uint8_t> random_before_, random_;
+    uint64_t random_uses_before_ = 0, random_uses_ = 0;
 };
 
 /// The record of the capture on this thread, or null.

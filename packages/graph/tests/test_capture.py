@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import threading
 from typing import Any
 
@@ -219,6 +221,8 @@ READS = {
     "print": lambda x: (print(x), x)[1],
     "index": lambda x: x[x.argmax(0)[0]],
     "equal": lambda x: x if core.equal(x, x) else -x,
+    "deepcopy": lambda x: copy.deepcopy(x),
+    "pickle": lambda x: pickle.loads(pickle.dumps(x * 2)),
     "data_ptr": lambda x: x + (x.data_ptr() % 64),
     "dlpack": lambda x: core.from_dlpack(x),
 }
@@ -230,6 +234,54 @@ def test_reading_a_value_names_the_line(name: str) -> None:
         program_of(READS[name], X)
 
 
+def test_other_threads_may_draw_random_numbers() -> None:
+    stop = threading.Event()
+
+    def draw() -> None:
+        while not stop.is_set():
+            core.rand(3)
+
+    def found(function: Any, wanted: int, problems: list[Any]) -> None:
+        for _ in range(60):
+            try:
+                text = program_of(function, core.ones(50, 50)).text()
+                if text.count("random") != wanted:
+                    problems.append(text)
+            except Exception as error:
+                problems.append(error)
+
+    functions: list[Any] = [
+        (lambda x: core.dropout(x @ x, 0.5, True).relu() * core.rand(50), 2),
+        (lambda x: core.dropout(x @ x, 0.5, True).relu() * core.rand(50), 2),
+        (lambda x: (x @ x + 1).relu(), 0),
+    ]
+    problems: list[Any] = []
+    threads = [threading.Thread(target=found, args=(*one, problems)) for one in functions]
+    drawing = threading.Thread(target=draw)
+    drawing.start()
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        stop.set()
+        drawing.join()
+    assert not problems
+
+
+def test_code_that_restores_the_generator_has_not_changed_it() -> None:
+    def function(x: Any) -> Any:
+        state = core.default_generator.get_state()
+        core.default_generator.manual_seed(3)
+        core.default_generator.set_state(state)
+        return x + 1
+
+    before = core.default_generator.get_state()
+    assert same(program_of(function, X).run([X])[0], X + 1)
+    assert core.equal(core.default_generator.get_state(), before)
+
+
 def test_values_that_the_program_does_not_depend_on_may_be_read() -> None:
     def function(x: Any) -> Any:
         return x * core.tensor(3.0).item()
@@ -239,10 +291,12 @@ def test_values_that_the_program_does_not_depend_on_may_be_read() -> None:
 
 def test_what_cannot_be_captured_is_said(function_module: Any) -> None:
     outside = core.zeros(3)
-    with pytest.raises(RuntimeError, match=r"shape \(3,\) is written in place, and is neither an input"):
+    with pytest.raises(RuntimeError, match=r"add_ at .*\.py:\d+ writes to a tensor of shape \(3,\) and dtype \w+, which is neither"):
         program_of(lambda x: outside.add_(x[0]) * 1, X)
     with pytest.raises(NotImplementedError, match=r"rand at .*generator other than the default generator"):
         program_of(lambda x: core.rand(3, generator=core.Generator()), X)
+    with pytest.raises(NotImplementedError, match=r"`\.data =` at .*\.py:\d+ replaces the memory of a tensor"):
+        program_of(lambda x: setattr(x, "data", x + 1), X.clone())
     with pytest.raises(NotImplementedError, match="changes the shape of 'x0', or the storage"):
         program_of(lambda x: x.t_() * 1, X.clone())
     with pytest.raises(NotImplementedError, match=r"under autocast"), core.amp.autocast("cpu"):

@@ -132,7 +132,7 @@ BAD = {
     "program(\n  %1: float32[3],  # x\n)\n  return": "value %0 is never defined",
     "program(\n  %4294967295: float32[3],  # x\n)\n  return": "value %0 is never defined",
     "program(\n  %99999999999999999999: float32[3],  # x\n)\n  return": "an integer",
-    "program(\n)\n  return %0": "uses value 0, but there are only 0",
+    "program(\n)\n  return %0": "a result of the program uses value 0, but the number of values is 0",
     "program(\n)\n  return\n  x": "the end of the text after the results",
     "program(\n)\n  %0: float32[3] = nothing(n=3)\n  return": "an operator of this library",
     "program(\n)\n  %0: float32[3] = zeros(size=[3\n  return": "expected '\\]'",

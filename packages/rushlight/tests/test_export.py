@@ -5,9 +5,11 @@ from __future__ import annotations
 import collections
 import copy
 import dataclasses
+import pickle
 import random
 import subprocess
 import threading
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -663,3 +665,57 @@ def test_classes_as_vectors() -> None:
     for wrong in (5, -1):
         with pytest.raises(RuntimeError, match="out of range"):
             program.module()(torch.tensor([0, wrong]))
+
+
+def test_operators_of_custom_op_are_refused_by_name() -> None:
+    @torch.library.custom_op("test_export::doubled", mutates_args=())
+    def doubled(x: torch.Tensor) -> torch.Tensor:
+        return torch.from_numpy(x.numpy() * 2)
+
+    class Model(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return doubled(x)
+
+    with pytest.raises(NotImplementedError, match=r"test_export::doubled, an operator of library\.custom_op,.* cannot"):
+        torch.export.export(Model(), (torch.ones(3),))
+    assert torch.equal(Model()(torch.ones(3)), torch.full((3,), 2.0))
+
+
+def test_tensor_of_a_tensor_is_captured_as_a_copy() -> None:
+    class Model(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return torch.tensor(x).add_(1)
+
+    program = torch.export.export(Model(), (torch.zeros(3),))
+    x = torch.ones(3)
+    assert torch.equal(program.module()(x), torch.full((3,), 2.0))
+    assert torch.equal(x, torch.ones(3))
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [("share_memory_", lambda x: x.share_memory_()), (r"copy\.deepcopy", copy.deepcopy), ("pickle", pickle.dumps)],
+)
+def test_copies_by_python_are_refused_by_name(name: str, function: Any) -> None:
+    class Model(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            function(x * 1)
+            return x * 2
+
+    with pytest.raises(RuntimeError, match=name + r".*: reads the values of a tensor(.|\n)*clone\(\)"):
+        torch.export.export(Model(), (torch.ones(3),))
+
+
+def test_a_capture_inside_of_vmap_is_refused() -> None:
+    class Model(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + 1
+
+    def inside(x: torch.Tensor) -> torch.Tensor:
+        torch.export.export(Model(), (x,))
+        return x
+
+    with pytest.raises(NotImplementedError, match="a batched tensor, because the capture is inside of vmap"):
+        torch.vmap(inside)(torch.ones(2, 3))

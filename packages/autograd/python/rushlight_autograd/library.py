@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, overload
 
+import rushlight_core as core
 from rushlight_autograd._C import _increment_version
 from rushlight_autograd.function import Function
 from rushlight_core import Tensor, is_grad_enabled
@@ -158,6 +159,7 @@ class CustomOpDef:
         return [v for p, v in pairs if p.kind is not inspect.Parameter.KEYWORD_ONLY], named
 
     def _run(self, values: tuple[Any, ...]) -> Any:
+        core._C._check_untraced(f"{self._name}, an operator of library.custom_op,")
         positional, named = self._arguments(values)
         kernel = self._kernel(values)
         result = kernel(*positional, **named) if _around is None else _around(self, kernel, positional, named)

@@ -25,7 +25,7 @@ def tensor(
         text = "tensor(data): to copy a tensor, use data.detach().clone()"
         warnings.warn(text, UserWarning, stacklevel=2)
         made = _convert(data.detach(), dtype, device)
-        made = made.clone() if made.data_ptr() == data.data_ptr() else made
+        made = made.clone() if made.dtype == data.dtype and made.device == data.device else made
     else:
         made = _convert(_new(data, dtype), dtype, device)
     made = made.pin_memory() if pin_memory else made

@@ -17,6 +17,8 @@ from ._C import Tensor, UntypedStorage
 
 def reduce_tensor(self: Tensor, protocol: Any) -> tuple[Any, ...]:
     """Return the form in which pickle stores a tensor. This function is `Tensor.__reduce_ex__`."""
+    if self.device.type == "cpu" and not self.is_sparse:
+        _C._require_values("pickle", self)
     with _C.DisableTorchFunctionSubclass():
         plain = self.detach()
     state = dict(self._attributes() or {})
@@ -102,6 +104,8 @@ def deepcopy_tensor(self: Tensor, memo: dict[int, Any]) -> Tensor:
             "grad\n"
             "hint: copy tensor.detach(), or use tensor.clone() to stay in the graph"
         )
+    if self.device.type == "cpu" and not self.is_sparse:
+        _C._require_values("copy.deepcopy()", self)
     with _C.DisableTorchFunctionSubclass():
         plain = self.detach()
         if _C._sparse_parts(plain) is not None:

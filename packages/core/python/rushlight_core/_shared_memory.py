@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from . import _C
 from ._C import Tensor
 
 
@@ -25,6 +26,8 @@ def shared_memory_package() -> Any:
 
 def share_memory_(self: Tensor) -> Tensor:
     """Move the data to shared memory, in place, and return the tensor. A tensor on a GPU is not changed."""
+    if not self.is_cuda:
+        _C._require_values("share_memory_()", self)
     return self if self.is_cuda else shared_memory_package().share_memory_(self)
 
 

@@ -6,7 +6,10 @@
 #include "python/release.h"
 #include "python/results.h"
 #include "python/values.h"
+#include "rushlight/batched.h"
 #include "rushlight/dispatch.h"
+#include "rushlight/site.h"
+#include "rushlight/tracing.h"
 
 namespace rushlight::python {
 namespace {
@@ -92,6 +95,31 @@ PyObject* withdraw_stage(PyObject*, PyObject* name) {
              "withdraw_stage(stage): '%s' has no provider that is written in Python", kStageNames[stage]);
     install_fallback(static_cast<Stage>(stage), nullptr);
     functions_of_stages[stage] = nullptr;
+    Py_RETURN_NONE;
+    RL_PY_CATCH
+}
+
+// _check_untraced(what): raises NotImplementedError if this thread captures a program.
+PyObject* check_untraced(PyObject*, PyObject* what) {
+    RL_PY_TRY
+    const char* text = PyUnicode_AsUTF8(what);
+    if (!text) return nullptr;
+    if (is_tracing()) {
+        const std::string line = describe(current_site());
+        throw_not_implemented("capture: %s%s cannot be captured so far", text,
+                              line.empty() ? "" : (" at " + line).c_str());
+    }
+    Py_RETURN_NONE;
+    RL_PY_CATCH
+}
+
+// _require_values(what, tensor): raises RuntimeError if `what` must not read the values of the tensor, because a program is
+// captured, or because the tensor is batched.
+PyObject* check_values(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    RL_PY_TRY
+    RL_CHECK(nargs == 2 && PyUnicode_Check(args[0]) && is_tensor(args[1]), throw_type,
+             "_require_values takes a str and a Tensor");
+    require_values(PyUnicode_AsUTF8(args[0]), unwrap(args[1]));
     Py_RETURN_NONE;
     RL_PY_CATCH
 }
@@ -205,6 +233,8 @@ PyCFunction fast(F* function) {
 PyMethodDef functions[] = {{"_provide_stage", fast(provide_stage), METH_FASTCALL, nullptr},
                            {"_withdraw_stage", withdraw_stage, METH_O, nullptr},
                            {"_call_from", fast(call_from), METH_FASTCALL, nullptr},
+                           {"_check_untraced", check_untraced, METH_O, nullptr},
+                           {"_require_values", fast(check_values), METH_FASTCALL, nullptr},
                            {"_set_stage_on", fast(set_stage_on), METH_FASTCALL, nullptr},
                            {"_set_stage_off", fast(set_stage_off), METH_FASTCALL, nullptr},
                            {"_provide_state", provide_state, METH_NOARGS, nullptr},

@@ -21,6 +21,7 @@
 #include "rushlight/ops/real.h"
 #include "rushlight/ops/t.h"
 #include "rushlight/ops/transpose.h"
+#include "rushlight/site.h"
 #include "rushlight/sparse.h"
 
 namespace rushlight::python {
@@ -425,9 +426,22 @@ RL_GETTER(get_data) {
     RL_PY_TRY return wrap(is_batched(unwrap(self)) ? ops::detach(unwrap(self)) : make_data(unwrap(self)));
     RL_PY_CATCH
 }
+// Raises NotImplementedError if a program that is captured contains the tensor: no operator replaces its memory.
+void check_outside_of_program(const Tensor& t) {
+    try {
+        report_values_read("data", t);
+    } catch (const Error&) {
+        const std::string line = describe(current_site());
+        throw_not_implemented(
+            "capture: `.data =`%s replaces the memory of a tensor of the program, which cannot be captured so far\n"
+            "hint: use copy_() to write other values",
+            line.empty() ? "" : (" at " + line).c_str());
+    }
+}
 int set_data(PyObject* self, PyObject* value, void*) {
     RL_PY_TRY
     RL_CHECK(value && is_tensor(value), throw_type, "data must be a Tensor");
+    if (is_tracing()) check_outside_of_program(unwrap(self)), check_outside_of_program(unwrap(value));
     require_values("data", unwrap(self));
     require_values("data", unwrap(value));
     RL_CHECK(!unwrap(self).requires_grad() || is_differentiable(unwrap(value).dtype()), throw_runtime,

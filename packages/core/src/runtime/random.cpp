@@ -11,6 +11,7 @@
 
 #include "runtime/mersenne_twister.h"
 #include "rushlight/error.h"
+#include "rushlight/random_uses.h"
 
 namespace rushlight {
 
@@ -33,6 +34,13 @@ RandomStream stream_of_environment() {
 
 // The innermost scope of this thread that is not within another scope of the same generator.
 constinit thread_local DrawScope* scope RL_TLS_MODEL = nullptr;
+
+// The result of uses_of_default_generator().
+constinit thread_local uint64_t uses RL_TLS_MODEL = 0;
+std::atomic<const Generator*> the_default{nullptr};
+void count_use(const Generator& generator) {
+    uses += &generator == the_default.load(std::memory_order_relaxed);
+}
 
 std::atomic<RandomStream>& chosen_stream() {
     static std::atomic<RandomStream> chosen = stream_of_environment();
@@ -74,6 +82,7 @@ void Generator::set_stream(RandomStream stream) {
         else twister_ = std::make_unique<MersenneTwister>(seed);
     }
     ++draws_;
+    count_use(*this);
     store(seed);
     stream_.store(stream, std::memory_order_release);
 }
@@ -99,6 +108,7 @@ void Generator::store(State state) {
 }
 
 void Generator::manual_seed(uint64_t seed) {
+    count_use(*this);
     store(seed);
     if (stream() == RandomStream::Torch) *Draw(*this) = MersenneTwister(seed);
 }
@@ -114,6 +124,7 @@ uint64_t Generator::seed() {
 uint64_t Generator::initial_seed() const { return static_cast<uint64_t>(load()); }
 
 PhiloxKey Generator::reserve(uint64_t streams) {
+    count_use(*this);
     State seen = load();
     for (State now; (now = exchange_if(seen, seen + (State{streams} << 64))) != seen;) seen = now;
     if (DrawScope* own = DrawScope::of(*this)) {
@@ -124,6 +135,7 @@ PhiloxKey Generator::reserve(uint64_t streams) {
 }
 
 Generator::Draw::Draw(Generator& generator) : lock_(twister_mutex()), twister_(*generator.twister_) {
+    count_use(generator);
     if (DrawScope* own = DrawScope::of(generator)) {
         if (own->draws_++ == 0) own->first_draw_ = generator.draws_;
         twister_.keep(&own->snapshot_);
@@ -166,9 +178,11 @@ std::vector<uint8_t> Generator::get_state() const {
     State state = load();
     if (stream() == RandomStream::Torch) {
         std::vector<uint8_t> bytes(MersenneTwister::kStateBytes);
+        const uint64_t before = uses;
         Draw(const_cast<Generator&>(*this))
             ->save(std::span<uint8_t, MersenneTwister::kStateBytes>(bytes),
                    static_cast<uint64_t>(state >> 64));
+        uses = before;  // the state is only read
         return bytes;
     }
     SavedState saved;
@@ -181,6 +195,7 @@ std::vector<uint8_t> Generator::get_state() const {
 }
 
 void Generator::set_state(std::span<const uint8_t> bytes) {
+    count_use(*this);
     if (bytes.size() == MersenneTwister::kStateBytes) {
         MersenneTwister twister(0);
         const uint64_t offset = twister.restore(bytes.first<MersenneTwister::kStateBytes>());
@@ -202,8 +217,14 @@ void Generator::set_state(std::span<const uint8_t> bytes) {
 }
 
 Generator& default_generator() {
-    static Generator* const generator = Generator::make().release();  // never destroyed
+    static Generator* const generator = [] {
+        Generator* made = Generator::make().release();  // never destroyed
+        the_default.store(made, std::memory_order_relaxed);
+        return made;
+    }();
     return *generator;
 }
+
+uint64_t uses_of_default_generator() { return uses; }
 
 }  // namespace rushlight
