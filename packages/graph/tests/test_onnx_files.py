@@ -251,3 +251,24 @@ def test_what_export_writes_load_reads() -> None:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     }
     assert written <= set(CALLS)
+
+
+@pytest.mark.parametrize(
+    ("function", "count"),
+    [
+        (lambda x: (x.clone(), x.clone()), 2),
+        (lambda x: (y := x * 2, (y, y.contiguous()))[1], 2),
+        (lambda x: (x, x.detach()), 2),
+        (lambda x: (y := x + 1, (y, y, x * 2))[1], 3),
+        (lambda x: {"a": x * 2, "b": [x, x]}, 3),
+    ],
+)
+def test_equal_results_are_separate_outputs(function: Any, count: int, function_module: Any) -> None:
+    x = core.randn(3, 4)
+    made = onnx.export(function_module(function), (x,))
+    file = io.BytesIO()
+    made.save(file)
+    message = protobuf.decode("ModelProto", memoryview(file.getvalue()))
+    assert len(message["graph"]["output"]) == count
+    got = onnx.load(io.BytesIO(file.getvalue())).module()(x)
+    assert str(got) == str(function(x))

@@ -213,6 +213,29 @@ def unflatten(structure: Any, tensors: list[Tensor]) -> Any:
     return _MAPPINGS[kind]([(key, unflatten(part, tensors)) for key, part in content])
 
 
+def separated(structure: Any) -> tuple[Any, list[int]]:
+    """Return a structure with a separate index for each occurrence of a tensor, and the earlier indices in their order."""
+    order: list[int] = []
+
+    def walk(structure: Any) -> Any:
+        kind, content = _node(structure)
+        if kind == "tensor":
+            order.append(content)
+            return {kind: len(order) - 1}
+        if kind in ("value", "dtype"):
+            return structure
+        if kind == "node":
+            name, context, parts = content
+            return {kind: [name, context, [walk(part) for part in parts]]}
+        if kind in _SEQUENCES:
+            return {kind: [walk(part) for part in content]}
+        if kind == "named":
+            return {kind: [content[0], [[field, walk(part)] for field, part in content[1]]]}
+        return {kind: [[key, walk(part)] for key, part in content]}
+
+    return walk(structure), order
+
+
 def shown(structure: Any, numbers: bool = False) -> str:
     """Return a structure as text. If `numbers` is true, the text contains the index of each tensor."""
     kind, content = _node(structure)

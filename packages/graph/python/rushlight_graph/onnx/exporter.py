@@ -11,6 +11,7 @@ from typing import IO, Any
 
 import rushlight_core as core
 from rushlight_core import Tensor
+from rushlight_graph import trees
 from rushlight_graph.exported import ExportedProgram, capture_module
 from rushlight_graph.onnx import functions  # noqa: F401  registers the functions of operators
 from rushlight_graph.onnx._operators import COMPOSITES
@@ -308,6 +309,8 @@ def _lower(
     output_names: Sequence[str] | None,
 ) -> Model:
     graph = read(program.program)
+    texts, order = _separate_results(program)
+    graph.outputs = [graph.outputs[i] for i in order]
     builder = Builder(graph, opset)
     inputs = _named([name for name, _ in graph.inputs], input_names, "input_names")
     outputs = _named([f"output_{i}" for i in range(len(graph.outputs))], output_names, "output_names")
@@ -324,7 +327,7 @@ def _lower(
         listed = "".join(f"\n  {text}" for text in dict.fromkeys(lowering.problems))
         raise OnnxExporterError(f"onnx.export: the model calls operators that ONNX cannot express:{listed}")
     _name_outputs(builder, results, outputs)
-    metadata = {METADATA + key: text for key, text in program.program.metadata().items()}
+    metadata = {METADATA + key: text for key, text in texts.items()}
     if graph.symbols:
         ranges = [{"name": s.name, "min": s.min, "max": s.max, "example": s.example} for s in graph.symbols]
         metadata[METADATA + "symbols"] = json.dumps(ranges)
@@ -338,6 +341,21 @@ def _lower(
     )
     model.prune()
     return model
+
+
+def _separate_results(program: ExportedProgram) -> tuple[dict[str, str], list[int]]:
+    """Return the metadata and the results of a model in which each result occurs once.
+
+    A program has one result for a tensor that the captured function returned several times. A model has several."""
+    texts = dict(program.program.metadata())
+    count = len(json.loads(program.program.graph())["outputs"])
+    if "results" not in texts:
+        return texts, list(range(count))
+    structure, order = trees.separated(json.loads(texts["results"]))
+    if set(order) != set(range(count)):
+        return texts, list(range(count))
+    texts["results"] = json.dumps(structure)
+    return texts, order
 
 
 def _named(defaults: list[str], given: Sequence[str] | None, argument: str) -> list[str]:
@@ -369,7 +387,9 @@ def _name_outputs(builder: Builder, results: list[Val], names: list[str]) -> Non
 
 def _verify(exported: ONNXProgram, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     with core.no_grad():
-        expected = exported.exported_program.program.run(_tensors([args, kwargs]))
+        program = exported.exported_program
+        results = program.program.run(_tensors([args, kwargs]))
+        expected = [results[i] for i in _separate_results(program)[1]]
     for i, (tensor, got) in enumerate(zip(expected, exported(*args, **kwargs), strict=True)):
         if not core.allclose(got.to(core.float64), tensor.to(core.float64), 1e-4, 1e-5, equal_nan=True):
             raise OnnxExporterError(

@@ -263,6 +263,11 @@ class _Interpreter:
         except KeyError as error:
             raise NodeError(f"no node computes the output {error}") from None
         tensors = [item.tensor() if isinstance(item, Known) else item for item in results]
+        # An output that is another output is copied, so that the program has as many results as the model has outputs.
+        seen: set[int] = set()
+        for i, tensor in enumerate(tensors):
+            tensors[i] = tensor.clone() if id(tensor) in seen else tensor
+            seen.add(id(tensor))
         return tensors[0] if len(tensors) == 1 else tuple(tensors)
 
 
