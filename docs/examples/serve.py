@@ -1,0 +1,60 @@
+"""Serve a program over HTTP: `python serve.py model.rl --port 8000`.
+
+A request is `POST /` with a file in the format .npz, whose arrays are the program's arguments in their order. The answer is a
+file of the same format with the results, or an error with a text."""
+
+import argparse
+import io
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from zipfile import BadZipFile
+
+import numpy as np
+
+import rushlight as torch
+from rushlight.utils import _pytree as pytree
+
+MOST_BYTES = 64 << 20
+
+
+def answer(run, body):
+    """Return the results of the program for the arrays in `body`, as a file."""
+    with np.load(io.BytesIO(body), allow_pickle=False) as arrays:
+        arguments = [torch.from_numpy(np.ascontiguousarray(arrays[name])) for name in arrays.files]
+    with torch.no_grad():
+        results = pytree.tree_leaves(run(*arguments))
+    file = io.BytesIO()
+    np.savez(file, *[result.numpy() for result in results if isinstance(result, torch.Tensor)])
+    return file.getvalue()
+
+
+def handler_of(run):
+    class Handler(BaseHTTPRequestHandler):
+        timeout = 30  # seconds to wait for a slow client
+
+        def do_POST(self):
+            length = int(self.headers.get("Content-Length") or 0)
+            if not 0 < length <= MOST_BYTES:
+                return self.reply(413, f"a request must have 1 to {MOST_BYTES} bytes".encode())
+            try:
+                self.reply(200, answer(run, self.rfile.read(length)))
+            except (BadZipFile, OSError, TypeError, ValueError, RuntimeError) as error:
+                self.reply(400, str(error).encode())
+
+        def reply(self, status, content):
+            self.send_response(status)
+            self.send_header("Content-Type", "application/octet-stream" if status == 200 else "text/plain")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+    return Handler
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("--port", type=int, default=8000)
+    options = parser.parse_args()
+    server = ThreadingHTTPServer(("127.0.0.1", options.port), handler_of(torch.export.load(options.program).module()))
+    print(f"serving {options.program} on port {server.server_port}", flush=True)
+    server.serve_forever()
