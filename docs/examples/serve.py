@@ -1,10 +1,10 @@
-"""Serve a program over HTTP: `python serve.py model.rl --port 8000`.
+"""Serve a program over HTTP: `python serve.py model.rl 8000`.
 
-A request is `POST /` with a file in the format .npz, whose arrays are the program's arguments in their order. The answer is a
-file of the same format with the results, or an error with a text."""
+A request is `POST /` with a file in the format .npz, whose arrays are the program's arguments in their order. The answer is
+a file of the same format with the results, or an error with a text."""
 
-import argparse
 import io
+import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from zipfile import BadZipFile
 
@@ -51,10 +51,8 @@ def handler_of(run):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("program")
-    parser.add_argument("--port", type=int, default=8000)
-    options = parser.parse_args()
-    server = ThreadingHTTPServer(("127.0.0.1", options.port), handler_of(torch.export.load(options.program).module()))
-    print(f"serving {options.program} on port {server.server_port}", flush=True)
+    path, port = sys.argv[1:]
+    run = torch.export.load(path).module()
+    server = ThreadingHTTPServer(("127.0.0.1", int(port)), handler_of(run))
+    print(f"serving {path} on port {server.server_port}", flush=True)
     server.serve_forever()

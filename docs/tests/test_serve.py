@@ -1,4 +1,4 @@
-"""The HTTP example: it serves a program on a free port, also to several clients, and answers invalid requests with errors."""
+"""The HTTP example: it serves a program on a free port to several clients, and answers invalid requests with errors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     n = torch.export.Dim("n")
     example = (torch.randn(4, 3), torch.randn(4, 3))
     torch.export.save(torch.export.export(Model(), example, dynamic_shapes=({0: n}, {0: n})), path)
-    command = [sys.executable, "-P", str(EXAMPLE), str(path), "--port", "0"]
+    command = [sys.executable, "-P", str(EXAMPLE), str(path), "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
         assert server.stdout is not None
         yield int(server.stdout.readline().split()[-1])

@@ -703,8 +703,8 @@ Program Recorder::finish(TensorList outputs, std::map<std::string, std::string> 
                 "or buffer of the module\n"
                 "hint: register the tensor as a buffer (register_buffer), or create it in the program with "
                 "an operator such as zeros()",
-                writer_of(graph_.values[constant.value].memory).c_str(), to_string(constants_[i].sizes()).c_str(),
-                name(constants_[i].dtype()));
+                writer_of(graph_.values[constant.value].memory).c_str(),
+                to_string(constants_[i].sizes()).c_str(), name(constants_[i].dtype()));
         }
         const auto [first, alone] = owner.emplace(constants_[i].impl()->storage(), i);
         RL_CHECK(alone || !(constant.written || graph_.constants[first->second].written),

@@ -228,9 +228,7 @@ std::optional<uint32_t> Fitting::find_clipped(const Numbers& seen) {
     const auto above = [&](uint32_t of, int64_t k) {
         return join(Kind::Multiply, linear(of, 1, -k), greater(of, k));
     };
-    const auto at_most = [&](uint32_t of, int64_t k) {
-        return join(Kind::Subtract, of, above(of, k));
-    };
+    const auto at_most = [&](uint32_t of, int64_t k) { return join(Kind::Subtract, of, above(of, k)); };
     if (!fits(seen) || most <= 0 || std::ranges::min(seen) < 0) return std::nullopt;
     for (size_t number = 0; number < known_.size(); ++number) {
         const Known known = known_[number];

@@ -96,7 +96,8 @@ class Verifier {
 
     void define(ValueId id, const std::string& what, bool by_node = false) {
         if (id >= definitions_.size())
-            fail("%s defines value %u, but the number of values is %zu", what.c_str(), id, definitions_.size());
+            fail("%s defines value %u, but the number of values is %zu", what.c_str(), id,
+                 definitions_.size());
         if (definitions_[id].defined) fail("%s defines value %u a second time", what.c_str(), id);
         definitions_[id] = {true, true, by_node, block_};
         if (block_) defined_here_.push_back(id);

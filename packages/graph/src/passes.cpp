@@ -171,8 +171,7 @@ void remove_dead(Graph& graph, std::vector<Tensor>& constants) {
 // outside of it. Calls inside a block may not run, so they cannot be used outside; therefore `known` is a copy.
 class Sharing {
   public:
-    explicit Sharing(Graph& graph)
-        : graph_(graph), memory_(graph), written_(written_memory(graph, memory_)) {
+    explicit Sharing(Graph& graph) : graph_(graph), memory_(graph), written_(written_memory(graph, memory_)) {
         for (ValueId output : graph.outputs) returned_.insert(memory_.of(output));
     }
     void run() {
@@ -220,7 +219,8 @@ class Sharing {
     bool is_returned(ValueId id) const { return returned_.contains(memory_.of(id)); }
     // The memory that represents this memory after the calls before were merged.
     ValueId joined(ValueId memory) const {
-        for (auto at = joined_.find(memory); at != joined_.end(); at = joined_.find(memory)) memory = at->second;
+        for (auto at = joined_.find(memory); at != joined_.end(); at = joined_.find(memory))
+            memory = at->second;
         return memory;
     }
 

@@ -291,11 +291,15 @@ def test_values_that_the_program_does_not_depend_on_may_be_read() -> None:
 
 def test_what_cannot_be_captured_is_said(function_module: Any) -> None:
     outside = core.zeros(3)
-    with pytest.raises(RuntimeError, match=r"add_ at .*\.py:\d+ writes to a tensor of shape \(3,\) and dtype \w+, which is neither"):
+    with pytest.raises(
+        RuntimeError, match=r"add_ at .*\.py:\d+ writes to a tensor of shape \(3,\) .*which is neither"
+    ):
         program_of(lambda x: outside.add_(x[0]) * 1, X)
     with pytest.raises(NotImplementedError, match=r"rand at .*generator other than the default generator"):
         program_of(lambda x: core.rand(3, generator=core.Generator()), X)
-    with pytest.raises(NotImplementedError, match=r"`\.data =` at .*\.py:\d+ replaces the memory of a tensor"):
+    with pytest.raises(
+        NotImplementedError, match=r"`\.data =` at .*\.py:\d+ replaces the memory of a tensor"
+    ):
         program_of(lambda x: setattr(x, "data", x + 1), X.clone())
     with pytest.raises(NotImplementedError, match="changes the shape of 'x0', or the storage"):
         program_of(lambda x: x.t_() * 1, X.clone())

@@ -295,7 +295,7 @@ def test_slices_are_right_or_refused_where_sizes_clip_them(
             try:
                 got = one.module()(x)
             except RuntimeError as error:
-                assert n < example // 3 + 1  # noqa: PT017  the captures had no such size
+                assert n < example // 3 + 1
                 assert "when the program was captured" in str(error)  # noqa: PT017
                 continue
             assert core.equal(got, wanted), n

@@ -676,7 +676,9 @@ def test_operators_of_custom_op_are_refused_by_name() -> None:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return doubled(x)
 
-    with pytest.raises(NotImplementedError, match=r"test_export::doubled, an operator of library\.custom_op,.* cannot"):
+    with pytest.raises(
+        NotImplementedError, match=r"test_export::doubled, an operator of library\.custom_op,.* cannot"
+    ):
         torch.export.export(Model(), (torch.ones(3),))
     assert torch.equal(Model()(torch.ones(3)), torch.full((3,), 2.0))
 
@@ -696,7 +698,11 @@ def test_tensor_of_a_tensor_is_captured_as_a_copy() -> None:
 
 @pytest.mark.parametrize(
     ("name", "function"),
-    [("share_memory_", lambda x: x.share_memory_()), (r"copy\.deepcopy", copy.deepcopy), ("pickle", pickle.dumps)],
+    [
+        ("share_memory_", lambda x: x.share_memory_()),
+        (r"copy\.deepcopy", copy.deepcopy),
+        ("pickle", pickle.dumps),
+    ],
 )
 def test_copies_by_python_are_refused_by_name(name: str, function: Any) -> None:
     class Model(nn.Module):
