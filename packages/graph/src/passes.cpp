@@ -177,8 +177,9 @@ class Sharing {
     void run() {
         run(graph_.nodes, {});
         // Views of a result that was merged have the memory of the earlier result. `restore_in_place` and the memory plan
-        // need this.
-        for (ValueInfo& value : graph_.values) value.memory = joined(value.memory);
+        // need this. The result itself keeps its memory, because it may remain an output.
+        for (ValueId id = 0; id < graph_.values.size(); ++id)
+            if (ValueInfo& value = graph_.values[id]; value.memory != id) value.memory = joined(value.memory);
     }
 
   private:

@@ -70,6 +70,10 @@ PROGRAMS = {
         None,
     ),
     "equal transposed tensors, one of which is written": (transposed, None),
+    "an equal result that is returned, and a view that is written": (
+        lambda x: (a := x + 1, b := x + 1, c := (x + 1)[:1], c.mul_(2), (a, b[:1] * 3, c))[-1],
+        None,
+    ),
     "equal parts of joined tensors, one of which is written": (joined, None),
     "what nobody uses": (lambda x: (x.exp(), x + 1)[1], ["add"]),
     "a chain that nobody uses": (lambda x: (x.exp().log().sin(), x + 1)[1], ["add"]),

@@ -17,8 +17,6 @@ from ._C import Tensor, UntypedStorage
 
 def reduce_tensor(self: Tensor, protocol: Any) -> tuple[Any, ...]:
     """Return the form in which pickle stores a tensor. This function is `Tensor.__reduce_ex__`."""
-    if self.device.type == "cpu" and not self.is_sparse:
-        _C._require_values("pickle", self)
     with _C.DisableTorchFunctionSubclass():
         plain = self.detach()
     state = dict(self._attributes() or {})
@@ -26,6 +24,7 @@ def reduce_tensor(self: Tensor, protocol: Any) -> tuple[Any, ...]:
     if (parts := _C._sparse_parts(plain)) is not None:
         made = (_rebuild_sparse, (*parts, tuple(plain.shape), self.requires_grad))
     elif self.device.type == "cpu":
+        _C._require_values("pickle", plain)
         geometry = (plain.dtype, tuple(plain.shape), plain.stride(), plain.storage_offset())
         made = (_rebuild_tensor, (plain.untyped_storage(), *geometry, self.requires_grad))
     elif self.device.type == "meta":
@@ -104,13 +103,12 @@ def deepcopy_tensor(self: Tensor, memo: dict[int, Any]) -> Tensor:
             "grad\n"
             "hint: copy tensor.detach(), or use tensor.clone() to stay in the graph"
         )
-    if self.device.type == "cpu" and not self.is_sparse:
-        _C._require_values("copy.deepcopy()", self)
     with _C.DisableTorchFunctionSubclass():
         plain = self.detach()
         if _C._sparse_parts(plain) is not None:
             made = plain.clone()
         elif self.device.type == "cpu":
+            _C._require_values("copy.deepcopy()", plain)
             storage = copy.deepcopy(plain.untyped_storage(), memo)
             offset = plain.storage_offset()
             made = _C._tensor_over(storage, plain.dtype, tuple(plain.shape), plain.stride(), offset)
