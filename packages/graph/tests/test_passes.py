@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -481,3 +482,41 @@ def test_calls_whose_sizes_follow_from_sizes_are_removed() -> None:
         return x + len(unused)
 
     assert simplified(function, X)[1] == ["add"]
+
+
+def random_program(chance: random.Random) -> Any:
+    """Return a function of two tensors with views, copies and in-place calls, in which equal calls are frequent."""
+    steps: list[Any] = [
+        lambda v, u: v + 1.5,
+        lambda v, u: v.mul_(1.25),
+        lambda v, u: v.add_(u) if v.shape == u.shape else v,
+        lambda v, u: v.copy_(u) if v.shape == u.shape else v,
+        lambda v, u: v.fill_(2),
+        lambda v, u: v.t() if v.dim() == 2 else v,
+        lambda v, u: v[:1] if v.dim() else v,
+        lambda v, u: v[0] if v.dim() > 1 else v,
+        lambda v, u: v.reshape(-1),
+        lambda v, u: v.contiguous(),
+        lambda v, u: core.cat([v, v])[: v.shape[0]] if v.dim() else v,
+        lambda v, u: core.stack([v, v])[0],
+        lambda v, u: v.unsqueeze(0) if v.dim() < 3 else v,
+        lambda v, u: v.detach(),
+        lambda v, u: core.where(v > 0, v, v * 2),
+        lambda v, u: core.rand(2, 3),
+    ]
+    count = chance.randint(2, 8)
+    chosen = [(chance.choice(steps), chance.random(), chance.random()) for _ in range(count)]
+    results = chance.randint(1, 3)
+
+    def function(x: Any, y: Any) -> Any:
+        values = [x, y, *((x + 1)[:1] for _ in range(3)), *((x + 1).t() for _ in range(3))]
+        for step, first, second in chosen:
+            values.append(step(values[int(first * len(values))], values[int(second * len(values))]))
+        return tuple(values[-results:])
+
+    return function
+
+
+def test_random_programs_do_the_same() -> None:
+    for seed in range(400):
+        simplified(random_program(random.Random(seed)), X.clone(), X + 7)
