@@ -56,7 +56,9 @@ def parse(arguments: list[str]) -> tuple[list[str], Options, argparse.Namespace]
         "--peer-python", default=sys.executable, help="interpreter with the peer (import, size)"
     )
     parser.add_argument("--other-python", help="interpreter with the other build of the module (against)")
-    parser.add_argument("--rows", choices=("overhead", "ops"), default="overhead", help="rows that `against` compares")
+    parser.add_argument(
+        "--rows", choices=("overhead", "ops"), default="overhead", help="rows that `against` compares"
+    )
     parser.add_argument("--profiler", default="rushlight_profiler", help="package of the profiler suite")
     parser.add_argument(
         "--build-times", type=Path, default=Path("dist/build-times.json"), help="log of the wheels"
