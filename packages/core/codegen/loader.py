@@ -166,9 +166,9 @@ def _op(path: Path, entry: dict[str, object]) -> Op:
         values.setdefault("dtypes", "any float8")
     values["law"] = tuple(str(text) for text in values.get("law", ()))
     if "view" in values and values["view"] not in VIEWS:
-        raise fail(f"view {values['view']!r} is not one of {', '.join(VIEWS)}")
+        raise fail(f"`view: {values['view']}` is not one of {', '.join(VIEWS)}")
     if "synchronises" in values and values["synchronises"] not in SYNCHRONISES:
-        raise fail(f"synchronises {values['synchronises']!r} is not one of {', '.join(SYNCHRONISES)}")
+        raise fail(f"`synchronises: {values['synchronises']}` is not one of {', '.join(SYNCHRONISES)}")
     layout = values.get("layout", ())
     values["layout"] = (layout,) if isinstance(layout, str) else tuple(str(text) for text in layout)
     for key in (

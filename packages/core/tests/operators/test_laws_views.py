@@ -135,5 +135,5 @@ def test_one_tensor_as_two_results_is_noticed() -> None:
 def test_a_word_that_is_none_is_refused(tmp_path: Path) -> None:
     entry = '- op: thing\n  doc: A thing.\n  signature: "(Tensor input) -> Tensor"\n  kind: composite\n  view: maybe\n'
     (tmp_path / "family.yaml").write_text(entry)
-    with pytest.raises(EntryError, match="view 'maybe' is not one of always, if possible, by arguments"):
+    with pytest.raises(EntryError, match="`view: maybe` is not one of always, if possible, by arguments"):
         load_ops(tmp_path)

@@ -94,7 +94,7 @@ def conv1d_input(
         - `grad_output`: (N, C_out, L_out), the shape of the result; output: (N, C_in, L), the shape of the input.
 
     Raises:
-        RuntimeError: `grad_output` does not have the shape of the result.
+        RuntimeError: `grad_output` does not have the shape of the result of the convolution.
 
     Example:
         >>> nn.grad.conv1d_input((1, 1, 5), torch.ones(1, 1, 3), torch.ones(1, 1, 3)).shape
@@ -124,7 +124,7 @@ def conv1d_weight(
         - `input`: (N, C_in, L); `grad_output`: (N, C_out, L_out); output: `weight_size`.
 
     Raises:
-        RuntimeError: `grad_output` does not have the shape of the result.
+        RuntimeError: `grad_output` does not have the shape of the result of the convolution.
 
     Example:
         >>> nn.grad.conv1d_weight(torch.ones(1, 1, 5), (1, 1, 3), torch.ones(1, 1, 3)).shape
@@ -154,7 +154,7 @@ def conv2d_input(
         - `grad_output`: (N, C_out, H_out, W_out), the shape of the result; output: (N, C_in, H, W), the shape of the input.
 
     Raises:
-        RuntimeError: `grad_output` does not have the shape of the result.
+        RuntimeError: `grad_output` does not have the shape of the result of the convolution.
 
     Example:
         >>> nn.grad.conv2d_input((1, 1, 5, 5), torch.ones(1, 1, 3, 3), torch.ones(1, 1, 3, 3)).shape
@@ -184,7 +184,7 @@ def conv2d_weight(
         - `input`: (N, C_in, H, W); `grad_output`: (N, C_out, H_out, W_out); output: `weight_size`.
 
     Raises:
-        RuntimeError: `grad_output` does not have the shape of the result.
+        RuntimeError: `grad_output` does not have the shape of the result of the convolution.
 
     Example:
         >>> nn.grad.conv2d_weight(torch.ones(1, 1, 5, 5), (1, 1, 3, 3), torch.ones(1, 1, 3, 3)).shape
@@ -215,7 +215,7 @@ def conv3d_input(
           shape of the input.
 
     Raises:
-        RuntimeError: `grad_output` does not have the shape of the result.
+        RuntimeError: `grad_output` does not have the shape of the result of the convolution.
 
     Example:
         >>> nn.grad.conv3d_input((1, 1, 5, 5, 5), torch.ones(1, 1, 3, 3, 3), torch.ones(1, 1, 3, 3, 3)).shape
@@ -245,7 +245,7 @@ def conv3d_weight(
         - `input`: (N, C_in, D, H, W); `grad_output`: (N, C_out, D_out, H_out, W_out); output: `weight_size`.
 
     Raises:
-        RuntimeError: `grad_output` does not have the shape of the result.
+        RuntimeError: `grad_output` does not have the shape of the result of the convolution.
 
     Example:
         >>> nn.grad.conv3d_weight(torch.ones(1, 1, 5, 5, 5), (1, 1, 3, 3, 3), torch.ones(1, 1, 3, 3, 3)).shape
