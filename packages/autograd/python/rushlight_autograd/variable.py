@@ -10,7 +10,7 @@ from rushlight_core import Tensor
 
 
 class _Engine:
-    """The engine under the name that it has in PyTorch, for programs that use `queue_callback`."""
+    """The class of `Variable._execution_engine`, which has only the method `queue_callback`."""
 
     def queue_callback(self, callback: Callable[[], object]) -> None:
         """Call a function when the outermost backward pass that runs on this thread has ended without an error.

@@ -56,8 +56,8 @@ Tensor rows_of(const Tensor& targets, const Tensor& lengths, int64_t classes, in
     for (int64_t n = 0; n < batch; ++n) longest = std::max(longest, length[n]), total += length[n];
     RL_CHECK(joined ? given.numel() == total : given.size(0) == batch && given.size(1) >= longest,
              throw_runtime,
-             "%s(targets): shape %s does not match target_lengths, which require (%lld, at least %lld) or "
-             "(%lld)",
+             "%s(targets): shape %s does not match target_lengths\n"
+             "hint: pass %lld rows of at least %lld labels, or all %lld labels in one row",
              kOp, to_string(targets.sizes()).c_str(), (long long)batch, (long long)longest, (long long)total);
     const int64_t sizes[] = {batch, longest};
     Tensor rows = make_tensor(sizes, DType::Int64);

@@ -88,7 +88,7 @@ def split_module(
         keep_original_node_name: whether nodes have the same names as in `m`.
         keep_original_input_name: whether each argument of a submodule has the name of the node whose result is passed. If
             False, the arguments are called `arg_0`, `arg_1` and so on.
-        partition_affix: a text that the names of the submodules contain: `submod_<affix>_0`.
+        partition_affix: inserted into the names of the submodules, such as `submod_<affix>_0`.
         tuple_return: whether a submodule with a single result returns a tuple, too.
 
     Raises:

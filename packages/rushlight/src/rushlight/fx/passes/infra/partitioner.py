@@ -1,4 +1,4 @@
-"""Group the calls that a backend supports."""
+"""Group the nodes that a backend supports into partitions."""
 
 from __future__ import annotations
 
