@@ -243,7 +243,8 @@ def confirming_captures(
     found = []
     for number, size in enumerate(sizes):
         least, most = max(size.dim.min, 2), min(size.dim.max, size.example + _FAR)
-        step, values = 1 + attempt, []
+        step = 1 + attempt
+        values: list[int] = []
         while least + step <= most and len(values) < _CONFIRMING:
             values.append(least + step)
             step += max(1, step // 3)
