@@ -34,19 +34,23 @@ struct PhiloxBlock {
     }
 };
 
+// The constants of a round: the multipliers of words 0 and 2, and the increments of the lower and the upper half of the key.
+inline constexpr uint32_t kPhiloxMultiplier0 = 0xD2511F53, kPhiloxMultiplier2 = 0xCD9E8D57;
+inline constexpr uint32_t kPhiloxIncrementLow = 0x9E3779B9, kPhiloxIncrementHigh = 0xBB67AE85;
+
 /// Returns block `index` of the stream `key`.
 RL_PHILOX PhiloxBlock philox(PhiloxKey key, uint64_t index) {
     uint32_t c0 = static_cast<uint32_t>(index), c1 = static_cast<uint32_t>(index >> 32);
     uint32_t c2 = static_cast<uint32_t>(key.offset), c3 = static_cast<uint32_t>(key.offset >> 32);
     uint32_t k0 = static_cast<uint32_t>(key.seed), k1 = static_cast<uint32_t>(key.seed >> 32);
     for (int round = 0; round < 10; ++round) {
-        uint64_t a = uint64_t{0xD2511F53} * c0, b = uint64_t{0xCD9E8D57} * c2;
+        uint64_t a = uint64_t{kPhiloxMultiplier0} * c0, b = uint64_t{kPhiloxMultiplier2} * c2;
         c0 = static_cast<uint32_t>(b >> 32) ^ c1 ^ k0;
         c2 = static_cast<uint32_t>(a >> 32) ^ c3 ^ k1;
         c1 = static_cast<uint32_t>(b);
         c3 = static_cast<uint32_t>(a);
-        k0 += 0x9E3779B9;
-        k1 += 0xBB67AE85;
+        k0 += kPhiloxIncrementLow;
+        k1 += kPhiloxIncrementHigh;
     }
     return {{c0, c1, c2, c3}};
 }

@@ -69,8 +69,8 @@ constexpr int64_t kBlock = 512;
 // are converted to or from a block. If the plan packs, operands whose elements are not adjacent are staged too.
 struct Inner {
     const PointwisePlan& plan;
-    LoopFn to_loop
-        [kMaxOperands];  // copies a staged input to, and a staged output from, its block; null for others
+    // Copies a staged input to its block, and a staged output from its block. Null for operands that are not staged.
+    LoopFn to_loop[kMaxOperands];
     bool any = false;
 
     explicit Inner(const PointwisePlan& p) : plan(p) {

@@ -70,7 +70,7 @@ struct Fast {
 
     bool build(const PointwiseDesc& desc, const TensorOrScalar* in) {
         const TensorImpl* first = nullptr;  // gives the shape
-        const TensorImpl* typed = nullptr;  // gives the dtype
+        bool typed = false;  // whether the dtype is known
         bool numbers = false;
         for (int i = 0; i < desc.num_inputs; ++i) {
             if (!in[i].is_tensor()) {
@@ -90,7 +90,7 @@ struct Fast {
             if (desc.bool_inputs >> i & 1) {
                 if (own != DType::Bool) return false;
             } else if (!typed) {
-                typed = t;
+                typed = true;
                 dtype = own;
             } else if (own != dtype) {
                 return false;

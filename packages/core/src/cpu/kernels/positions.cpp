@@ -187,7 +187,7 @@ LoopFn copy_backwards(size_t itemsize) {
     return with_size(itemsize, []<class T>(T) -> LoopFn { return backwards<T>; });
 }
 
-// Copies n runs of params[0] bytes. Short runs are copied by two moves, which may overlap.
+// Copies a run of `least` to 2 * `least` bytes by two moves, which may overlap.
 template <int64_t least>
 RL_INLINE void copy_short_run(char* to, const char* from, int64_t bytes) {
     struct Bytes {
@@ -199,6 +199,7 @@ RL_INLINE void copy_short_run(char* to, const char* from, int64_t bytes) {
     __builtin_memcpy(to, &head, least);
     __builtin_memcpy(to + bytes - least, &tail, least);
 }
+// Copies n runs of params[0] bytes.
 void copy_runs(char* const* data, const int64_t* strides, int64_t n, const int64_t* row_strides, int64_t rows,
                const Scalar* params) {
     const auto bytes = params[0].to<int64_t>();

@@ -48,15 +48,15 @@ struct Words {
             for (int round = 0; round < 10; ++round) {
 #pragma GCC unroll 2
                 for (int u = 0; u < kTogether; ++u) {
-                    const Vec64 a = multiply_lower(c0[u], Vec64{} + uint64_t{0xD2511F53});
-                    const Vec64 b = multiply_lower(c2[u], Vec64{} + uint64_t{0xCD9E8D57});
+                    const Vec64 a = multiply_lower(c0[u], Vec64{} + uint64_t{kPhiloxMultiplier0});
+                    const Vec64 b = multiply_lower(c2[u], Vec64{} + uint64_t{kPhiloxMultiplier2});
                     c0[u] = b >> 32 ^ (c1[u] ^ uint64_t{k0});
                     c2[u] = a >> 32 ^ (c3[u] ^ uint64_t{k1});
                     c1[u] = b;
                     c3[u] = a;
                 }
-                k0 += 0x9E3779B9;
-                k1 += 0xBB67AE85;
+                k0 += kPhiloxIncrementLow;
+                k1 += kPhiloxIncrementHigh;
             }
             for (int u = 0; u < kTogether; ++u)
                 put(word + 4 * (j + u * kBlocks), pairs(c0[u], c1[u]), pairs(c2[u], c3[u]));
