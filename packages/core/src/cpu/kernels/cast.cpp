@@ -37,8 +37,17 @@ void pack_row(T* out, const char* in, int64_t step, int64_t n) {
         for (int64_t i = 0; i < n; ++i) __builtin_memcpy(out + i, in + i * kTwo, sizeof(T));
         return;
     }
-#pragma GCC unroll 4
-    for (int64_t i = 0; i < n; ++i) __builtin_memcpy(out + i, in + i * step, sizeof(T));
+    int64_t i = 0;
+    if constexpr (sizeof(T) == 4) {  // stores four elements at once
+        typedef float Four __attribute__((vector_size(16)));
+        for (; i + 4 <= n; i += 4) {
+            float x[4];
+            for (int k = 0; k < 4; ++k) __builtin_memcpy(x + k, in + (i + k) * step, sizeof(T));
+            const Four v{x[0], x[1], x[2], x[3]};
+            __builtin_memcpy(out + i, &v, sizeof v);
+        }
+    }
+    for (; i < n; ++i) __builtin_memcpy(out + i, in + i * step, sizeof(T));
 }
 
 template <class To, class From>
