@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -109,22 +110,63 @@ def test_every_operator_with_samples_is_tried() -> None:
     ]
 
 
-# Calls of operators whose entries have no samples, because they draw random numbers or write their argument.
+# Calls of operators whose entries have no samples, because they draw random numbers, write their argument, or return
+# uninitialised memory. The argument `x` has shape (2, 3); `i` is the index [1, 0].
 CALLS = {
     "rand": lambda x, i: core.rand(2, 3) + x,
+    "rand_like": lambda x, i: core.rand_like(x),
+    "randn": lambda x, i: core.randn(2, 3),
     "randn_like": lambda x, i: core.randn_like(x),
     "randint": lambda x, i: core.randint(0, 9, (2, 3)),
+    "randint below a number": lambda x, i: core.randint(9, (2, 3)),
+    "randint_like": lambda x, i: core.randint_like(x, 9) + core.randint_like(x, -5, 5),
     "randperm": lambda x, i: core.randperm(5),
     "bernoulli": lambda x, i: core.bernoulli(core.sigmoid(x)),
+    "bernoulli of a number": lambda x, i: core.bernoulli(x, 0.25),
     "multinomial": lambda x, i: core.multinomial(core.sigmoid(x), 2),
+    "poisson": lambda x, i: core.poisson(core.exp(x)),
+    "binomial": lambda x, i: core.binomial(core.full((2, 3), 7.0), core.sigmoid(x)),
     "normal": lambda x, i: core.normal(x, core.exp(x)),
+    "normal of numbers": lambda x, i: core.normal(x, 2.0) + core.normal(1.0, core.exp(x)),
+    "normal of a size": lambda x, i: core.normal(1.0, 2.0, (2, 3)),
     "uniform_": lambda x, i: core.zeros_like(x).uniform_(),
+    "normal_": lambda x, i: x.normal_(1.0, 2.0),
+    "exponential_": lambda x, i: core.zeros_like(x).exponential_(2.0),
+    "geometric_": lambda x, i: core.zeros_like(x).geometric_(0.25),
+    "cauchy_": lambda x, i: core.zeros_like(x).cauchy_(),
+    "log_normal_": lambda x, i: core.zeros_like(x).log_normal_(),
+    "bernoulli_": lambda x, i: core.zeros_like(x).bernoulli_(0.25),
+    "bernoulli_ of a tensor": lambda x, i: core.zeros_like(x).bernoulli_(core.sigmoid(x)),
+    "random_": lambda x, i: core.zeros_like(i).random_() + core.zeros_like(i).random_(9),
+    "random_ from a number": lambda x, i: core.zeros_like(x).random_(-5, 5),
     "random draws that depend on one another": lambda x, i: core.rand(2) + core.rand(2),
+    "empty": lambda x, i: core.empty(2, 3).copy_(x),
+    "empty_like": lambda x, i: core.empty_like(x).copy_(x),
+    "empty_strided": lambda x, i: core.empty_strided((2, 3), (1, 2)).copy_(x),
+    "empty_permuted": lambda x, i: core.empty_permuted((2, 3), (1, 0)).copy_(x),
+    "new_empty": lambda x, i: x.new_empty((2, 3)).copy_(x),
+    "new_empty_strided": lambda x, i: x.new_empty_strided((2, 3), (1, 2)).copy_(x),
     "index_put_": lambda x, i: x.clone().index_put_((i,), core.zeros(3)),
     "assignment to a part": lambda x, i: assigned(x.clone(), i),
     "index_add_": lambda x, i: x.index_add_(0, i, core.ones(2, 3)),
+    "index_copy_": lambda x, i: x.index_copy_(0, i, core.ones(2, 3)),
+    "index_fill_": lambda x, i: x.index_fill_(1, i, 7.0),
+    "index_fill_ of a tensor": lambda x, i: x.index_fill_(1, i, core.tensor(7.0)),
+    "index_reduce_": lambda x, i: x.index_reduce_(0, i, core.ones(2, 3), "amax"),
+    "put_": lambda x, i: x.put_(i, core.ones(2)),
     "scatter_": lambda x, i: core.zeros(2, 3).scatter_(0, i.expand(3, 2).t(), x),
+    "scatter_ of a number": lambda x, i: x.scatter_(0, i.expand(3, 2).t(), 7.0),
+    "scatter_ with a reduction": lambda x, i: x.scatter_(0, i.expand(3, 2).t(), core.ones(2, 3), reduce="add"),
+    "scatter_ of a number with a reduction": lambda x, i: x.scatter_(
+        0, i.expand(3, 2).t(), 7.0, reduce="multiply"
+    ),
+    "scatter_add_": lambda x, i: x.scatter_add_(0, i.expand(3, 2).t(), core.ones(2, 3)),
+    "scatter_reduce_": lambda x, i: x.scatter_reduce_(0, i.expand(3, 2).t(), core.ones(2, 3), "amax"),
     "masked_scatter_": lambda x, i: x.masked_scatter_(x > 0, core.ones(6)),
+    "float_power_": lambda x, i: x.double().float_power_(2),
+    "polygamma_": lambda x, i: core.exp(x).polygamma_(1),
+    "as_strided_copy": lambda x, i: core.as_strided_copy(x, (2, 2), (1, 1)),
+    "view_as_complex_copy": lambda x, i: core.view_as_complex_copy(x[:, :2].contiguous()),
     "out=": lambda x, i: core.exp(x, out=core.empty(2, 3)),
 }
 
@@ -136,17 +178,27 @@ def assigned(x: Any, i: Any) -> Any:
     return x
 
 
+def arguments() -> tuple[Any, Any]:
+    return core.tensor([[1.0, -2.0, 3.0], [-4.0, 5.0, 0.5]]), core.tensor([1, 0])
+
+
+def captured_call(name: str, x: Any, i: Any) -> Program:
+    region = Capture([("x", "constant", x), ("i", "constant", i)], [])
+    region.start()
+    try:
+        result = CALLS[name](x, i)
+    finally:
+        region.stop()
+    return region.finish([result], {})
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_programs_do_what_python_calls(name: str) -> None:
-    x, i = core.tensor([[1.0, -2.0, 3.0], [-4.0, 5.0, 0.5]]), core.tensor([1, 0])
-    region = Capture([("x", "constant", x), ("i", "constant", i)], [])
+    x, i = arguments()
     before, state = bits([x, i]), core.get_rng_state()
-    region.start()
-    result = CALLS[name](x, i)
-    region.stop()
+    program = Program.from_bytes(captured_call(name, x, i).to_bytes())
     assert bits([x, i]) == before
     assert core.get_rng_state().tolist() == state.tolist(), "random numbers of the capture were used up"
-    program = Program.from_bytes(region.finish([result], {}).to_bytes())
     for seed in (1, 2):
         eager, ours = x.clone(), x.clone()
         core.manual_seed(seed)
@@ -154,3 +206,13 @@ def test_programs_do_what_python_calls(name: str) -> None:
         core.manual_seed(seed)
         assert bits(program.run([ours, i])) == bits([expected])
         assert bits([ours]) == bits([eager])
+
+
+def test_at_least_95_percent_of_all_entries_are_tried() -> None:
+    tried = {op.name for op in OPS}
+    for name in CALLS:
+        graph = json.loads(captured_call(name, *arguments()).graph())
+        tried.update(overload for overload, _ in graph["operators"])
+    everything = {op.name for op in operators()}
+    missing = sorted(everything - tried)
+    assert len(missing) <= 0.05 * len(everything), missing
