@@ -463,9 +463,9 @@ def mutation(session: nox.Session) -> None:
 
 
 @nox.session
-@nox.parametrize("part", [nox.param(part, id=part) for part in ("core", "autograd", "cpp")])
+@nox.parametrize("part", [nox.param(part, id=part) for part in ("core", "autograd", "graph", "cpp")])
 def sanitize(session: nox.Session, part: str) -> None:
-    """Run the tests of core and autograd under ASan and UBSan, and C++ tests of their threads under TSan."""
+    """Run tests under ASan and UBSan, and C++ tests of threads under TSan. `sanitize(graph)` runs by hand and nightly."""
     core, autograd = GRAPH["core"], GRAPH["autograd"]
     variant = builder("sanitize")
     # The sanitizer's report ends the process, so it must bypass pytest.
